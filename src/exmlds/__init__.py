@@ -1,0 +1,55 @@
+"""Extreme multi-label learning: find the few right labels among up to millions.
+
+The public names are imported when they are first used, so `import exmlds` costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from . import data, metrics, selection
+    from .contract import XMCEstimator, load
+    from .errors import DataError, DataWarning, ExmldsError, ModelError
+    from .models.baselines import FeatureNeighbors, MostFrequent
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "DataError": "errors",
+    "DataWarning": "errors",
+    "ExmldsError": "errors",
+    "FeatureNeighbors": "models.baselines",
+    "ModelError": "errors",
+    "MostFrequent": "models.baselines",
+    "XMCEstimator": "contract",
+    "load": "contract",
+}
+_MODULES = ("data", "metrics", "selection")
+
+__all__ = [
+    "DataError",
+    "DataWarning",
+    "ExmldsError",
+    "FeatureNeighbors",
+    "ModelError",
+    "MostFrequent",
+    "XMCEstimator",
+    "data",
+    "load",
+    "metrics",
+    "selection",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(f".{_HOME[name]}", __name__), name)
+    if name in _MODULES:
+        return import_module(f".{name}", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

@@ -1,0 +1,39 @@
+"""Files of names: line i names label or feature i."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..errors import DataError, DataWarning
+from ..files import reading
+
+
+def read_names(path: str | os.PathLike[str]) -> list[str]:
+    """The lines of a file, without their line ends and the blanks around them."""
+    with reading(Path(path)) as file:
+        raw = file.read()
+    try:
+        lines = raw.decode("utf-8-sig").rstrip("\r\n").split("\n")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise DataError(f"{path}:{line}: not UTF-8 ({error.reason}); save it as UTF-8.") from None
+    return [line.strip() for line in lines]
+
+
+def find_names(data: Path, usual: Sequence[str], width: int, *, fixed: bool) -> list[str] | None:
+    """The names that lie beside a data file, if they fit; `fixed`: a header has said the width."""
+    for candidate in usual:
+        path = data.with_name(candidate)
+        if path.is_file():
+            names = read_names(path)
+            if len(names) == width or (not fixed and len(names) > width):
+                return names
+            warnings.warn(
+                f"{path} has {len(names)} lines, but {data.name} has {width} columns; the names are not used.",
+                DataWarning,
+                stacklevel=4,
+            )
+    return None

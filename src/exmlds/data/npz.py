@@ -1,0 +1,52 @@
+"""Sparse matrices in .npz files, one matrix a file: PECOS's `X.trn.npz` and `Y.trn.npz`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+from scipy.sparse import csr_matrix, issparse, load_npz, save_npz
+
+from ..errors import DataError
+from ..files import reading, replacing
+from .dataset import Dataset
+
+
+def is_npz(path: str | os.PathLike[str]) -> bool:
+    """Whether the file is a zip archive, which is what an .npz file is."""
+    with reading(Path(path)) as file:
+        return file.read(4) == b"PK\x03\x04"
+
+
+def read_npz(path: str | os.PathLike[str]) -> csr_matrix:
+    """Read a sparse matrix as csr float32, its ids sorted, repeated ones summed."""
+    path = Path(path)
+    try:
+        matrix = load_npz(path)
+        if not issparse(matrix):
+            raise ValueError("not a sparse matrix")
+        matrix = csr_matrix(matrix, dtype=np.float32)
+        matrix.check_format(full_check=True)
+        matrix.sum_duplicates()
+    except Exception as error:  # damaged archives raise a dozen types, from zlib's to the tokenizer's
+        raise DataError(
+            f"{path}: cannot be read as a sparse matrix ({error}); write it with scipy.sparse.save_npz."
+        ) from None
+    if not np.isfinite(matrix.data).all():
+        raise DataError(f"{path} holds values that are not finite; remove them.")
+    return matrix
+
+
+def write_npz(path: str | os.PathLike[str], dataset: Dataset) -> tuple[Path, Path]:
+    """Write a pair of files, `X.name.npz` and `Y.name.npz`; returns their paths.
+
+    path : the name of either file, or one that begins with neither `X.` nor `Y.` and gets both
+    """
+    path = Path(path)
+    name = path.name[2:] if path.name.startswith(("X.", "Y.")) else path.name
+    paths = path.with_name(f"X.{name}"), path.with_name(f"Y.{name}")
+    for target, matrix in zip(paths, (dataset.X, dataset.Y)):
+        with replacing(target) as file:
+            save_npz(file, matrix)
+    return paths

@@ -1,0 +1,148 @@
+"""The standard data sets by name: their sizes, propensities and the paper's figures.
+
+They are looked for under the folder that EXMLDS_DATA names, each in a folder of its own name. Any other
+folder there with a train and a test file can be loaded by its name too.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+from ..errors import DataError
+from .dataset import Dataset
+from .xc import read_xc
+
+Precision = tuple[float, float, float]
+
+
+class DatasetInfo(NamedTuple):
+    """What is known of a standard data set."""
+
+    n_train: int
+    n_test: int
+    n_features: int
+    n_labels: int
+    A: float = 0.55  # of the propensity 1/p = 1 + C(n_l + B)^−A
+    B: float = 1.5
+    paper: dict[str, Precision] = {}  # the paper's P@1, P@3, P@5 by method  # noqa: RUF012
+    paper_seconds: dict[str, float] = {}  # the paper's training times, on 40 cores  # noqa: RUF012
+    folder: str | None = None  # where it is not the name
+
+
+class Splits(NamedTuple):
+    """A data set as it is published: `train, test = load("bibtex")`."""
+
+    train: Dataset
+    test: Dataset
+
+
+# Sizes: the paper's Table 1, and the Extreme Classification Repository for the large ones. Propensities:
+# the repository's conventions. Figures: the paper's Tables 2 and 3, and its joint-learning table.
+DATASETS: dict[str, DatasetInfo] = {
+    "bibtex": DatasetInfo(
+        4_880,
+        2_515,
+        1_836,
+        159,
+        paper={"ExMLDS1": (63.38, 38.00, 27.64), "SLEEC": (65.29, 39.60, 28.63)},
+        paper_seconds={"ExMLDS1": 23, "ExMLDS2": 143.19, "SLEEC": 313},
+    ),
+    "delicious": DatasetInfo(
+        12_920,
+        3_185,
+        500,
+        983,
+        paper={"ExMLDS1": (67.94, 61.35, 56.30), "SLEEC": (68.10, 61.78, 57.34)},
+        paper_seconds={"ExMLDS1": 259, "ExMLDS2": 781.94, "SLEEC": 1_351},
+    ),
+    "mediamill": DatasetInfo(
+        30_993,
+        12_914,
+        120,
+        101,
+        paper={"ExMLDS1": (87.49, 72.62, 58.46), "SLEEC": (87.37, 72.60, 58.39)},
+        paper_seconds={"ExMLDS1": 1_200, "ExMLDS2": 12_000, "SLEEC": 8_912},
+    ),
+    "rcv1": DatasetInfo(3_000, 3_000, 47_236, 101, folder="rcv1subset1"),
+    "eurlex-4k": DatasetInfo(
+        15_539,
+        3_809,
+        5_000,
+        3_993,
+        paper={"ExMLDS1": (77.55, 64.18, 52.51), "SLEEC": (79.52, 64.27, 52.32)},
+        paper_seconds={"ExMLDS1": 580.9, "ExMLDS2": 880.64, "SLEEC": 4_660},
+    ),
+    "wiki10-31k": DatasetInfo(14_146, 6_616, 101_938, 30_938, paper={"ExMLDS4": (86.82, 74.30, 63.68)}),
+    "amazoncat-13k": DatasetInfo(
+        1_186_239, 306_782, 203_882, 13_330, paper={"ExMLDS4": (93.05, 79.18, 64.54)}
+    ),
+    "delicious-200k": DatasetInfo(
+        196_606,
+        100_095,
+        782_585,
+        205_443,
+        paper={
+            "ExMLDS1": (46.07, 41.15, 38.57),
+            "ExMLDS4": (47.70, 41.22, 37.98),
+            "SLEEC": (47.50, 42.00, 39.20),
+        },
+        paper_seconds={"ExMLDS1": 1_937, "ExMLDS2": 13_000, "SLEEC": 10_000},
+    ),
+    "wikilshtc-325k": DatasetInfo(
+        1_778_351, 587_084, 1_617_899, 325_056, 0.5, 0.4, paper={"ExMLDS4": (62.15, 39.58, 29.10)}
+    ),
+    "wikipedia-500k": DatasetInfo(
+        1_813_391, 783_743, 2_381_304, 501_070, 0.5, 0.4, paper={"ExMLDS4": (62.27, 41.43, 31.42)}
+    ),
+    "amazon-670k": DatasetInfo(
+        490_449, 153_025, 135_909, 670_091, 0.6, 2.6, paper={"ExMLDS4": (41.47, 36.35, 32.43)}
+    ),
+}
+
+_FILES = {
+    "train": ("train.txt", "train.txt.gz", "trn_X_Xf.txt", "trn_X_Xf.txt.gz", "X.trn.npz"),
+    "test": ("test.txt", "test.txt.gz", "tst_X_Xf.txt", "tst_X_Xf.txt.gz", "X.tst.npz"),
+}
+
+
+def load(name: str) -> Splits:
+    """Load a data set by its name: `train, test = load("eurlex-4k")`."""
+    return Splits(read_xc(find(name, "train")), read_xc(find(name, "test")))
+
+
+def find(name: str, split: str) -> Path:
+    """The path of a data set's "train" or "test" file."""
+    root = os.environ.get("EXMLDS_DATA")
+    info = DATASETS.get(name.lower())
+    folder = (info and info.folder) or name.lower()
+    put = f"put train.txt.gz and test.txt.gz into $EXMLDS_DATA/{folder}/ (XC text, plain or gzipped; split files or npz pairs do as well)"
+    if root is None:
+        raise DataError(f"Data set {name!r}: EXMLDS_DATA is not set. Set it to a folder and {put}.")
+    for candidate in _FILES[split]:
+        path = Path(root) / folder / candidate
+        if path.is_file():
+            return path
+    if info is None:
+        known = ", ".join(sorted({*DATASETS, *available()}))
+        raise DataError(f"Data set {name!r} is not known and not under {root}. Known: {known}.")
+    raise DataError(f"Data set {name!r} is not under {root}; {put}.")
+
+
+def available() -> list[str]:
+    """The names of the data sets that lie under EXMLDS_DATA."""
+    root = os.environ.get("EXMLDS_DATA")
+    if root is None or not Path(root).is_dir():
+        return []
+    return sorted(
+        folder.name
+        for folder in Path(root).iterdir()
+        if any((folder / file).is_file() for file in _FILES["train"])
+    )
+
+
+def propensity_parameters(name: str) -> tuple[float, float]:
+    """A and B of a data set, 0.55 and 1.5 where nothing else is the custom."""
+    info = DATASETS.get(name, DatasetInfo(0, 0, 0, 0))
+    return info.A, info.B

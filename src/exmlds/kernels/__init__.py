@@ -1,0 +1,33 @@
+"""The operations that must be fast: arrays in, preallocated arrays out.
+
+`jit/` compiles them with numba; `reference/` has a slow, obvious twin of each with the same signature and
+no code in common. One file a topic in both. EXMLDS_KERNELS=reference runs everything on the twins.
+"""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+from typing import Any
+
+OPERATIONS = {
+    "parse_rows": "text",
+    "sparse_topk": "topk",
+    "merge_topk": "topk",
+    "rank_rows": "topk",
+    "vote": "vote",
+    "mark_hits": "hits",
+    "split_by_labels": "split",
+}
+
+ENGINE = os.environ.get("EXMLDS_KERNELS", "jit")
+if ENGINE not in ("jit", "reference"):
+    raise ValueError(f"EXMLDS_KERNELS must be 'jit' or 'reference'. Got {ENGINE!r} instead.")
+
+
+def __getattr__(name: str) -> Any:
+    if name not in OPERATIONS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    operation = getattr(import_module(f".{ENGINE}.{OPERATIONS[name]}", __name__), name)
+    globals()[name] = operation
+    return operation

@@ -1,0 +1,25 @@
+"""Which predictions are true."""
+
+from __future__ import annotations
+
+import numpy as np
+
+Array = np.ndarray
+
+
+def mark_hits(y_indptr: Array, y_indices: Array, ids: Array, hits: Array) -> int:
+    """Write 1 where the predicted label is one of the row's true labels, else 0.
+
+    y_indptr, y_indices : the true labels, csr, sorted within a row
+    ids : (n, k) int64, predicted labels; −1 pads
+    hits : (n, k) uint8, written
+
+    Returns the first row that predicts a label twice, or −1.
+    """
+    repeated = -1
+    for row, labels in enumerate(ids):
+        hits[row] = np.isin(labels, y_indices[y_indptr[row] : y_indptr[row + 1]])
+        named = labels[labels >= 0].tolist()
+        if repeated < 0 and len(set(named)) < len(named):
+            repeated = row
+    return repeated

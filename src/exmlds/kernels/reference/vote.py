@@ -1,0 +1,34 @@
+"""Neighbours vote on labels."""
+
+from __future__ import annotations
+
+import numpy as np
+
+Array = np.ndarray
+
+
+def vote(
+    neighbors: Array,
+    weights: Array,
+    y_indptr: Array,
+    y_indices: Array,
+    n_labels: int,
+    ids: Array,
+    scores: Array,
+) -> None:
+    """Write the k labels with the largest share of the vote, equation (1) of the paper with weights.
+
+    neighbors : (queries, m) int64, rows of Y; −1 pads
+    weights : (queries, m) float32; a neighbour with weight 0 does not vote
+    y_indptr, y_indices : the labels Y of the rows, csr
+    ids, scores : (queries, k) int64 and float32; what is not filled is left as it is
+    """
+    for q in range(len(neighbors)):
+        voters = (neighbors[q] >= 0) & (weights[q] > 0)
+        votes = np.zeros(n_labels)
+        for row, weight in zip(neighbors[q, voters], weights[q, voters].astype(np.float64)):
+            votes[y_indices[y_indptr[row] : y_indptr[row + 1]]] += weight
+        named = np.flatnonzero(votes)
+        shares = np.float32(votes[named] / weights[q, voters].astype(np.float64).sum())
+        order = np.lexsort((named, -shares))[: ids.shape[1]]
+        ids[q, : len(order)], scores[q, : len(order)] = named[order], shares[order]

@@ -1,0 +1,71 @@
+"""Blocks of rows on our own threads.
+
+Kernels release the GIL. The blocks are the same whatever the number of threads, and BLAS runs on one
+thread inside them, so a result does not depend on `n_jobs`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from itertools import islice
+from typing import TypeVar
+
+from threadpoolctl import ThreadpoolController
+
+from . import progress
+
+Result = TypeVar("Result")
+
+
+def n_threads(n_jobs: int | None) -> int:
+    """The number of threads that `n_jobs` asks for: None and −1 mean all cores, −2 all but one."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if n_jobs is None:
+        return cores
+    return n_jobs if n_jobs > 0 else max(1, cores + 1 + n_jobs)
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    # Made once: looking for the loaded libraries takes about a millisecond, more than predicting a row.
+    return ThreadpoolController()
+
+
+def blocks(n: int, size: int) -> list[slice]:
+    """The rows 0…n−1 cut into slices of `size`.
+
+    >>> blocks(5, 2)
+    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
+    """
+    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
+
+
+def map_blocks(
+    work: Callable[[slice], Result], rows: Iterable[slice], *, n_jobs: int | None, stage: str, total: int
+) -> Iterator[Result]:
+    """Yield work(block) for each block, in order; at most two blocks a thread are under way."""
+    todo = list(rows)
+    threads = min(n_threads(n_jobs), len(todo))
+    with progress.stage(stage, total) as advance, _blas().limit(limits=1, user_api="blas"):
+        if threads <= 1:
+            for block in todo:
+                yield work(block)
+                advance(block.stop - block.start)
+            return
+        with ThreadPoolExecutor(threads) as pool:
+            queue = iter(todo)
+            under_way = deque((block, pool.submit(work, block)) for block in islice(queue, 2 * threads))
+            try:
+                while under_way:
+                    block, future = under_way.popleft()
+                    yield future.result()
+                    advance(block.stop - block.start)
+                    for following in islice(queue, 1):
+                        under_way.append((following, pool.submit(work, following)))
+            finally:
+                for _, future in under_way:
+                    future.cancel()
