@@ -1,0 +1,348 @@
+"""What every estimator is.
+
+A method derives from `XMCEstimator`, implements `_fit` and `_candidates`, and gets everything else here:
+checked input, named labels, top-k, thresholds, allow and deny lists, scores as csr, save and load.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import import_module
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy.sparse import csr_matrix, issparse
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from . import __version__, kernels, labels, limits, metrics, progress, selection, storage
+from .errors import ModelError
+from .parallel import blocks, map_blocks
+
+Array = np.ndarray
+Matrix = Array | csr_matrix
+
+BLOCK = 256  # rows predicted at a time
+MOST_HELD_OUT = 5_000  # rows that a threshold is chosen on
+
+
+class XMCEstimator(ClassifierMixin, BaseEstimator, ABC):
+    """A scikit-learn classifier on sparse labels.
+
+    Attributes after fit
+    --------------------
+    classes_ : (L,) labels, in the order of the columns of Y
+    label_counts_ : (L,) training rows of each label
+    n_samples_fit_ : training rows
+    threshold_ : the score from which `predict` says yes
+    """
+
+    # Parameters of every method, with what they may be; a method adds its own.
+    _limits: ClassVar[Mapping[str, limits.Limit]] = {
+        "threshold": limits.either(limits.one_of("auto"), limits.number(0)),
+        "max_labels": limits.whole(1),
+        "n_jobs": limits.N_JOBS,
+        "random_state": limits.SEED,
+        "verbose": limits.whole(0),
+    }
+
+    # Set by every method's __init__.
+    threshold: str | float
+    max_labels: int
+    n_jobs: int | None
+    random_state: Any
+    verbose: int
+
+    @abstractmethod
+    def _fit(self, X: Matrix, Y: csr_matrix, rng: np.random.Generator) -> None:
+        """Learn from X, (n, d) csr or dense float32, and Y, (n, L) csr of ones."""
+
+    @abstractmethod
+    def _candidates(self, X: Matrix, k: int) -> tuple[Array, Array]:
+        """The k best labels of a block of rows: (b, k) int64 columns, best first, and (b, k) float32 scores.
+
+        Scores are above 0 and at most 1; −1 pads where there are fewer. Called on several threads at once.
+        """
+
+    def fit(self, X: Any, Y: Any, *, label_names: Sequence[str] | None = None) -> Self:
+        """Learn from rows and their labels.
+
+        Parameters
+        ----------
+        X : (n, d) sparse or dense, any numeric dtype
+        Y : (n, L) sparse or dense matrix of 0 and 1; or one list or set of labels a row, names or numbers
+        label_names : L names of the columns of Y
+        """
+        limits.check(type(self).__name__, self.get_params(deep=False), self._limits)
+        with progress.shown(self.verbose > 0):
+            X = self._checked_rows(X, reset=True)
+            Y, self.classes_ = self._checked_labels(X, Y, label_names)
+            self.label_counts_ = np.bincount(Y.indices, minlength=Y.shape[1])
+            self.n_samples_fit_ = X.shape[0]
+            fit_rng, threshold_rng = _generator(self.random_state).spawn(2)
+            self._fit(X, Y, fit_rng)
+            self.threshold_ = self._chosen_threshold(X, Y, threshold_rng)
+        return self
+
+    def predict_topk(
+        self, X: Any, k: int = 5, *, allow: Any = None, deny: Any = None
+    ) -> tuple[Array, Array]:
+        """The k best labels of each row.
+
+        Parameters
+        ----------
+        allow, deny : labels to choose among and labels to leave out: a list of them, or an (n, L) sparse
+            matrix with a list for each row
+
+        Returns
+        -------
+        (n, k) int64 columns of `classes_`, best first, −1 where there are fewer; (n, k) float32 scores
+        """
+        check_is_fitted(self)
+        if not limits.whole(1).allows(k):
+            raise ValueError(f"k must be a whole number of at least 1. Got {k!r} instead.")
+        X = self._checked_rows(X, reset=False)
+        permitted = self._permitted(allow, deny, X.shape[0])
+        ids = np.empty((X.shape[0], k), np.int64)
+        scores = np.empty((X.shape[0], k), np.float32)
+        rows = blocks(X.shape[0], BLOCK)
+        with progress.shown(self.verbose > 0):
+            best = map_blocks(
+                lambda block: self._best(X[block], k, permitted, block),
+                rows,
+                n_jobs=self.n_jobs,
+                stage="predicting",
+                total=X.shape[0],
+            )
+            for block, (block_ids, block_scores) in zip(rows, best):
+                ids[block], scores[block] = block_ids, block_scores
+        return ids, scores
+
+    def predict_labels(
+        self, X: Any, k: int | None = None, *, allow: Any = None, deny: Any = None
+    ) -> list[list[Any]]:
+        """The labels of each row, best first: the k best, or those that reach the threshold."""
+        ids, scores = self.predict_topk(X, k or self.max_labels, allow=allow, deny=deny)
+        chosen = ids >= 0 if k else scores >= self.threshold_
+        return [self.classes_[row[keep]].tolist() for row, keep in zip(ids, chosen)]
+
+    def predict(self, X: Any) -> csr_matrix:
+        """(n, L) csr with a 1 for each label that reaches the threshold."""
+        said = self.decision_function(X)
+        said.data = (said.data >= self.threshold_).astype(np.float32)
+        said.eliminate_zeros()
+        return said
+
+    def decision_function(self, X: Any) -> csr_matrix:
+        """(n, L) csr of the scores of the `max_labels` best labels; a label that is absent is no candidate."""
+        check_is_fitted(self)
+        ids, scores = self.predict_topk(X, min(self.max_labels, len(self.classes_)))
+        return _to_csr(ids, scores, len(self.classes_))
+
+    def predict_proba(self, X: Any) -> csr_matrix:
+        """(n, L) csr of probabilities, as `decision_function`: the scores of this method are shares."""
+        return self.decision_function(X)
+
+    def score(self, X: Any, Y: Any, sample_weight: Array | None = None) -> float:
+        """P@1: the share of rows whose best label is a true one."""
+        hits, _ = metrics.Ranking(self.label_matrix(Y), self.predict_topk(X, 1), 1).sums("P@1")
+        return float(np.average(hits, weights=sample_weight))
+
+    def label_matrix(self, Y: Any) -> csr_matrix:
+        """Y as csr in the columns of `classes_`; labels that were not there at fit get columns after these."""
+        check_is_fitted(self)
+        if labels.is_indicator(Y):
+            matrix = labels.indicator(Y)
+            if matrix.shape[1] != len(self.classes_):
+                raise ValueError(
+                    f"Y has {matrix.shape[1]} columns, but {type(self).__name__} knows {len(self.classes_)} labels."
+                )
+            return matrix
+        return labels.from_rows(labels.label_rows(Y), self._columns())
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a folder; a model that is there is replaced in one step."""
+        check_is_fitted(self)
+        description = {
+            "version": __version__,
+            "class": type(self).__name__,
+            "parameters": storage.plain_parameters(self.get_params(deep=False)),
+        }
+        learnt = {name: value for name, value in vars(self).items() if name.endswith("_")}
+        storage.save(path, description, learnt)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.classifier_tags.multi_label = True
+        return tags
+
+    def _checked_rows(self, X: Any, *, reset: bool) -> Matrix:
+        X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=np.float32)
+        if not issparse(X):
+            return X
+        X = csr_matrix(X)
+        if not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+        return X
+
+    def _checked_labels(
+        self, X: Matrix, Y: Any, label_names: Sequence[str] | None
+    ) -> tuple[csr_matrix, Array]:
+        if Y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
+        encoded, classes = labels.encode(Y, label_names)
+        if encoded.shape[0] != X.shape[0]:
+            raise ValueError(f"X has {X.shape[0]} rows, but Y has {encoded.shape[0]}.")
+        if not encoded.nnz:
+            raise ValueError("Y holds no label at all; there is nothing to learn.")
+        return encoded, classes
+
+    def _best(self, X: Matrix, k: int, permitted: _Permitted | None, block: slice) -> tuple[Array, Array]:
+        n_labels = len(self.classes_)
+        if permitted is None:
+            return _padded(*self._candidates(X, min(k, n_labels)), k)
+        asked = k
+        while True:
+            asked = min(4 * asked, n_labels)
+            ids, scores = _padded(*self._candidates(X, asked), asked)
+            keep = permitted(ids, block)
+            exhausted = ids[:, -1] < 0
+            if asked == n_labels or ((keep.sum(axis=1) >= k) | exhausted).all():
+                break
+        first = np.argsort(~keep, axis=1, kind="stable")[:, :k]
+        ids = np.where(np.take_along_axis(keep, first, 1), np.take_along_axis(ids, first, 1), -1)
+        return _padded(ids, np.take_along_axis(scores, first, 1), k)
+
+    def _permitted(self, allow: Any, deny: Any, n: int) -> _Permitted | None:
+        rules = []
+        for listed, wanted in ((allow, True), (deny, False)):
+            if listed is None:
+                continue
+            if issparse(listed):
+                if listed.shape != (n, len(self.classes_)):
+                    raise ValueError(
+                        f"An allow or deny matrix must be of shape {(n, len(self.classes_))}. "
+                        f"Got {listed.shape} instead."
+                    )
+                rules.append((metrics.label_matrix(listed), wanted))
+            else:
+                chosen = np.zeros(len(self.classes_), bool)
+                chosen[self._known_columns(listed)] = True
+                rules.append((chosen, wanted))
+        return _Permitted(rules) if rules else None
+
+    def _known_columns(self, listed: Iterable[Any]) -> list[int]:
+        columns = self._columns()
+        if isinstance(listed, str):
+            raise ValueError(f"Give a list of labels to allow or deny. Got the string {listed!r} instead.")
+        for label in listed:
+            if label not in columns:
+                raise ValueError(f"Label {label!r} is not known to this model.")
+        return [columns[label] for label in listed]
+
+    def _columns(self) -> dict[Any, int]:
+        return {label: column for column, label in enumerate(self.classes_.tolist())}
+
+    def _chosen_threshold(self, X: Matrix, Y: csr_matrix, rng: np.random.Generator) -> float:
+        """ "auto" has the best micro-F1 on rows that the model has not seen."""
+        if self.threshold != "auto":
+            return float(self.threshold)
+        if X.shape[0] < 5:
+            return 0.5
+        held, ids, scores = self._held_out(X, Y, min(self.max_labels, Y.shape[1]), rng)
+        hits = metrics.Ranking(Y[held], ids, ids.shape[1]).hits
+        present = ids >= 0
+        return selection.best_threshold(hits[present], scores[present], Y[held].nnz)
+
+    def _held_out(
+        self, X: Matrix, Y: csr_matrix, k: int, rng: np.random.Generator
+    ) -> tuple[Array, Array, Array]:
+        """Rows, and their top-k by a model that has not seen them. A method may know a cheaper way."""
+        n = X.shape[0]
+        train, held = selection.random_split(n, min(0.2, MOST_HELD_OUT / n), random_state=rng)
+        probe = clone(self).set_params(threshold=0.0)
+        probe.classes_, probe.n_features_in_ = self.classes_, self.n_features_in_
+        probe.label_counts_ = np.bincount(Y[train].indices, minlength=Y.shape[1])
+        probe.n_samples_fit_ = len(train)
+        probe._fit(X[train], Y[train], rng)
+        return held, *probe.predict_topk(X[held], k)
+
+
+class _Permitted:
+    """Which predicted labels may stay."""
+
+    def __init__(self, rules: list[tuple[Array | csr_matrix, bool]]) -> None:
+        self.rules = rules
+
+    def __call__(self, ids: Array, block: slice) -> Array:
+        keep = ids >= 0
+        for listed, wanted in self.rules:
+            if issparse(listed):
+                mine = listed[block]
+                named = np.empty(ids.shape, np.uint8)
+                kernels.mark_hits(mine.indptr, mine.indices, ids, named)
+                keep &= named.astype(bool) == wanted
+            else:
+                keep &= listed[np.maximum(ids, 0)] == wanted
+        return keep
+
+
+def _padded(ids: Array, scores: Array, k: int) -> tuple[Array, Array]:
+    """k wide, with −1 and 0 where there is no candidate."""
+    n, have = ids.shape
+    wide = np.full((n, k), -1, np.int64), np.zeros((n, k), np.float32)
+    real = (ids >= 0) & (scores > 0)
+    wide[0][:, :have] = np.where(real, ids, -1)
+    wide[1][:, :have] = np.where(real, scores, 0)
+    return wide
+
+
+def _to_csr(ids: Array, scores: Array, n_labels: int) -> csr_matrix:
+    present = ids >= 0
+    order = np.argsort(np.where(present, ids, n_labels), axis=1, kind="stable")
+    ids, scores = np.take_along_axis(ids, order, 1), np.take_along_axis(scores, order, 1)
+    counts = present.sum(axis=1)
+    present = np.arange(ids.shape[1]) < counts[:, None]
+    indptr = np.concatenate(([0], np.cumsum(counts)))
+    return csr_matrix((scores[present], ids[present], indptr), shape=(len(ids), n_labels))
+
+
+def _generator(random_state: Any) -> np.random.Generator:
+    if isinstance(random_state, np.random.RandomState):
+        random_state = random_state.randint(2**31 - 1)
+    return np.random.default_rng(random_state)
+
+
+def load(path: str | os.PathLike[str]) -> XMCEstimator:
+    """Load a model that `save` wrote, as the class that it was."""
+    manifest, state = storage.load(path)
+    method = _methods().get(manifest["class"])
+    if method is None:
+        raise ModelError(f"{path} is a {manifest['class']}, which this version of exmlds does not have.")
+    try:
+        model = method(**manifest["parameters"])
+    except TypeError as error:
+        raise ModelError(f"{path} has parameters that {manifest['class']} does not take: {error}.") from None
+    for name, value in state.items():
+        setattr(model, name, value)
+    return model
+
+
+def _methods() -> dict[str, Callable[..., XMCEstimator]]:
+    """Every concrete estimator by its class name: the public ones, and those that users have derived."""
+    package = import_module(__package__)
+    for name in package.__all__:
+        getattr(package, name)
+    found: dict[str, Callable[..., XMCEstimator]] = {}
+    todo = [XMCEstimator]
+    while todo:
+        for method in todo.pop().__subclasses__():
+            todo.append(method)
+            if not getattr(method, "__abstractmethods__", None):
+                found.setdefault(method.__name__, method)
+    return found

@@ -1,0 +1,124 @@
+"""Labels as users have them, into the columns of a sparse matrix, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_matrix, issparse
+
+Array = np.ndarray
+
+
+def encode(Y: Any, label_names: Sequence[str] | None = None) -> tuple[csr_matrix, Array]:
+    """(n, L) csr of ones and the (L,) classes that name its columns.
+
+    Y : 2-d array, data frame or sparse matrix of 0 and 1; a list of lists or sets of labels, names or
+        numbers; or a 1-d array with one label a row
+    label_names : the names of the columns of an indicator
+    """
+    if is_indicator(Y):
+        if label_names is None and hasattr(Y, "columns"):
+            label_names = [str(name) for name in Y.columns]
+        matrix = indicator(Y)
+        return matrix, _classes(label_names, matrix.shape[1])
+    if label_names is not None:
+        raise ValueError("label_names name the columns of an indicator matrix; here Y has its own labels.")
+    rows = label_rows(Y)
+    try:
+        names = sorted({label for row in rows for label in row})
+    except TypeError:
+        raise ValueError("The labels in Y must be all strings or all whole numbers.") from None
+    classes = np.array(names) if names and not isinstance(names[0], str) else _objects(names)
+    return from_rows(rows, {name: column for column, name in enumerate(names)}), classes
+
+
+def is_indicator(Y: Any) -> bool:
+    """Whether Y is a matrix of 0 and 1 rather than rows of labels."""
+    return issparse(Y) or getattr(Y, "ndim", 0) == 2
+
+
+def indicator(Y: Any) -> csr_matrix:
+    """A matrix of 0 and 1 of any kind and dtype as csr float32 with sorted columns."""
+    if not issparse(Y):
+        Y = np.asarray(Y)
+        if Y.dtype == object:
+            Y = Y.astype(np.float64)
+    matrix = csr_matrix(Y)
+    if matrix.data.dtype != bool:
+        strange = np.flatnonzero((matrix.data != 0) & (matrix.data != 1))
+        if strange.size:
+            row = int(np.searchsorted(matrix.indptr, strange[0], side="right")) - 1
+            raise ValueError(
+                f"Y must hold 0 and 1 only. Got {matrix.data[strange[0]]} in row {row} instead. "
+                "Are these values, not labels? Unknown label type: continuous targets can't be learnt."
+            )
+    matrix = matrix.astype(np.float32, copy=True)
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    matrix.data[:] = 1
+    return matrix
+
+
+def label_rows(Y: Any) -> list[list[Any]]:
+    """Y as one list of labels a row."""
+    if isinstance(Y, str) or not isinstance(Y, Iterable):
+        raise ValueError(
+            f"Y must be a matrix of 0 and 1, or one list of labels a row. Got {type(Y).__name__} instead."
+        )
+    rows = []
+    for i, row in enumerate(Y):
+        if isinstance(row, (list, tuple, set, frozenset, np.ndarray)) and not _is_scalar_array(row):
+            labels = [_plain(label, i) for label in row]
+        else:
+            labels = [_plain(row, i)]
+        rows.append(labels)
+    return rows
+
+
+def _is_scalar_array(row: Any) -> bool:
+    return isinstance(row, np.ndarray) and row.ndim == 0
+
+
+def _plain(label: Any, row: int) -> Any:
+    if isinstance(label, np.generic) or _is_scalar_array(label):
+        label = label.item()
+    if isinstance(label, (str, int)) and not isinstance(label, bool):
+        return label
+    if isinstance(label, bool) or (isinstance(label, float) and label.is_integer()):
+        return int(label)
+    raise ValueError(
+        f"Labels must be strings or whole numbers. Got {label!r} in row {row} instead. "
+        "Unknown label type: continuous targets can't be learnt."
+    )
+
+
+def from_rows(rows: Sequence[Iterable[Any]], column: dict[Any, int]) -> csr_matrix:
+    """(n, L) csr; a label that has no column yet gets the next one."""
+    indices: list[int] = []
+    indptr = [0]
+    for row in rows:
+        indices.extend(sorted({column.setdefault(label, len(column)) for label in row}))
+        indptr.append(len(indices))
+    parts = (np.ones(len(indices), np.float32), np.array(indices, np.int32), np.array(indptr))
+    return csr_matrix(parts, shape=(len(indptr) - 1, len(column)))
+
+
+def _classes(label_names: Sequence[str] | None, n_labels: int) -> Array:
+    if label_names is None:
+        return np.arange(n_labels)
+    if len(label_names) != n_labels:
+        raise ValueError(f"There are {len(label_names)} label_names, but Y has {n_labels} columns.")
+    if len(set(label_names)) < n_labels:
+        seen: set[str] = set()
+        twice = next(name for name in label_names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        raise ValueError(f"label_names must differ; {twice!r} stands twice.")
+    return _objects([str(name) for name in label_names])
+
+
+def _objects(names: list[str]) -> Array:
+    # Objects, not 'U': one long name would make every entry as wide as itself.
+    classes = np.empty(len(names), object)
+    classes[:] = names
+    return classes

@@ -1,0 +1,79 @@
+"""The values that a parameter may take: declared once a parameter, checked at fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from numbers import Integral, Real
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class Limit(NamedTuple):
+    """What is allowed, in words and as a test."""
+
+    words: str
+    allows: Callable[[Any], bool]
+
+
+def whole(low: int) -> Limit:
+    """A whole number from `low` on."""
+    return Limit(
+        f"a whole number of at least {low}",
+        lambda value: isinstance(value, Integral) and not isinstance(value, bool) and value >= low,
+    )
+
+
+def number(low: float, high: float = np.inf, *, above: bool = False) -> Limit:
+    """A number in [low, high], or in (low, high] where it must be `above`."""
+    edge = "more than" if above else "at least"
+    words = f"a number of {edge} {low:g}" + ("" if high == np.inf else f" and at most {high:g}")
+    return Limit(
+        words,
+        lambda value: (
+            isinstance(value, Real)
+            and not isinstance(value, bool)
+            and (low < value if above else low <= value)
+            and value <= high
+            and value != np.inf
+        ),
+    )
+
+
+def one_of(*choices: Any) -> Limit:
+    """One of the choices."""
+    words = " or ".join(map(repr, choices)) if len(choices) < 3 else f"one of {', '.join(map(repr, choices))}"
+    return Limit(words, lambda value: any(value is choice or value == choice for choice in choices))
+
+
+def either(*limits: Limit) -> Limit:
+    """What any of the limits allows."""
+    return Limit(
+        " or ".join(limit.words for limit in limits),
+        lambda value: any(limit.allows(value) for limit in limits),
+    )
+
+
+N_JOBS = Limit(
+    "None (all cores) or a whole number that is not 0",
+    lambda value: (
+        value is None or (isinstance(value, Integral) and not isinstance(value, bool) and value != 0)
+    ),
+)
+SEED = Limit(
+    "None, a whole number of at least 0 or a NumPy random generator",
+    lambda value: (
+        value is None
+        or (isinstance(value, Integral) and value >= 0)
+        or isinstance(value, (np.random.RandomState, np.random.Generator))
+    ),
+)
+
+
+def check(owner: str, parameters: Mapping[str, Any], limits: Mapping[str, Limit]) -> None:
+    """Raise a ValueError for the first parameter that is outside its limit."""
+    for name, value in parameters.items():
+        if not limits[name].allows(value):
+            raise ValueError(
+                f"The {name!r} parameter of {owner} must be {limits[name].words}. Got {value!r} instead."
+            )

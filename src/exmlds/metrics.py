@@ -1,0 +1,478 @@
+"""How good a ranking of labels is: the measures of the field, exact, on sparse labels.
+
+Every function takes the true labels and anybody's predictions:
+
+    Y_true     (n, L) sparse or dense indicator, or a list of lists of label ids
+    predicted  (n, k) integer ids, best first, −1 pads; or the pair that `predict_topk` returns; or an (n, L)
+               sparse matrix of scores, absent = not predicted; or a list of lists of ids, best first
+
+Most measures are a sum over rows divided by another sum over rows (`Ranking.sums`), which is also what the
+bootstrap resamples. Ties between scores go to the smaller label id.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_matrix, issparse
+
+from . import kernels
+from .errors import DataError
+
+Array = np.ndarray
+
+FAMILIES = ("P", "R", "nDCG", "PSP", "PSnDCG", "macro-F1", "coverage")
+OF_LABELS = ("macro-F1", "coverage")  # means over labels; the others are over rows
+NEED_PROPENSITY = ("PSP", "PSnDCG")
+MOST_DRAWN = 10_000  # kinds of rows in a bootstrap
+
+
+def precision_at_k(Y_true: Any, predicted: Any, k: int = 5) -> float:
+    """Share of the first k places that hold a true label; rows with no true label count.
+
+    >>> precision_at_k([[0, 2], [1]], [[2, 1], [0, 1]], k=2)
+    0.5
+    """
+    return Ranking(Y_true, predicted, k).value(f"P@{k}")
+
+
+def recall_at_k(Y_true: Any, predicted: Any, k: int = 5) -> float:
+    """Mean over rows of the share of true labels among the first k places; 0 where there is no true label."""
+    return Ranking(Y_true, predicted, k).value(f"R@{k}")
+
+
+def ndcg_at_k(Y_true: Any, predicted: Any, k: int = 5) -> float:
+    """Discounted gain of the first k places over that of the best order, which has min(k, true labels) hits."""
+    return Ranking(Y_true, predicted, k).value(f"nDCG@{k}")
+
+
+def psp_at_k(Y_true: Any, predicted: Any, inverse_propensity: Array, k: int = 5) -> float:
+    """Propensity-scored precision: the sum over all rows of hits / p_l over the best possible such sum."""
+    return Ranking(Y_true, predicted, k, inverse_propensity).value(f"PSP@{k}")
+
+
+def psndcg_at_k(Y_true: Any, predicted: Any, inverse_propensity: Array, k: int = 5) -> float:
+    """Propensity-scored nDCG: hits / p_l, discounted, over the best possible; a ratio of sums over rows."""
+    return Ranking(Y_true, predicted, k, inverse_propensity).value(f"PSnDCG@{k}")
+
+
+def macro_f1_at_k(Y_true: Any, predicted: Any, k: int = 5) -> float:
+    """Mean over all L labels of F1 when the first k places are predicted; 0 for a label that never occurs."""
+    return Ranking(Y_true, predicted, k).value(f"macro-F1@{k}")
+
+
+def coverage_at_k(Y_true: Any, predicted: Any, k: int = 5) -> float:
+    """Share of the labels that occur in Y_true which are found at least once in the first k places."""
+    return Ranking(Y_true, predicted, k).value(f"coverage@{k}")
+
+
+def inverse_propensity(Y_train: Any, A: float = 0.55, B: float = 1.5, *, n_rows: int | None = None) -> Array:
+    """1/p_l = 1 + C(n_l + B)^−A with C = (ln N − 1)(B + 1)^A (Jain, Prabhu and Varma, 2016).
+
+    Y_train : the training labels; or the counts of the labels, then `n_rows` says N
+
+    >>> inverse_propensity(np.array([0, 98]), A=1, B=2, n_rows=100).round(4)
+    array([6.4078, 1.1082])
+    """
+    if n_rows is None:
+        Y_train = label_matrix(Y_train)
+        n_rows, counts = Y_train.shape[0], np.bincount(Y_train.indices, minlength=Y_train.shape[1])
+    else:
+        counts = np.asarray(Y_train)
+    C = (np.log(n_rows) - 1) * (B + 1) ** A
+    return 1 + C * (counts + B) ** -A
+
+
+class Ranking:
+    """Predictions beside the truth, looked up once; every measure is read off it.
+
+    Y : (n, L) csr;  ids : (n, k) int64;  hits : (n, k) uint8, 1 where the prediction is true
+    """
+
+    def __init__(self, Y_true: Any, predicted: Any, k: int, inverse_propensity: Array | None = None) -> None:
+        if k < 1:
+            raise ValueError(f"k must be at least 1. Got {k} instead.")
+        self.k = k
+        self.ids = ranked_ids(predicted, k)
+        self.Y = label_matrix(Y_true, n_labels=int(self.ids.max(initial=-1)) + 1)
+        if len(self.ids) != self.Y.shape[0]:
+            raise DataError(f"{len(self.ids)} rows are predicted, but {self.Y.shape[0]} have true labels.")
+        self.hits = np.empty(self.ids.shape, np.uint8)
+        repeated = kernels.mark_hits(self.Y.indptr, self.Y.indices, self.ids, self.hits)
+        if repeated >= 0:
+            raise DataError(f"Row {repeated} predicts a label twice: {self.ids[repeated].tolist()}.")
+        self.n_true = np.diff(self.Y.indptr)
+        self.weights = None if inverse_propensity is None else self._fit_weights(inverse_propensity)
+
+    def _fit_weights(self, weights: Array) -> Array:
+        weights = np.asarray(weights, np.float64)
+        if len(weights) < self.Y.shape[1]:
+            raise DataError(f"There are {len(weights)} propensities, but {self.Y.shape[1]} labels.")
+        return weights
+
+    def value(self, name: str) -> float:
+        """The measure called, say, "nDCG@3"."""
+        family, k = parse_name(name)
+        if family in OF_LABELS:
+            return self._of_labels(family, k)
+        numerator, denominator = self.sums(name)
+        total = denominator.sum()
+        return float(numerator.sum() / total) if total else 0.0
+
+    def sums(self, name: str) -> tuple[Array, Array]:
+        """(n,) numerators and (n,) denominators, whose sums' ratio is the measure."""
+        family, k = parse_name(name)
+        hits = self.hits[:, :k].astype(np.float64)
+        ones = np.ones(len(hits))
+        if family == "P":
+            return hits.sum(1) / k, ones
+        if family == "R":
+            return hits.sum(1) / np.maximum(self.n_true, 1), ones
+        discounts = 1 / np.log2(np.arange(2, k + 2))
+        ideal = np.concatenate(([1.0], np.cumsum(discounts)))[np.minimum(self.n_true, k)]
+        if family == "nDCG":
+            return hits @ discounts / ideal, ones
+        if family not in NEED_PROPENSITY:
+            raise ValueError(f"{name!r} is not a mean over rows; those are {_known(rows_only=True)}.")
+        if self.weights is None:
+            raise DataError(f"{name} needs propensities: give the training labels or inverse_propensity.")
+        gains = hits * self.weights[np.maximum(self.ids[:, :k], 0)]
+        best = self._best_weights(k)
+        if family == "PSP":
+            return gains.sum(1) / k, best.sum(1) / k
+        return gains @ discounts / ideal, best @ discounts / ideal
+
+    def _best_weights(self, k: int) -> Array:
+        """(n, k), the largest 1/p of each row's true labels, 0 where it has fewer."""
+        assert self.weights is not None
+        best = np.zeros((len(self.hits), k))
+        which = np.empty(best.shape, np.int64)
+        kernels.rank_rows(self.Y.indptr, self.Y.indices, self.weights[self.Y.indices], which, best)
+        return best
+
+    def label_counts(self, k: int) -> tuple[Array, Array, Array]:
+        """(L,) counts: rows that have the label, rows that it is predicted for, and both."""
+        n_labels = self.Y.shape[1]
+        ids, hits = self.ids[:, :k], self.hits[:, :k].astype(bool)
+        return (
+            np.bincount(self.Y.indices, minlength=n_labels),
+            np.bincount(ids[ids >= 0], minlength=n_labels),
+            np.bincount(ids[hits], minlength=n_labels),
+        )
+
+    def _of_labels(self, family: str, k: int) -> float:
+        true, predicted, found = self.label_counts(k)
+        if family == "coverage":
+            return float((found > 0).sum() / max((true > 0).sum(), 1))
+        return float(np.mean(2 * found / np.maximum(true + predicted, 1))) if len(true) else 0.0
+
+
+def label_matrix(Y: Any, n_labels: int = 0) -> csr_matrix:
+    """The labels as csr with sorted ids and ones; at least `n_labels` wide."""
+    if issparse(Y):
+        matrix = Y.tocsr()
+        if not matrix.has_canonical_format or (matrix.data == 0).any():
+            matrix = matrix.copy()
+            matrix.sum_duplicates()
+            matrix.eliminate_zeros()
+    elif isinstance(Y, np.ndarray) and Y.ndim == 2:
+        matrix = csr_matrix(Y != 0, dtype=np.float32)
+    elif isinstance(Y, Sequence):
+        counts = [len(set(row)) for row in Y]
+        indices = np.array([label for row in Y for label in sorted(set(row))], np.int64)
+        if indices.size and indices.min() < 0:
+            raise DataError("Label ids must not be negative.")
+        width = max(n_labels, int(indices.max(initial=-1)) + 1)
+        indptr = np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))
+        matrix = csr_matrix((np.ones(len(indices), np.float32), indices, indptr), shape=(len(counts), width))
+    else:
+        raise DataError(f"Labels must be a 2-d matrix or a list of lists. Got {type(Y).__name__} instead.")
+    if matrix.shape[1] < n_labels:
+        raise DataError(f"Label {n_labels - 1} is predicted, but there are {matrix.shape[1]} labels.")
+    return matrix
+
+
+def ranked_ids(predicted: Any, k: int) -> Array:
+    """(n, k) int64 ids, best first, from any form of predictions."""
+    if isinstance(predicted, tuple) and len(predicted) == 2:
+        predicted = predicted[0]
+    if issparse(predicted):
+        scores = predicted.tocsr()
+        if np.isnan(scores.data).any():
+            raise DataError("The predicted scores hold NaN.")
+        ids = np.full((scores.shape[0], k), -1, np.int64)
+        best = np.empty(ids.shape)
+        kernels.rank_rows(scores.indptr, scores.indices, scores.data.astype(np.float64), ids, best)
+        return ids
+    if isinstance(predicted, Sequence):
+        ids = np.full((len(predicted), k), -1, np.int64)
+        for row, labels in zip(ids, predicted):
+            row[: len(labels[:k])] = labels[:k]
+        return ids
+    ids = np.asarray(predicted)
+    if ids.ndim != 2 or not np.issubdtype(ids.dtype, np.integer):
+        raise DataError(
+            "Predictions must be an (n, k) array of whole numbers, a sparse matrix of scores or a list of lists. "
+            f"Got {ids.dtype} of shape {ids.shape} instead."
+        )
+    padded = np.full((len(ids), k), -1, np.int64)
+    padded[:, : ids.shape[1]] = ids[:, :k]
+    return padded
+
+
+def parse_name(name: str) -> tuple[str, int]:
+    """
+    >>> parse_name("nDCG@3")
+    ('nDCG', 3)
+    """
+    match = re.fullmatch(r"(.+)@([1-9][0-9]*)", name)
+    if match is None or match[1] not in FAMILIES:
+        raise ValueError(f"There is no measure {name!r}; there are {_known()}.")
+    return match[1], int(match[2])
+
+
+def _known(rows_only: bool = False) -> str:
+    return ", ".join(f"{family}@k" for family in FAMILIES if not rows_only or family not in OF_LABELS)
+
+
+class LabelTable(NamedTuple):
+    """One entry a label: the rows that have it, that it is predicted for, both, and the ratios of these."""
+
+    true: Array
+    predicted: Array
+    found: Array
+    precision: Array
+    recall: Array
+    f1: Array
+
+
+def per_label(Y_true: Any, predicted: Any, k: int = 5) -> LabelTable:
+    """Precision, recall and F1 of every label when the first k places are predicted."""
+    true, said, found = Ranking(Y_true, predicted, k).label_counts(k)
+    return LabelTable(
+        true,
+        said,
+        found,
+        found / np.maximum(said, 1),
+        found / np.maximum(true, 1),
+        2 * found / np.maximum(true + said, 1),
+    )
+
+
+class FrequencyGroup(NamedTuple):
+    """Labels of about the same frequency in training."""
+
+    name: str
+    n_labels: int
+    most: int  # training rows of its most frequent label
+    least: int
+    true: int  # in the rows that are evaluated: occurrences
+    found: int
+    recall: float
+    precision: float
+    coverage: float
+
+
+def by_frequency(
+    Y_true: Any, predicted: Any, train_counts: Array, k: int = 5, n_groups: int = 10
+) -> list[FrequencyGroup]:
+    """How well labels are found, from the tenth that is most frequent in training to the rarest.
+
+    train_counts : (L,) training rows of each label; labels with none are a group of their own at the end
+    """
+    true, said, found = Ranking(Y_true, predicted, k).label_counts(k)
+    train_counts = np.asarray(train_counts)
+    if len(train_counts) != len(true):
+        raise DataError(f"train_counts has {len(train_counts)} labels, Y_true has {len(true)}.")
+    order = np.argsort(-train_counts, kind="stable")
+    seen = order[: np.count_nonzero(train_counts)]
+    groups = [(f"{i + 1}", labels) for i, labels in enumerate(np.array_split(seen, n_groups)) if labels.size]
+    if len(seen) < len(order):
+        groups.append(("unseen", order[len(seen) :]))
+    return [
+        FrequencyGroup(
+            name,
+            len(labels),
+            int(train_counts[labels[0]]),
+            int(train_counts[labels[-1]]),
+            int(true[labels].sum()),
+            int(found[labels].sum()),
+            float(found[labels].sum() / max(true[labels].sum(), 1)),
+            float(found[labels].sum() / max(said[labels].sum(), 1)),
+            float((found[labels] > 0).sum() / max((true[labels] > 0).sum(), 1)),
+        )
+        for name, labels in groups
+    ]
+
+
+class Interval(NamedTuple):
+    """A value with a bootstrap interval over rows."""
+
+    value: float
+    low: float
+    high: float
+
+
+def bootstrap(
+    sums: tuple[Array, Array], *, level: float = 0.95, n_resamples: int = 1_000, random_state: int = 0
+) -> Interval:
+    """The interval of a ratio of sums over rows when the rows are drawn again with replacement."""
+    numerator, denominator = sums
+    replicas = _resampled(np.stack(sums), n_resamples, random_state)
+    ratios = replicas[:, 0] / np.where(replicas[:, 1] == 0, 1, replicas[:, 1])
+    low, high = np.quantile(ratios, [(1 - level) / 2, (1 + level) / 2])
+    total = denominator.sum()
+    return Interval(float(numerator.sum() / total) if total else 0.0, float(low), float(high))
+
+
+class Difference(NamedTuple):
+    """First less second, with its interval, and the share of resamples in which the first is not better."""
+
+    name: str
+    first: float
+    second: float
+    difference: float
+    low: float
+    high: float
+    p_value: float
+
+
+def compare(
+    first: Ranking,
+    second: Ranking,
+    names: Iterable[str],
+    *,
+    level: float = 0.95,
+    n_resamples: int = 1_000,
+    random_state: int = 0,
+) -> list[Difference]:
+    """Paired bootstrap: both rankings are measured on the same drawn rows."""
+    if len(first.ids) != len(second.ids) or (first.Y != second.Y).nnz:
+        raise DataError("The two rankings must be of the same rows with the same true labels.")
+    rows = []
+    for name in names:
+        sums = np.stack([*first.sums(name), *second.sums(name)])
+        replicas = _resampled(sums, n_resamples, random_state)
+        replicas[replicas == 0] = np.finfo(float).tiny
+        differences = replicas[:, 0] / replicas[:, 1] - replicas[:, 2] / replicas[:, 3]
+        low, high = np.quantile(differences, [(1 - level) / 2, (1 + level) / 2])
+        a, b = first.value(name), second.value(name)
+        not_better, not_worse = np.mean(differences <= 0), np.mean(differences >= 0)
+        p_value = min(1.0, 2 * float(min(not_better, not_worse)))
+        rows.append(Difference(name, a, b, a - b, float(low), float(high), p_value))
+    return rows
+
+
+def _resampled(sums: Array, n_resamples: int, random_state: int) -> Array:
+    """(n_resamples, m) sums of the (m, n) terms over rows drawn with replacement.
+
+    Rows with the same terms are drawn together: P@5 has six different rows, however many there are. Where
+    the kinds are many, groups of rows made at random are drawn, which have the same variance.
+    """
+    rng = np.random.default_rng(random_state)
+    kinds, counts = np.unique(sums, axis=1, return_counts=True)  # (m, kinds)
+    if kinds.shape[1] > MOST_DRAWN:
+        group = rng.permutation(sums.shape[1]) % MOST_DRAWN
+        kinds = np.stack([np.bincount(group, weights=terms) for terms in sums])
+        counts = np.ones(MOST_DRAWN, np.int64)
+    n = counts.sum()
+    replicas = np.empty((n_resamples, len(sums)))
+    step = max(1, 2_000_000 // kinds.shape[1])
+    for start in range(0, n_resamples, step):
+        drawn = rng.multinomial(n, counts / n, size=min(step, n_resamples - start))  # (step, kinds)
+        replicas[start : start + step] = drawn @ kinds.T
+    return replicas
+
+
+class Report(dict[str, float]):
+    """Measures by name, {"P@1": 0.81, …}; printed, it is a table in percent."""
+
+    intervals: dict[str, Interval]
+
+    def __init__(self, values: dict[str, float], n_rows: int, n_labels: int) -> None:
+        super().__init__(values)
+        self.n_rows, self.n_labels, self.intervals = n_rows, n_labels, {}
+
+    def __str__(self) -> str:
+        families = list(dict.fromkeys(parse_name(name)[0] for name in self))
+        places = sorted({parse_name(name)[1] for name in self})
+        width = 20 if self.intervals else 8
+        lines = [f"{'%':<10}" + "".join(f"{f'@{k}':>{width}}" for k in places)]
+        for family in families:
+            cells = [self._cell(f"{family}@{k}") for k in places]
+            lines.append(f"{family:<10}" + "".join(f"{cell:>{width}}" for cell in cells))
+        lines.append(f"{self.n_rows:,} rows, {self.n_labels:,} labels")
+        return "\n".join(lines)
+
+    def _cell(self, name: str) -> str:
+        if name not in self:
+            return ""
+        text = f"{100 * self[name]:.2f}"
+        if name in self.intervals:
+            text += f" ({100 * self.intervals[name].low:.2f}–{100 * self.intervals[name].high:.2f})"
+        return text
+
+
+def report(
+    Y_true: Any,
+    predicted: Any,
+    *,
+    k: Sequence[int] = (1, 3, 5),
+    inverse_propensity: Array | None = None,
+    intervals: bool = False,
+    random_state: int = 0,
+) -> Report:
+    """Every measure of the field at each k; PSP and PSnDCG where propensities are given.
+
+    >>> print(report([[0, 2], [1]], [[2, 1], [0, 1]], k=[1, 2]))
+    %               @1      @2
+    P            50.00   50.00
+    R            25.00   75.00
+    nDCG         50.00   62.21
+    macro-F1     33.33   55.56
+    coverage     33.33   66.67
+    2 rows, 3 labels
+    """
+    ranking = Ranking(Y_true, predicted, max(k), inverse_propensity)
+    families = [f for f in FAMILIES if f not in NEED_PROPENSITY or inverse_propensity is not None]
+    names = [f"{family}@{place}" for family in families for place in k]
+    result = Report({name: ranking.value(name) for name in names}, *ranking.Y.shape)
+    if intervals:
+        result.intervals = {
+            name: bootstrap(ranking.sums(name), random_state=random_state)
+            for name in names
+            if parse_name(name)[0] not in OF_LABELS
+        }
+    return result
+
+
+def scorer(name: str, *, A: float = 0.55, B: float = 1.5) -> Callable[[Any, Any, Any], float]:
+    """A scikit-learn scorer: `GridSearchCV(model, grid, scoring=scorer("nDCG@5"))`.
+
+    PSP and PSnDCG take the label counts from the estimator's own training rows.
+    """
+    return _Scorer(name, A, B)
+
+
+class _Scorer:
+    def __init__(self, name: str, A: float, B: float) -> None:
+        self.family, self.k = parse_name(name)
+        self.name, self.A, self.B = name, A, B
+
+    def __call__(self, estimator: Any, X: Any, Y: Any) -> float:
+        weights = None
+        if self.family in NEED_PROPENSITY:
+            weights = inverse_propensity(
+                estimator.label_counts_, self.A, self.B, n_rows=estimator.n_samples_fit_
+            )
+        truth = estimator.label_matrix(Y)
+        if weights is not None:  # labels that the estimator has never seen have no training row
+            unseen = inverse_propensity(np.zeros(1), self.A, self.B, n_rows=estimator.n_samples_fit_)
+            weights = np.concatenate((weights, np.repeat(unseen, truth.shape[1] - len(weights))))
+        return Ranking(truth, estimator.predict_topk(X, self.k), self.k, weights).value(self.name)
+
+    def __repr__(self) -> str:
+        return f"scorer({self.name!r})"

@@ -1,0 +1,1 @@
+"""One file a method; `fit` reads like the paper's algorithm."""

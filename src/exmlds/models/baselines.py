@@ -1,0 +1,137 @@
+"""What any method must beat."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.sparse import csr_matrix, issparse
+
+from .. import limits
+from ..contract import MOST_HELD_OUT, Matrix, XMCEstimator
+from ..stages import index, vote
+
+Array = np.ndarray
+
+
+class MostFrequent(XMCEstimator):
+    """The same labels for every row: the most frequent ones, scored by their share of the training rows.
+
+    Example
+    -------
+    >>> from exmlds import MostFrequent
+    >>> model = MostFrequent().fit([[0.0], [1.0], [2.0]], [["a"], ["a", "b"], ["a"]])
+    >>> model.predict_labels([[5.0]], k=1)
+    [['a']]
+    """
+
+    def __init__(
+        self,
+        *,
+        threshold: str | float = "auto",
+        max_labels: int = 100,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.threshold = threshold
+        self.max_labels = max_labels
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _fit(self, X: Matrix, Y: csr_matrix, rng: np.random.Generator) -> None:
+        self.ranking_ = np.argsort(-self.label_counts_, kind="stable")
+        self.shares_ = (self.label_counts_[self.ranking_] / self.n_samples_fit_).astype(np.float32)
+
+    def _candidates(self, X: Matrix, k: int) -> tuple[Array, Array]:
+        shape = (X.shape[0], k)
+        return np.broadcast_to(self.ranking_[:k], shape), np.broadcast_to(self.shares_[:k], shape)
+
+
+class FeatureNeighbors(XMCEstimator):
+    """The training rows nearest in feature space vote on the labels; nothing is learnt.
+
+    Parameters
+    ----------
+    n_neighbors : training rows that vote
+    metric : "cosine" or "euclidean"
+    vote : "similarity" weighs a neighbour by exp((s − s₁) / temperature), s₁ the similarity of the nearest;
+        "uniform" gives every neighbour one vote
+    threshold : the score from which `predict` says yes; "auto" has the best micro-F1 on held-out rows
+    max_labels : labels that `decision_function` and `predict` consider in a row
+    n_jobs : threads; None means all cores
+
+    Rows without a label do not vote. A row without a feature gets the most frequent labels.
+
+    Example
+    -------
+    >>> from exmlds import FeatureNeighbors
+    >>> from exmlds.data import make_library
+    >>> X, Y, names, _ = make_library(500, random_state=0)
+    >>> model = FeatureNeighbors().fit(X, Y, label_names=names)
+    >>> model.predict_labels(X[:1], k=2)
+    [['astronomy', 'physics']]
+    """
+
+    _limits: ClassVar[Mapping[str, limits.Limit]] = {
+        **XMCEstimator._limits,
+        "n_neighbors": limits.whole(1),
+        "metric": limits.one_of("cosine", "euclidean"),
+        "vote": limits.one_of("similarity", "uniform"),
+        "temperature": limits.number(0, above=True),
+    }
+
+    def __init__(
+        self,
+        *,
+        n_neighbors: int = 20,
+        metric: str = "cosine",
+        vote: str = "similarity",
+        temperature: float = 0.1,
+        threshold: str | float = "auto",
+        max_labels: int = 100,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.metric = metric
+        self.vote = vote
+        self.temperature = temperature
+        self.threshold = threshold
+        self.max_labels = max_labels
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _fit(self, X: Matrix, Y: csr_matrix, rng: np.random.Generator) -> None:
+        self.voters_ = np.flatnonzero(np.diff(Y.indptr))  # rows with a label
+        self.index_ = index.build(X[self.voters_], self.metric)
+        self.labels_ = Y[self.voters_]
+        self.prior_ = (self.label_counts_ / self.n_samples_fit_).astype(np.float32)
+
+    def _candidates(self, X: Matrix, k: int) -> tuple[Array, Array]:
+        neighbors, similarities = index.search(self.index_, X, self.n_neighbors)
+        return self._counted(X, neighbors, similarities, k)
+
+    def _counted(self, X: Matrix, neighbors: Array, similarities: Array, k: int) -> tuple[Array, Array]:
+        weights = vote.weigh(neighbors, similarities, self.vote, self.temperature)
+        ids, scores = vote.count(neighbors, weights, self.labels_, k)
+        empty = np.diff(X.indptr) == 0 if issparse(X) else ~X.any(axis=1)
+        if empty.any():
+            frequent = np.argsort(-self.prior_, kind="stable")[:k]
+            ids[empty], scores[empty] = frequent, self.prior_[frequent]
+        return ids, scores
+
+    def _held_out(
+        self, X: Matrix, Y: csr_matrix, k: int, rng: np.random.Generator
+    ) -> tuple[Array, Array, Array]:
+        """Each row asked leaves itself out of the vote."""
+        n_held = min(MOST_HELD_OUT, len(self.voters_))
+        places = np.sort(rng.choice(len(self.voters_), n_held, replace=False))
+        rows = self.voters_[places]
+        neighbors, similarities = index.search(self.index_, X[rows], self.n_neighbors + 1)
+        neighbors[neighbors == places[:, None]] = -1
+        return rows, *self._counted(X[rows], neighbors, similarities, k)

@@ -1,0 +1,159 @@
+"""Choosing on held-out rows: splits, hidden labels, cross-fitting, candidates and thresholds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from scipy.sparse import csr_matrix
+from sklearn.base import clone
+
+from . import kernels
+
+Array = np.ndarray
+Seed = int | None | np.random.Generator
+Candidate = TypeVar("Candidate")
+
+
+def random_split(n: int, share: float = 0.2, *, random_state: Seed = None) -> tuple[Array, Array]:
+    """Row ids to train on and row ids held out, both ascending; `share` of the n rows are held out.
+
+    >>> train, held = random_split(10, 0.2, random_state=0)
+    >>> len(train), len(held)
+    (8, 2)
+    """
+    held = np.zeros(n, bool)
+    order = np.random.default_rng(random_state).permutation(n)
+    held[order[: _n_held(n, share)]] = True
+    return np.flatnonzero(~held), np.flatnonzero(held)
+
+
+def label_split(Y: csr_matrix, share: float = 0.2, *, random_state: Seed = None) -> tuple[Array, Array]:
+    """As `random_split`, but every label is held out in about its share.
+
+    A label with two rows or more keeps at least one to train on. One walk over the rows, so a million take
+    about a second.
+    """
+    n = Y.shape[0]
+    n_held = _n_held(n, share)
+    order = np.random.default_rng(random_state).permutation(n)
+    frequency = np.bincount(Y.indices, minlength=Y.shape[1])
+    held = np.zeros(n, np.uint8)
+    kernels.split_by_labels(Y.indptr, Y.indices, order, frequency, n_held / n, held)
+    # The walk ends near the share; the exact number is made up in the order of the walk.
+    for row in order[held[order] == 1][: max(0, held.sum() - n_held)]:
+        held[row] = 0
+    missing = n_held - int(held.sum())
+    if missing > 0:
+        kept = frequency - np.bincount(Y[np.flatnonzero(held)].indices, minlength=Y.shape[1])
+        for row in order[held[order] == 0]:
+            labels = Y.indices[Y.indptr[row] : Y.indptr[row + 1]]
+            if ((kept[labels] == 1) & (frequency[labels] > 1)).any():
+                continue
+            held[row] = 1
+            kept[labels] -= 1
+            missing -= 1
+            if not missing:
+                break
+    return np.flatnonzero(held == 0), np.flatnonzero(held)
+
+
+def _n_held(n: int, share: float) -> int:
+    if not 0 < share < 1:
+        raise ValueError(f"The 'share' parameter must be between 0 and 1. Got {share} instead.")
+    if n < 2:
+        raise ValueError(f"A split needs at least 2 rows. Got {n} instead.")
+    return min(max(round(n * share), 1), n - 1)
+
+
+def folds(n: int, n_folds: int = 5, *, random_state: Seed = None) -> Iterator[tuple[Array, Array]]:
+    """Yield (rows to train on, rows held out); every row is held out once."""
+    if not 2 <= n_folds <= n:
+        raise ValueError(f"The 'n_folds' parameter must be between 2 and the {n} rows. Got {n_folds} instead.")
+    fold_of = np.random.default_rng(random_state).permutation(n) % n_folds
+    for fold in range(n_folds):
+        yield np.flatnonzero(fold_of != fold), np.flatnonzero(fold_of == fold)
+
+
+def hide_labels(Y: csr_matrix, fraction: float, *, random_state: Seed = None) -> csr_matrix:
+    """Hide a share of the labels: an entry stays where a uniform draw, in csr order, is at least `fraction`."""
+    if not 0 <= fraction <= 1:
+        raise ValueError(f"The 'fraction' parameter must be in [0, 1]. Got {fraction} instead.")
+    visible = csr_matrix(Y, copy=True)
+    visible.sum_duplicates()
+    visible.data[np.random.default_rng(random_state).random(visible.nnz) < fraction] = 0
+    visible.eliminate_zeros()
+    return visible
+
+
+def cross_predict(
+    estimator: Any, X: Any, Y: csr_matrix, k: int, *, n_folds: int = 5, random_state: Seed = None
+) -> tuple[Array, Array]:
+    """Top-k of every row by a clone of the estimator that has not seen the row: (n, k) ids and scores."""
+    ids, scores = np.full((X.shape[0], k), -1, np.int64), np.zeros((X.shape[0], k), np.float32)
+    for train, held in folds(X.shape[0], n_folds, random_state=random_state):
+        fitted = clone(estimator).fit(X[train], Y[train])
+        ids[held], scores[held] = fitted.predict_topk(X[held], k)
+    return ids, scores
+
+
+class Choice(NamedTuple):
+    """The best of the candidates, its place among them, and the score of each on the held-out rows."""
+
+    best: Any
+    index: int
+    scores: list[float]
+
+
+def choose(candidates: Sequence[Candidate], score: Callable[[Candidate], float]) -> Choice:
+    """The candidate with the highest score; of equals the first, so put the simplest first.
+
+    >>> choose([1, 2, 3], lambda x: -abs(x - 2)).best
+    2
+    """
+    if not candidates:
+        raise ValueError("There are no candidates to choose among.")
+    scores = [float(score(candidate)) for candidate in candidates]
+    index = int(np.argmax(scores))
+    return Choice(candidates[index], index, scores)
+
+
+def choose_estimator(
+    candidates: Sequence[Any],
+    X: Any,
+    Y: csr_matrix,
+    *,
+    share: float = 0.2,
+    scoring: Callable[[Any, Any, Any], float] | None = None,
+    random_state: Seed = None,
+) -> Choice:
+    """The estimator that scores best on held-out rows after a fit on the others; not fitted to all rows yet.
+
+    scoring : called with (fitted estimator, X, Y); P@1 if not given
+    """
+    train, held = random_split(X.shape[0], share, random_state=random_state)
+
+    def on_held_out(candidate: Any) -> float:
+        fitted = clone(candidate).fit(X[train], Y[train])
+        return scoring(fitted, X[held], Y[held]) if scoring else fitted.score(X[held], Y[held])
+
+    return choose(candidates, on_held_out)
+
+
+def best_threshold(hits: Array, scores: Array, n_true: int) -> float:
+    """The threshold with the best micro-F1, midway between the scores beside it.
+
+    hits, scores : (m,) of predictions, whether each is true and how sure it is
+    n_true : true labels, whether predicted or not
+    """
+    if not len(scores) or not hits.any():
+        return 0.5
+    order = np.argsort(-scores, kind="stable")
+    ranked = scores[order].astype(np.float64)
+    found = np.cumsum(hits[order].astype(np.float64))
+    f1 = 2 * found / (np.arange(1, len(ranked) + 1) + n_true)
+    last_of_equals = np.append(ranked[:-1] > ranked[1:], True)
+    best = int(np.argmax(np.where(last_of_equals, f1, -1)))
+    below = ranked[best + 1] if best + 1 < len(ranked) else 0.0
+    return float((ranked[best] + below) / 2)
