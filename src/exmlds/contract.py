@@ -26,7 +26,7 @@ Array = np.ndarray
 Matrix = Array | csr_matrix
 
 BLOCK = 256  # rows predicted at a time
-MOST_HELD_OUT = 5_000  # rows that a threshold is chosen on
+MOST_HELD_OUT = 2_000  # rows that a threshold is chosen on
 
 
 class XMCEstimator(ClassifierMixin, BaseEstimator, ABC):
@@ -106,20 +106,10 @@ class XMCEstimator(ClassifierMixin, BaseEstimator, ABC):
             raise ValueError(f"k must be a whole number of at least 1. Got {k!r} instead.")
         X = self._checked_rows(X, reset=False)
         permitted = self._permitted(allow, deny, X.shape[0])
-        ids = np.empty((X.shape[0], k), np.int64)
-        scores = np.empty((X.shape[0], k), np.float32)
-        rows = blocks(X.shape[0], BLOCK)
         with progress.shown(self.verbose > 0):
-            best = map_blocks(
-                lambda block: self._best(X[block], k, permitted, block),
-                rows,
-                n_jobs=self.n_jobs,
-                stage="predicting",
-                total=X.shape[0],
+            return self._in_blocks(
+                lambda block: self._best(X[block], k, permitted, block), X.shape[0], k, "predicting"
             )
-            for block, (block_ids, block_scores) in zip(rows, best):
-                ids[block], scores[block] = block_ids, block_scores
-        return ids, scores
 
     def predict_labels(
         self, X: Any, k: int | None = None, *, allow: Any = None, deny: Any = None
@@ -201,6 +191,16 @@ class XMCEstimator(ClassifierMixin, BaseEstimator, ABC):
         if not encoded.nnz:
             raise ValueError("Y holds no label at all; there is nothing to learn.")
         return encoded, classes
+
+    def _in_blocks(
+        self, work: Callable[[slice], tuple[Array, Array]], n: int, k: int, stage: str
+    ) -> tuple[Array, Array]:
+        """(n, k) ids and scores, put together from what `work` gives for each block of rows."""
+        ids, scores = np.empty((n, k), np.int64), np.empty((n, k), np.float32)
+        rows = blocks(n, BLOCK)
+        for block, best in zip(rows, map_blocks(work, rows, n_jobs=self.n_jobs, stage=stage, total=n)):
+            ids[block], scores[block] = best
+        return ids, scores
 
     def _best(self, X: Matrix, k: int, permitted: _Permitted | None, block: slice) -> tuple[Array, Array]:
         n_labels = len(self.classes_)

@@ -23,7 +23,8 @@ def read_npz(path: str | os.PathLike[str]) -> csr_matrix:
     """Read a sparse matrix as csr float32, its ids sorted, repeated ones summed."""
     path = Path(path)
     try:
-        matrix = load_npz(path)
+        with path.open("rb") as file:
+            matrix = load_npz(file)
         if not issparse(matrix):
             raise ValueError("not a sparse matrix")
         matrix = csr_matrix(matrix, dtype=np.float32)

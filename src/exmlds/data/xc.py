@@ -106,17 +106,19 @@ def iter_xc(
 ) -> Iterator[Dataset]:
     """Yield the rows of a file in blocks of about `block` bytes, so that it may be larger than memory.
 
-    A text file without a header needs n_features and n_labels.
+    A text file without a header needs n_features; without n_labels, Y is as wide as its block asks for. Of a
+    pair, the features' file alone is read, and Y has no columns.
     """
     path = Path(path)
-    text = None
-    if not is_npz(path):
-        text = _Text(path, labelled=True, limits=(n_features, n_labels), block=block)
-    if text is None or text.is_half:
-        yield read_xc(path, n_features=n_features, n_labels=n_labels)
+    if is_npz(path):
+        X = read_npz(path)
+        yield Dataset(X, csr_matrix((X.shape[0], 0), dtype=np.float32))
         return
-    if text.n_features is None or text.n_labels is None:
-        raise DataError(f"{path} has no header; say n_features and n_labels to read it in blocks.")
+    text = _Text(path, labelled=True, limits=(n_features, n_labels), block=block)
+    if text.is_half:
+        text = _Text(path, labelled=False, limits=(n_features, 0), block=block)
+    if text.n_features is None:
+        raise DataError(f"{path} has no header; say n_features to read it in blocks.")
     warned = False
     for piece in text.blocks():
         X, Y = _matrices(piece, text.n_features, text.n_labels)
@@ -384,7 +386,7 @@ class _Text:
         )
         for index, token_start, token_end in hard_numbers[:n_hard].tolist():
             value = float(chunk[token_start:token_end].partition(b":")[2])
-            if abs(value) > np.finfo(np.float32).max:
+            if abs(value) >= problems.FLOAT32_OVERFLOW:
                 problem, start, end = problems.NOT_FINITE, token_start, token_end
                 break
             values[index] = value

@@ -132,6 +132,11 @@ class FeatureNeighbors(XMCEstimator):
         n_held = min(MOST_HELD_OUT, len(self.voters_))
         places = np.sort(rng.choice(len(self.voters_), n_held, replace=False))
         rows = self.voters_[places]
-        neighbors, similarities = index.search(self.index_, X[rows], self.n_neighbors + 1)
-        neighbors[neighbors == places[:, None]] = -1
-        return rows, *self._counted(X[rows], neighbors, similarities, k)
+
+        def ask(block: slice) -> tuple[Array, Array]:
+            asked = X[rows[block]]
+            neighbors, similarities = index.search(self.index_, asked, self.n_neighbors + 1)
+            neighbors[neighbors == places[block, None]] = -1
+            return self._counted(asked, neighbors, similarities, k)
+
+        return rows, *self._in_blocks(ask, n_held, k, "choosing the threshold")

@@ -15,6 +15,7 @@ from .. import kernels
 
 Array = np.ndarray
 DENSE_BLOCK = 8_192  # rows scored at a time against a block of queries
+DENSE_FROM = 0.2  # share of filled cells from which a matrix product beats a walk over postings
 
 
 class Segment(NamedTuple):
@@ -47,6 +48,8 @@ def extend(index: Index, X: Array | csr_matrix) -> Index:
         bias = np.zeros(X.shape[0], np.float32)
     else:
         bias = -(row_norms(X) ** 2)  # −‖q − x‖² = 2⟨q, x⟩ − ‖x‖² − ‖q‖²
+    if issparse(X) and X.nnz > DENSE_FROM * X.shape[0] * X.shape[1]:
+        X = X.toarray()
     rows = _transposed(X) if issparse(X) else np.ascontiguousarray(X, np.float32)
     return index._replace(segments=[*index.segments, Segment(rows, bias.astype(np.float32))])
 

@@ -5,6 +5,7 @@ import numpy as np
 from ..problems import (
     EMPTY_ID,
     FEATURE_OUT_OF_RANGE,
+    FLOAT32_OVERFLOW,
     LABEL_OUT_OF_RANGE,
     NEGATIVE_ID,
     NONE,
@@ -15,7 +16,6 @@ from .compiler import kernel
 
 # A mantissa below 2⁵³ times or over 10^e, e ≤ 22, is rounded once, so it is the nearest double.
 EXACT_POWERS = 10.0 ** np.arange(23)
-LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
 
 
 @kernel
@@ -109,7 +109,7 @@ def parse_value(text, start):
         value *= EXACT_POWERS[exponent]
     elif exponent < 0:
         value /= EXACT_POWERS[-exponent]
-    if value > LARGEST_FLOAT32:
+    if value >= FLOAT32_OVERFLOW:
         return 0.0, i, NOT_FINITE, False
     return (-value if negative else value), i, NONE, False
 

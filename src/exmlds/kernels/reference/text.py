@@ -9,6 +9,7 @@ import numpy as np
 from ..problems import (
     EMPTY_ID,
     FEATURE_OUT_OF_RANGE,
+    FLOAT32_OVERFLOW,
     LABEL_OUT_OF_RANGE,
     NEGATIVE_ID,
     NONE,
@@ -126,6 +127,6 @@ def _feature(start: int, token: bytes, base: int, n_features: int) -> tuple[int,
     if not _NUMBER.match(number):
         raise _Bad(NOT_FINITE if _NOT_FINITE.match(number) else NOT_A_NUMBER, start, end)
     value = float(number)
-    if abs(value) > np.finfo(np.float32).max:
+    if abs(value) >= FLOAT32_OVERFLOW:
         raise _Bad(NOT_FINITE, start, end)
     return feature, np.float32(value)

@@ -1,0 +1,5 @@
+"""`python -m exmlds`."""
+
+from .cli import main
+
+main()

@@ -1,0 +1,87 @@
+"""The command line: one module a command; what is heavy is imported when a command runs."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from typing import NoReturn
+
+import typer
+
+from .compare import compare
+from .convert import convert
+from .demo import demo
+from .evaluate import evaluate
+from .info import info
+from .inspect import inspect
+from .predict import predict
+from .train import train
+
+app = typer.Typer(
+    help="Extreme multi-label learning: find the few right labels among up to millions.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+for command in (demo, train, predict, evaluate, compare, inspect, info, convert):
+    app.command()(command)
+
+
+@app.callback(invoke_without_command=True)
+def options(version: bool = typer.Option(False, "--version", help="Show the version and exit.")) -> None:
+    if version:
+        from .. import __version__
+
+        print(f"exmlds {__version__}")
+        raise typer.Exit
+
+
+def main() -> None:
+    """Run the command line; a user's error is one line and exit code 2."""
+    warnings.showwarning = _show_warning  # type: ignore[assignment]
+    try:
+        app(gather_places(sys.argv[1:]))
+    except Exception as error:
+        if os.environ.get("EXMLDS_DEBUG"):
+            raise
+        _fail(error)
+
+
+def gather_places(arguments: list[str]) -> list[str]:
+    """`-k 1 3 5` as `-k 1,3,5`, which is what an option can take.
+
+    >>> gather_places(["evaluate", "model", "test.txt", "-k", "1", "3", "5", "--json"])
+    ['evaluate', 'model', 'test.txt', '-k', '1,3,5', '--json']
+    """
+    gathered: list[str] = []
+    for argument in arguments:
+        after_places = len(gathered) > 1 and gathered[-2] == "-k" and gathered[-1].replace(",", "").isdigit()
+        if after_places and argument.isdigit():
+            gathered[-1] += f",{argument}"
+        else:
+            gathered.append(argument)
+    return gathered
+
+
+def _show_warning(message: Warning | str, *_: object) -> None:
+    print(f"exmlds: warning: {message}", file=sys.stderr)
+
+
+def _fail(error: Exception) -> NoReturn:
+    if isinstance(error, BrokenPipeError):  # whoever read our output has left
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    if isinstance(error, (ValueError, OSError)):  # ours are among these
+        print(f"exmlds: {' '.join(str(error).split())}", file=sys.stderr)
+        sys.exit(2)
+    if isinstance(error, MemoryError):
+        print("exmlds: there is not enough memory for this.", file=sys.stderr)
+        sys.exit(2)
+    print(
+        f"exmlds: this should not happen: {type(error).__name__}: {error}\n"
+        "Please report it, with what EXMLDS_DEBUG=1 prints.",
+        file=sys.stderr,
+    )
+    sys.exit(1)

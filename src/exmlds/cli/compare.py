@@ -1,0 +1,47 @@
+"""`exmlds compare`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+
+def compare(
+    first: Annotated[Path, typer.Argument(help="A model folder or a file of predictions.")],
+    second: Annotated[Path, typer.Argument(help="Another one.")],
+    data: Annotated[str, typer.Argument(help="A file, or the name of a data set: its test split.")],
+    k: Annotated[str, typer.Option("-k", help="Places to measure at.")] = "1 3 5",
+    labels: Annotated[Optional[Path], typer.Option(help="The labels' file, when DATA has features alone.")] = None,
+    resamples: Annotated[int, typer.Option(min=100, help="Bootstrap resamples.")] = 2000,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Compare two models or files of predictions on the same rows, by paired bootstrap."""
+    from .. import metrics, progress
+    from .output import percent, print_json, print_table
+    from .sources import places, ranked, read
+
+    at = places(k)
+    with progress.shown():
+        test = read(data, "test", labels)
+        rankings = [metrics.Ranking(test.Y, ranked(source, test, max(at))[0], max(at)) for source in (first, second)]
+        names = [f"{family}@{place}" for family in ("P", "nDCG", "R") for place in at]
+        rows = metrics.compare(*rankings, names, n_resamples=resamples)
+    if as_json:
+        print_json([row._asdict() for row in rows])
+        return
+    print_table(
+        ("", str(first), str(second), "difference", "95% interval", "p"),
+        [
+            (
+                row.name,
+                percent(row.first),
+                percent(row.second),
+                f"{100 * row.difference:+.2f}",
+                f"{100 * row.low:+.2f} … {100 * row.high:+.2f}",
+                f"{row.p_value:.3f}",
+            )
+            for row in rows
+        ],
+    )

@@ -1,0 +1,49 @@
+"""`exmlds demo`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def demo(
+    rows: Annotated[int, typer.Option(min=100, help="Books to make.")] = 3000,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed makes the same books.")] = 0,
+) -> None:
+    """Train, evaluate and show a model on a small library: books as words, filed under subjects."""
+    from time import perf_counter
+
+    from .. import FeatureNeighbors, MostFrequent, metrics, progress
+    from ..data import make_library
+    from ..selection import random_split
+    from .output import percent, print_table
+
+    books = make_library(rows, random_state=seed)
+    train_rows, test_rows = random_split(rows, 0.2, random_state=seed)
+    train, test = books.rows(train_rows), books.rows(test_rows)
+    print(f"A library of {books!r}; {len(test_rows):,} books are kept for the test.\n")
+
+    results = []
+    with progress.shown():
+        for method in (MostFrequent, FeatureNeighbors):
+            started = perf_counter()
+            model = method(random_state=seed).fit(train.X, train.Y, label_names=books.label_names)
+            seconds = perf_counter() - started
+            report = metrics.report(
+                test.Y, model.predict_topk(test.X, 5), inverse_propensity=metrics.inverse_propensity(train.Y)
+            )
+            shown = [percent(report[name]) for name in ("P@1", "P@3", "P@5", "nDCG@5", "PSP@5")]
+            results.append((method.__name__, *shown, f"{seconds:.2f}"))
+    print_table(("method", "P@1", "P@3", "P@5", "nDCG@5", "PSP@5", "seconds"), results)
+
+    assert books.label_names is not None
+    assert books.feature_names is not None
+    examples = []
+    for row, guessed in enumerate(model.predict_labels(test.X[:6], k=3)):
+        words = [books.feature_names[j] for j in test.X[row].indices[:7]]
+        true = {books.label_names[j] for j in test.Y[row].indices}
+        guesses = [f"{label} ✓" if label in true else label for label in guessed]
+        examples.append((" ".join(words), ", ".join(sorted(true)), ", ".join(guesses)))
+    print_table(("some words of a book", "filed under", f"{type(model).__name__} suggests"), examples)
+    print("Next: exmlds train YOUR_FILE -o model; exmlds evaluate model TEST_FILE; exmlds --help")

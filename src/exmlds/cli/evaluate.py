@@ -1,0 +1,108 @@
+"""`exmlds evaluate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Optional
+
+import typer
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+def evaluate(
+    model: Annotated[str, typer.Argument(help="A model folder; left out with --predictions.")],
+    data: Annotated[Optional[str], typer.Argument(help="A file, or the name of a data set: its test split.")] = None,
+    k: Annotated[str, typer.Option("-k", help="Places to measure at.")] = "1 3 5",
+    predictions: Annotated[Optional[Path], typer.Option(help="Anybody's predictions, `label:score` a row.")] = None,
+    train: Annotated[Optional[str], typer.Option(help="The training file, for PSP when there is no model.")] = None,
+    labels: Annotated[Optional[Path], typer.Option(help="The labels' file, when DATA has features alone.")] = None,
+    filter_: Annotated[
+        Optional[Path], typer.Option("--filter", help="Pairs `row label` that are not to be predicted.")
+    ] = None,
+    propensity: Annotated[
+        Optional[str], typer.Option(help="A,B of the propensities.  [default: the data set's, or 0.55,1.5]")
+    ] = None,
+    intervals: Annotated[bool, typer.Option("--intervals", help="95% bootstrap intervals over rows.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Measure a model, or anybody's predictions, on a file: P, R, nDCG, PSP, PSnDCG, macro-F1, coverage."""
+    from .. import metrics, progress
+    from ..errors import DataError
+    from .output import percent, print_json, print_table
+    from .sources import places, ranked, read
+
+    if predictions is not None:
+        if data is not None:
+            raise DataError("Name a model or --predictions, not both.")
+        model, data = str(predictions), model
+    elif data is None:
+        raise DataError("Name the data to evaluate on: `exmlds evaluate MODEL DATA`.")
+    at = places(k)
+    with progress.shown():
+        test = read(data, "test", labels)
+        ids, fitted = ranked(Path(model), test, max(at), filter_)
+        counts, n_train = _training_counts(fitted, train, test.Y.shape[1])
+    weights = None
+    if counts is not None:
+        A, B = _propensity(propensity, data)
+        weights = metrics.inverse_propensity(counts, A, B, n_rows=n_train)
+    report = metrics.report(test.Y, ids, k=at, inverse_propensity=weights, intervals=intervals)
+    groups = [] if counts is None else metrics.by_frequency(test.Y, ids, counts, max(at))
+    if as_json:
+        result: dict[str, Any] = {"rows": report.n_rows, "labels": report.n_labels, **report}
+        if intervals:
+            result["intervals"] = {name: [i.low, i.high] for name, i in report.intervals.items()}
+        result["by_frequency"] = [group._asdict() for group in groups]
+        print_json(result)
+        return
+    print(report)
+    if groups:
+        print()
+        print_table(
+            ("tenth", "labels", "training rows", "occurrences", "found", "recall %", "precision %", "coverage %"),
+            [
+                (
+                    group.name,
+                    f"{group.n_labels:,}",
+                    f"{group.most:,}–{group.least:,}",
+                    f"{group.true:,}",
+                    f"{group.found:,}",
+                    percent(group.recall),
+                    percent(group.precision),
+                    percent(group.coverage),
+                )
+                for group in groups
+            ],
+            title=f"Head to tail, in the first {max(at)} places",
+        )
+
+
+def _training_counts(model: Any, train: str | None, n_labels: int) -> tuple[np.ndarray | None, int]:
+    import numpy as np
+
+    from ..errors import DataError
+    from .sources import read
+
+    if train is not None:
+        Y = read(train, "train").Y
+        if Y.shape[1] > n_labels:
+            raise DataError(f"The training file has {Y.shape[1]} labels, the data {n_labels}.")
+        return np.bincount(Y.indices, minlength=n_labels), Y.shape[0]
+    if model is not None:
+        return model.label_counts_, model.n_samples_fit_
+    return None, 0
+
+
+def _propensity(text: str | None, data: str) -> tuple[float, float]:
+    from ..data import propensity_parameters
+    from ..errors import DataError
+
+    if text is None:
+        return propensity_parameters(data.lower())
+    try:
+        A, B = (float(part) for part in text.split(","))
+    except ValueError:
+        raise DataError(f"--propensity takes A,B such as 0.55,1.5. Got {text!r} instead.") from None
+    return A, B

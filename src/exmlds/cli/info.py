@@ -1,0 +1,58 @@
+"""`exmlds info`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Optional
+
+import typer
+
+
+def info(
+    method: Annotated[Optional[str], typer.Argument(help="Print this method's defaults as a config file.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show versions, methods and data sets, or all defaults of a method."""
+    import os
+    import platform
+    from importlib.metadata import version
+
+    from .. import __version__, data
+    from ..parallel import n_threads
+    from .output import print_json, print_table
+    from .settings import as_toml, find_method, methods
+
+    if method is not None:
+        found = find_method(method)
+        if as_json:
+            print_json(found().get_params())
+        else:
+            print(as_toml(found))
+        return
+    here = data.available()
+    facts = {
+        "exmlds": __version__,
+        "python": platform.python_version(),
+        **{name: version(name) for name in ("numpy", "scipy", "scikit-learn", "numba")},
+        "cores": n_threads(None),
+        **{name: os.environ.get(name, "not set") for name in ("EXMLDS_DATA", "EXMLDS_KERNELS")},
+    }
+    if as_json:
+        print_json({**facts, "methods": sorted(methods()), "data": here})
+        return
+    print_table(("what", "value"), list(facts.items()))
+    summaries = {name: (found.__doc__ or "").strip().partition("\n")[0] for name, found in methods().items()}
+    print_table(("method", "what it does"), list(summaries.items()))
+    rows = [
+        (name, f"{i.n_train:,}", f"{i.n_test:,}", f"{i.n_features:,}", f"{i.n_labels:,}", _where(name, i.folder))
+        for name, i in data.DATASETS.items()
+    ]
+    print_table(("data set", "train", "test", "features", "labels", "here"), rows)
+    others = sorted(set(here) - {i.folder or name for name, i in data.DATASETS.items()})
+    if others:
+        print(f"Also under EXMLDS_DATA: {', '.join(others)}")
+
+
+def _where(name: str, folder: str | None) -> str:
+    from .. import data
+
+    return "yes" if (folder or name) in data.available() else "no"

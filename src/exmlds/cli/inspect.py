@@ -1,0 +1,50 @@
+"""`exmlds inspect`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def inspect(
+    model: Annotated[Path, typer.Argument(help="A model folder.")],
+    verify: Annotated[bool, typer.Option("--verify", help="Compare every file with its checksum.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show what a model is, and whether it is whole."""
+    from .. import load, storage
+    from ..errors import ModelError
+    from .output import print_json, print_table, size
+    from .settings import method_name
+
+    manifest = storage.read_manifest(model)
+    wrong = storage.verify(model) if verify else []
+    if wrong:
+        raise ModelError(f"{model} is damaged: {'; '.join(wrong)}.")
+    fitted = load(model)
+    files = manifest["files"]
+    facts = {
+        "method": method_name(manifest["class"]),
+        "features": int(fitted.n_features_in_),
+        "labels": len(fitted.classes_),
+        "training rows": int(fitted.n_samples_fit_),
+        "threshold": round(float(fitted.threshold_), 6),
+        "bytes": sum(file["bytes"] for file in files.values()),
+        "written by": f"exmlds {manifest['version']}, format {manifest['format']}",
+        **({"checksums": "all match"} if verify else {}),
+    }
+    if as_json:
+        sizes = {name: file["bytes"] for name, file in files.items()}
+        print_json({**facts, "parameters": manifest["parameters"], "files": sizes})
+        return
+    print_table(
+        ("fact", "value"), [(name, size(v) if name == "bytes" else _shown(v)) for name, v in facts.items()]
+    )
+    print_table(("parameter", "value"), [(name, value) for name, value in manifest["parameters"].items()])
+    print_table(("file", "size"), [(name, size(file["bytes"])) for name, file in files.items()])
+
+
+def _shown(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int) else str(value)

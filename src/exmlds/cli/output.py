@@ -1,0 +1,49 @@
+"""What commands print: tables for people, JSON for programs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+
+def print_json(value: Any) -> None:
+    json.dump(value, sys.stdout, ensure_ascii=False, indent=1)
+    sys.stdout.write("\n")
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str | None = None) -> None:
+    """Print a table; columns of numbers are flush right."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    cells = [[str(cell) for cell in row] for row in rows]
+    for i, column in enumerate(columns):
+        numbers = all(row[i].lstrip("+-")[:1].isdigit() for row in cells)
+        table.add_column(column, justify="right" if numbers else "left", overflow="fold")
+    for row in cells:
+        table.add_row(*row)
+    console = Console(highlight=False)
+    if not console.is_terminal:  # nothing wraps in a pipe
+        console = Console(highlight=False, width=1000)
+    console.print(table)
+    console.print()
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.2f}"
+
+
+def size(n_bytes: int) -> str:
+    """
+    >>> size(2_500_000)
+    '2.5 MB'
+    """
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if n_bytes < 1000 or unit == "GB":
+            break
+        n_bytes /= 1000  # type: ignore[assignment]
+    return f"{n_bytes:.0f} {unit}" if unit == "bytes" else f"{n_bytes:.1f} {unit}"

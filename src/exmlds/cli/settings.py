@@ -1,0 +1,97 @@
+"""Methods by name, and their parameters from --config and --set."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from ..errors import DataError
+
+DEFAULT_METHOD = "feature-neighbors"
+
+
+def method_name(class_name: str) -> str:
+    """
+    >>> method_name("FeatureNeighbors"), method_name("ExMLDS1")
+    ('feature-neighbors', 'exmlds1')
+    """
+    return re.sub(r"(?<=[a-z])(?=[A-Z][a-z])", "-", class_name).lower()
+
+
+def methods() -> dict[str, Any]:
+    """The public estimators by the names that --method takes."""
+    import exmlds
+
+    found = {}
+    for name in exmlds.__all__:
+        value = getattr(exmlds, name)
+        if isinstance(value, type) and issubclass(value, exmlds.XMCEstimator) and value is not exmlds.XMCEstimator:
+            found[method_name(name)] = value
+    return found
+
+
+def find_method(name: str) -> Any:
+    known = methods()
+    if method_name(name) not in known:
+        raise DataError(f"There is no method {name!r}; there are {', '.join(sorted(known))}.")
+    return known[method_name(name)]
+
+
+def make_model(method: str | None, config: Path | None, assignments: list[str]) -> Any:
+    """An estimator; --method and --set win over the config file, which wins over the defaults."""
+    settings = read_config(config) if config else {}
+    chosen = find_method(method or settings.get("method", DEFAULT_METHOD))
+    parameters = dict(settings.get("parameters", {}))
+    for assignment in assignments:
+        name, equals, text = assignment.partition("=")
+        if not equals:
+            raise DataError(f"--set takes key=value. Got {assignment!r} instead.")
+        parameters[name.strip()] = parse_value(text.strip())
+    known = chosen().get_params()
+    for name in parameters:
+        if name not in known:
+            raise DataError(
+                f"{method_name(chosen.__name__)} has no parameter {name!r}; it has {', '.join(sorted(known))}."
+            )
+    return chosen(**parameters)
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    try:
+        settings = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror}).") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise DataError(f"{path} is not a TOML file: {error}.") from None
+    strange = set(settings) - {"method", "parameters"}
+    if strange:
+        raise DataError(f"{path}: unknown entry {sorted(strange)[0]!r}; there are `method` and [parameters].")
+    return settings
+
+
+def parse_value(text: str) -> Any:
+    """
+    >>> parse_value("300"), parse_value("none"), parse_value("cosine"), parse_value("[1, 2]")
+    (300, None, 'cosine', [1, 2])
+    """
+    if text.lower() == "none":
+        return None
+    lowered = text.lower() if text.lower() in ("true", "false") else text
+    try:
+        return tomllib.loads(f"value = {lowered}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def as_toml(method: Any) -> str:
+    """The defaults of a method as a config file."""
+    lines = [f'method = "{method_name(method.__name__)}"', "", "[parameters]"]
+    for name, value in method().get_params(deep=False).items():
+        if value is None:
+            lines.append(f"# {name} is not set")
+        else:
+            shown = str(value).lower() if isinstance(value, bool) else repr(value).replace("'", '"')
+            lines.append(f"{name} = {shown}")
+    return "\n".join(lines)

@@ -1,0 +1,58 @@
+"""`exmlds train`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from time import perf_counter
+from typing import Annotated, Optional
+
+import typer
+
+from .settings import DEFAULT_METHOD
+
+
+def train(
+    data: Annotated[str, typer.Argument(help="A file, or the name of a data set under EXMLDS_DATA.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write the model to.")],
+    labels: Annotated[Optional[Path], typer.Option(help="The labels' file, when DATA has features alone.")] = None,
+    method: Annotated[Optional[str], typer.Option(help=f"The method.  [default: {DEFAULT_METHOD}]")] = None,
+    set_: Annotated[list[str], typer.Option("--set", help="A parameter, key=value; may be repeated.")] = [],
+    config: Annotated[Optional[Path], typer.Option(help="A TOML file, as `exmlds info METHOD` prints.")] = None,
+    seed: Annotated[Optional[int], typer.Option(help="The random_state; the same seed gives the same model.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Train a model on a file and write it to a folder."""
+    from .. import progress
+    from .output import print_json, size
+    from .settings import make_model, method_name
+    from .sources import read
+
+    model = make_model(method, config, set_)
+    if seed is not None:
+        model.set_params(random_state=seed)
+    with progress.shown():
+        started = perf_counter()
+        dataset = read(data, "train", labels)
+        read_seconds = perf_counter() - started
+        started = perf_counter()
+        model.fit(dataset.X, dataset.Y, label_names=dataset.label_names)
+        fit_seconds = perf_counter() - started
+        model.save(output)
+    summary = {
+        "model": str(output),
+        "method": method_name(type(model).__name__),
+        "rows": dataset.X.shape[0],
+        "features": dataset.X.shape[1],
+        "labels": dataset.Y.shape[1],
+        "read_seconds": round(read_seconds, 3),
+        "fit_seconds": round(fit_seconds, 3),
+        "bytes": sum(file.stat().st_size for file in output.rglob("*") if file.is_file()),
+    }
+    if as_json:
+        print_json(summary)
+        return
+    print(
+        f"{summary['method']} on {summary['rows']:,} rows × {summary['features']:,} features × "
+        f"{summary['labels']:,} labels: read in {read_seconds:.1f} s, fitted in {fit_seconds:.1f} s; "
+        f"{output}, {size(int(summary['bytes']))}"
+    )

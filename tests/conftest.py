@@ -1,0 +1,42 @@
+"""Fixtures: small data made here, and the real data sets where they are."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from exmlds.data import Dataset, make_library
+
+DATA = Path(os.environ["EXMLDS_DATA"]) if "EXMLDS_DATA" in os.environ else None
+
+
+@pytest.fixture(scope="session")
+def library() -> Dataset:
+    return make_library(400, random_state=0)
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Path:
+    """The folder of the benchmark data; tests that use it are marked `data`."""
+    if DATA is None or not DATA.is_dir():
+        pytest.skip("EXMLDS_DATA does not name a folder with the benchmark data")
+    return DATA
+
+
+@pytest.fixture(scope="session")
+def eurlex_text(real_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """EURLex-4K's training file, unpacked."""
+    path = tmp_path_factory.mktemp("eurlex") / "train.txt"
+    with gzip.open(real_data / "eurlex-4k" / "train.txt.gz") as packed, path.open("wb") as file:
+        shutil.copyfileobj(packed, file)
+    return path
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(0)

@@ -1,0 +1,206 @@
+"""Every kernel gives what its slow, obvious twin gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_matrix, random_array
+
+from exmlds.kernels import problems
+from exmlds.kernels.jit import hits as jit_hits
+from exmlds.kernels.jit import split as jit_split
+from exmlds.kernels.jit import text as jit_text
+from exmlds.kernels.jit import topk as jit_topk
+from exmlds.kernels.jit import vote as jit_vote
+from exmlds.kernels.reference import hits, split, text, topk, vote
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+def sparse(rng: np.random.Generator, n: int, d: int, density: float = 0.3) -> csr_matrix:
+    return csr_matrix(random_array((n, d), density=density, rng=rng, dtype=np.float32, format="csr"))
+
+
+def parse(engine: Any, raw: bytes, labelled: bool, base: int = 0, d: int = 50, n_labels: int = 20) -> tuple:
+    most = len(raw) // 2 + 1
+    features, labels = np.zeros(most, np.int32), np.zeros(most, np.int32)
+    values = np.zeros(most, np.float32)
+    lines = raw.count(b"\n") + 1
+    of_row = np.zeros(lines, np.int64), np.zeros(lines, np.int64)
+    hard = np.zeros((len(raw) // 4 + 1, 3), np.int64)
+    found = engine.parse_rows(
+        np.frombuffer(raw, np.uint8), labelled, base, d, n_labels, features, values, labels, *of_row, hard
+    )
+    n_rows, n_values, n_marks, n_hard, blank, disorder, problem, start, end = found
+    for index, token_start, token_end in hard[:n_hard].tolist():
+        value = float(raw[token_start:token_end].partition(b":")[2])
+        if abs(value) >= problems.FLOAT32_OVERFLOW:
+            problem, start, end = problems.NOT_FINITE, token_start, token_end
+            break
+        values[index] = value
+    if problem:
+        return problem, start, end
+    return (
+        n_rows,
+        blank,
+        bool(disorder),
+        features[:n_values].tolist(),
+        values[:n_values].tolist(),
+        labels[:n_marks].tolist(),
+        of_row[0][:n_rows].tolist(),
+        of_row[1][:n_rows].tolist(),
+    )
+
+
+ids = st.integers(-2, 60).map(str) | st.sampled_from(["", "x", "007", "99999999999999999999"])
+numbers = (
+    st.floats(allow_nan=True, allow_infinity=True).map(repr)
+    | st.floats(width=32, allow_nan=False, allow_infinity=False).map(repr)
+    | st.integers(0, 10**25).map(str)
+    | st.sampled_from(["", ".", "1.", ".5", "+2", "-0", "1e", "1e5", "1e999", "nan", "-inf", "1:2", "0.1.2"])
+)
+feature = st.tuples(ids, st.sampled_from([":", ":", ":", ""]), numbers).map("".join)
+row = st.tuples(
+    st.lists(ids, max_size=3).map(",".join),
+    st.sampled_from([" ", "  ", "\t", " # note ", ""]),
+    st.lists(feature, max_size=4).map(" ".join),
+    st.sampled_from(["\n", "\n", "\r\n", " \n", "\r", "\n\n"]),
+).map("".join)
+good_row = st.tuples(
+    st.lists(st.integers(0, 19).map(str), max_size=3).map(",".join),
+    st.lists(st.tuples(st.integers(0, 49), st.floats(width=32, allow_nan=False, allow_infinity=False)), max_size=5),
+).map(lambda r: f"{r[0]} {' '.join(f'{i}:{v!r}' for i, v in r[1])}\n")
+texts = st.lists(row, max_size=3).map("".join) | st.lists(good_row, max_size=5).map("".join)
+
+
+@settings(max_examples=600)
+@given(texts.map(str.encode) | st.binary(max_size=40), st.booleans(), st.integers(0, 1))
+@example(b"1,2 3:4.5 # x\n 5:1\n\n", True, 0)
+@example(b"1 2:123456789012345678901234567890 3:1e-30 4:0.1\n", True, 0)
+@example(b"3 4: 5:2\n", True, 0)
+def test_parse_rows(raw: bytes, labelled: bool, base: int) -> None:
+    assert parse(jit_text, raw, labelled, base) == parse(text, raw, labelled, base)
+
+
+def test_parse_rows_by_hand() -> None:
+    raw = b"2,0 1:0.5 7\n 3:-1e2\n\n4\n"
+    n_rows, blank, disorder, features, values, labels, of_features, of_labels = parse(jit_text, raw, True)
+    assert (n_rows, blank, disorder) == (4, 0, True)
+    assert (features, values) == ([1, 7, 3], [0.5, 1.0, -100.0])
+    assert (labels, of_features, of_labels) == ([2, 0, 4], [2, 1, 0, 0], [2, 0, 0, 1])
+
+
+@pytest.mark.parametrize("engine", [jit_text, text])
+@pytest.mark.parametrize(
+    ("raw", "problem", "token"),
+    [
+        (b"1 2:x\n", problems.NOT_A_NUMBER, b"2:x"),
+        (b"1 2:nan\n", problems.NOT_FINITE, b"2:nan"),
+        (b"1 2:1e39\n", problems.NOT_FINITE, b"2:1e39"),
+        (b"1 -2:1\n", problems.NEGATIVE_ID, b"-2:1"),
+        (b"1 50:1\n", problems.FEATURE_OUT_OF_RANGE, b"50:1"),
+        (b"1,20 5:1\n", problems.LABEL_OUT_OF_RANGE, b"20"),
+        (b"1,,2 5:1\n", problems.EMPTY_ID, b",2"),
+    ],
+)
+def test_parse_rows_points_at_the_token(engine: Any, raw: bytes, problem: int, token: bytes) -> None:
+    found, start, end = parse(engine, raw, True)
+    assert (found, raw[start:end]) == (problem, token)
+
+
+@settings(max_examples=100)
+@given(seeds, st.integers(1, 8), st.integers(1, 12), st.integers(1, 6))
+def test_sparse_topk(seed: int, n_queries: int, n_rows: int, k: int) -> None:
+    rng = np.random.default_rng(seed)
+    Q, rows = sparse(rng, n_queries, 5), sparse(rng, n_rows, 5).tocsc()
+    for matrix in (Q, rows):  # small whole numbers: sums are exact in any order, and ties are many
+        matrix.data = rng.integers(-2, 3, matrix.nnz).astype(np.float32)
+    bias = np.where(rng.random(n_rows) < 0.2, -np.inf, 0).astype(np.float32)
+    results = []
+    for engine in (jit_topk, topk):
+        best = np.full((n_queries, k), -1, np.int64), np.full((n_queries, k), -np.inf, np.float32)
+        for offset in (0, n_rows):
+            engine.sparse_topk(
+                Q.indptr, Q.indices, Q.data, rows.indptr, rows.indices, rows.data, bias, offset, *best
+            )
+        results.append(best)
+    np.testing.assert_array_equal(results[0][0], results[1][0])
+    np.testing.assert_array_equal(results[0][1], results[1][1])
+
+
+@settings(max_examples=100)
+@given(seeds, st.integers(1, 5), st.integers(0, 9), st.integers(1, 6))
+def test_merge_topk(seed: int, n_queries: int, n_rows: int, k: int) -> None:
+    rng = np.random.default_rng(seed)
+    results = []
+    first, second = (rng.integers(0, 4, (2, n_queries, n_rows)) / 2).astype(np.float32)  # many ties
+    for engine in (jit_topk, topk):
+        best = np.full((n_queries, k), -1, np.int64), np.full((n_queries, k), -np.inf, np.float32)
+        engine.merge_topk(first, 0, *best)
+        engine.merge_topk(second, n_rows, *best)
+        results.append(best)
+    np.testing.assert_array_equal(results[0][0], results[1][0])
+    np.testing.assert_array_equal(results[0][1], results[1][1])
+
+
+@settings(max_examples=100)
+@given(seeds, st.integers(1, 5), st.integers(1, 9), st.integers(1, 6))
+def test_rank_rows(seed: int, n: int, n_labels: int, k: int) -> None:
+    rng = np.random.default_rng(seed)
+    scores = sparse(rng, n, n_labels, 0.6)
+    scores.data = rng.integers(-2, 3, scores.nnz).astype(np.float64)  # many ties
+    results = []
+    for engine in (jit_topk, topk):
+        best = np.full((n, k), -1, np.int64), np.zeros((n, k))
+        engine.rank_rows(scores.indptr, scores.indices, scores.data, *best)
+        results.append(best)
+    np.testing.assert_array_equal(results[0][0], results[1][0])
+    np.testing.assert_array_equal(results[0][1], results[1][1])
+
+
+@settings(max_examples=100)
+@given(seeds, st.integers(1, 5), st.integers(1, 4), st.integers(1, 8))
+def test_vote(seed: int, n_queries: int, m: int, k: int) -> None:
+    rng = np.random.default_rng(seed)
+    Y = sparse(rng, 6, 7)
+    neighbors = rng.integers(-1, 6, (n_queries, m))
+    weights = rng.choice(np.array([0, 0.25, 0.5, 1], np.float32), (n_queries, m))
+    results = []
+    for engine in (jit_vote, vote):
+        best = np.full((n_queries, k), -1, np.int64), np.zeros((n_queries, k), np.float32)
+        engine.vote(neighbors, weights, Y.indptr, Y.indices, 7, *best)
+        results.append(best)
+    np.testing.assert_array_equal(results[0][0], results[1][0])
+    np.testing.assert_array_equal(results[0][1], results[1][1])
+
+
+@settings(max_examples=100)
+@given(seeds, st.integers(1, 6), st.integers(1, 5))
+def test_mark_hits(seed: int, n: int, k: int) -> None:
+    rng = np.random.default_rng(seed)
+    Y, guesses = sparse(rng, n, 8), rng.integers(-1, 8, (n, k))
+    results = []
+    for engine in (jit_hits, hits):
+        marks = np.full((n, k), 9, np.uint8)
+        results.append((engine.mark_hits(Y.indptr, Y.indices, guesses, marks), marks.tolist()))
+    assert results[0] == results[1]
+
+
+@settings(max_examples=100)
+@given(seeds, st.integers(2, 40), st.sampled_from([0.1, 0.25, 0.5]))
+def test_split_by_labels(seed: int, n: int, share: float) -> None:
+    rng = np.random.default_rng(seed)
+    Y = sparse(rng, n, 6, 0.2)
+    order, frequency = rng.permutation(n), np.bincount(Y.indices, minlength=6)
+    results = []
+    for engine in (jit_split, split):
+        held = np.zeros(n, np.uint8)
+        engine.split_by_labels(Y.indptr, Y.indices, order, frequency, share, held)
+        results.append(held.tolist())
+    assert results[0] == results[1]
+    kept = np.bincount(Y[np.flatnonzero(np.array(results[0]) == 0)].indices, minlength=6)
+    assert not ((kept == 0) & (frequency > 1)).any()

@@ -1,0 +1,145 @@
+"""The layout keeps its promises: who imports whom, what is public, what is lazy, what has a twin."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import exmlds
+from exmlds import kernels
+
+SOURCE = Path(exmlds.__file__).parent
+GROUND = {"errors", "files", "limits", "parallel", "progress"}  # may be imported by all, import only each other
+BELOW = {  # what each part may import beside the ground and itself
+    "errors": set(),
+    "files": set(),
+    "limits": set(),
+    "parallel": set(),
+    "progress": set(),
+    "labels": set(),
+    "kernels": set(),
+    "storage": set(),
+    "stages": {"kernels"},
+    "metrics": {"kernels"},
+    "selection": {"kernels"},
+    "data": {"kernels"},
+    "contract": {"kernels", "labels", "metrics", "selection", "storage"},
+    "models": {"contract", "metrics", "selection", "stages", "storage"},
+    "cli": {"contract", "data", "metrics", "models", "selection", "storage"},
+}
+MODULES = sorted(path.relative_to(SOURCE) for path in SOURCE.rglob("*.py"))
+
+
+def imports_of(path: Path) -> set[str]:
+    """Dotted names of all that a module imports, absolute."""
+    package = ["exmlds", *path.with_suffix("").parts]
+    if path.name == "__init__.py":
+        package[-1] = "__init__"
+    found = set()
+    for node in ast.walk(ast.parse((SOURCE / path).read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level] if node.level else []
+            base += node.module.split(".") if node.module else []
+            found |= {".".join([*base, alias.name]) for alias in node.names}
+    return found
+
+
+@pytest.mark.parametrize("path", MODULES, ids=str)
+def test_imports_go_downwards(path: Path) -> None:
+    part = path.parts[0].removesuffix(".py")
+    if part in ("__init__", "__main__"):
+        return
+    assert part in BELOW, f"{path}: say in BELOW where this part stands"
+    allowed = GROUND | BELOW[part] | {part, "__version__"}
+    if part in ("cli", "models"):  # the public names stand for their homes
+        allowed |= set(exmlds.__all__)
+    for name in imports_of(path):
+        if name.startswith("exmlds."):
+            assert name.split(".")[1] in allowed, f"{path} imports {name}"
+
+
+@pytest.mark.parametrize("path", [p for p in MODULES if p.parts[0] == "stages"], ids=str)
+def test_stages_do_not_know_each_other(path: Path) -> None:
+    others = {name for name in imports_of(path) if name.startswith("exmlds.stages.")}
+    assert not others
+
+
+@pytest.mark.parametrize("path", MODULES, ids=str)
+def test_third_parties_stay_in_their_place(path: Path) -> None:
+    tops = {name.split(".")[0] for name in imports_of(path)}
+    in_jit = path.parts[:2] == ("kernels", "jit")
+    assert "numba" not in tops or in_jit, "only kernels/jit imports numba"
+    assert "sklearn" not in tops or path.parts[0] != "kernels", "kernels know arrays only"
+    assert "typer" not in tops or path.parts[0] == "cli"
+    assert not any(".parallel" in n and "numba" in n for n in imports_of(path))
+
+
+def test_no_room_without_a_name_on_the_door() -> None:
+    names = {path.stem for path in MODULES} | {part for path in MODULES for part in path.parts[:-1]}
+    assert not names & {"utils", "util", "helpers", "helper", "common", "misc", "manager"}
+
+
+def test_public_names() -> None:
+    assert exmlds.__all__ == [
+        "DataError",
+        "DataWarning",
+        "ExmldsError",
+        "FeatureNeighbors",
+        "ModelError",
+        "MostFrequent",
+        "XMCEstimator",
+        "data",
+        "load",
+        "metrics",
+        "selection",
+    ]
+    assert all(getattr(exmlds, name) is not None for name in exmlds.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
+        _ = exmlds.Nothing
+
+
+def run_python(code: str) -> str:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+def test_import_is_lazy() -> None:
+    assert run_python("import sys, exmlds; print('numpy' in sys.modules)") == "False\n"
+
+
+def test_help_imports_neither_numpy_nor_scipy() -> None:
+    code = (
+        "import sys\n"
+        "from exmlds.cli import app\n"
+        "try:\n    app(['--help'])\nexcept SystemExit:\n    pass\n"
+        "print('heavy:', sorted({'numpy', 'scipy', 'sklearn', 'numba'} & set(sys.modules)))"
+    )
+    assert run_python(code).endswith("heavy: []\n")
+
+
+@pytest.mark.parametrize("operation", kernels.OPERATIONS)
+def test_every_kernel_has_a_twin_with_its_signature(operation: str) -> None:
+    topic = kernels.OPERATIONS[operation]
+    jit = getattr(importlib.import_module(f"exmlds.kernels.jit.{topic}"), operation)
+    twin = getattr(importlib.import_module(f"exmlds.kernels.reference.{topic}"), operation)
+    assert list(inspect.signature(jit.py_func).parameters) == list(inspect.signature(twin).parameters)
+
+
+def test_no_kernel_is_left_out_of_the_list() -> None:
+    for engine in ("jit", "reference"):
+        topics = {p.stem for p in (SOURCE / "kernels" / engine).glob("*.py")} - {"__init__", "compiler"}
+        assert topics == set(kernels.OPERATIONS.values())
+
+
+def test_an_unknown_engine_is_refused() -> None:
+    code = "import os; os.environ['EXMLDS_KERNELS'] = 'gpu'\ntry:\n    import exmlds.kernels\n"
+    code += "except ValueError as error:\n    print(error)"
+    assert "must be 'jit' or 'reference'" in run_python(code)
