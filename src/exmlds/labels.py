@@ -18,6 +18,7 @@ def encode(Y: Any, label_names: Sequence[str] | None = None) -> tuple[csr_matrix
         numbers; or a 1-d array with one label a row
     label_names : the names of the columns of an indicator
     """
+    Y = _as_array(Y)
     if is_indicator(Y):
         if label_names is None and hasattr(Y, "columns"):
             label_names = [str(name) for name in Y.columns]
@@ -32,6 +33,11 @@ def encode(Y: Any, label_names: Sequence[str] | None = None) -> tuple[csr_matrix
         raise ValueError("The labels in Y must be all strings or all whole numbers.") from None
     classes = np.array(names) if names and not isinstance(names[0], str) else _objects(names)
     return from_rows(rows, {name: column for column, name in enumerate(names)}), classes
+
+
+def _as_array(Y: Any) -> Any:
+    """Array-likes that are neither arrays nor sequences, as arrays."""
+    return np.asarray(Y) if hasattr(Y, "__array__") and not hasattr(Y, "ndim") else Y
 
 
 def is_indicator(Y: Any) -> bool:

@@ -42,7 +42,7 @@ def label_split(Y: csr_matrix, share: float = 0.2, *, random_state: Seed = None)
     held = np.zeros(n, np.uint8)
     kernels.split_by_labels(Y.indptr, Y.indices, order, frequency, n_held / n, held)
     # The walk ends near the share; the exact number is made up in the order of the walk.
-    for row in order[held[order] == 1][: max(0, held.sum() - n_held)]:
+    for row in order[held[order] == 1][: max(0, int(held.sum()) - n_held)]:
         held[row] = 0
     missing = n_held - int(held.sum())
     if missing > 0:

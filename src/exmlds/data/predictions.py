@@ -45,4 +45,5 @@ def write_predictions(file: IO[bytes], ids: Array, scores: Array) -> None:
     texts = scores.astype(np.float32).astype("U").tolist()
     for labels, values in zip(ids.tolist(), texts):
         line = " ".join(f"{label}:{value}" for label, value in zip(labels, values) if label >= 0)
-        file.write(f"{line}\n".encode())
+        # A blank for a row without predictions: a line without any character at the end would be no row.
+        file.write(f"{line or ' '}\n".encode())

@@ -1,0 +1,388 @@
+"""The command line as a user types it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+import exmlds
+from exmlds import cli
+from exmlds.data import Dataset, make_library, read_predictions, read_xc, write_npz, write_xc
+
+
+class Done(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Done]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Run:
+    """Run a command in this process."""
+    import warnings
+
+    def command(*arguments: object) -> Done:
+        with warnings.catch_warnings():
+            warnings.simplefilter("default")
+            monkeypatch.setattr(sys, "argv", ["exmlds", *map(str, arguments)])
+            code = 0
+            try:
+                cli.main()
+            except SystemExit as stop:
+                code = int(stop.code or 0)
+        return Done(code, *capfd.readouterr())
+
+    return command
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with train.txt, test.txt.gz, label names and a model."""
+    folder = tmp_path_factory.mktemp("cli")
+    books = make_library(600, random_state=0)
+    write_xc(folder / "train.txt", books.rows(slice(0, 450)))
+    write_xc(folder / "test.txt.gz", books.rows(slice(450, None)))
+    (folder / "label_names.txt").write_text("\n".join(books.label_names or []), encoding="utf-8")
+    train = read_xc(folder / "train.txt")
+    model = exmlds.FeatureNeighbors(random_state=0).fit(train.X, train.Y, label_names=train.label_names)
+    model.save(folder / "model")
+    exmlds.MostFrequent().fit(train.X, train.Y).save(folder / "frequent")
+    return folder
+
+
+def test_train_predict_evaluate(run: Run, files: Path, tmp_path: Path) -> None:
+    trained = run("train", files / "train.txt", "-o", tmp_path / "m", "--seed", 0)
+    assert trained.code == 0, trained.err
+    assert "feature-neighbors on 450 rows × 371 features × 37 labels" in trained.out
+    assert trained.err == ""
+    assert run("predict", tmp_path / "m", files / "test.txt.gz", "-k", 3, "-o", tmp_path / "p.txt").out == ""
+    ids, _ = read_predictions(tmp_path / "p.txt")
+    assert ids.shape == (150, 3)
+    expected = exmlds.load(files / "model").predict_topk(read_xc(files / "test.txt.gz").X, 3)[0]
+    np.testing.assert_array_equal(ids, expected)
+    by_model = run("evaluate", tmp_path / "m", files / "test.txt.gz", "-k", 1, 3, "--json")
+    by_file = run(
+        "evaluate", "--predictions", tmp_path / "p.txt", files / "test.txt.gz", "-k", 1, 3, "--json",
+        "--train", files / "train.txt",
+    )  # fmt: skip
+    assert json.loads(by_model.out) == json.loads(by_file.out)
+    assert json.loads(by_model.out)["P@1"] > 0.8
+    assert {"PSP@1", "nDCG@3", "by_frequency"} <= set(json.loads(by_model.out))
+
+
+def test_evaluate_prints_tables(run: Run, files: Path) -> None:
+    done = run("evaluate", files / "model", files / "test.txt.gz", "--intervals")
+    assert done.code == 0, done.err
+    assert "PSnDCG" in done.out
+    assert "150 rows, 37 labels" in done.out
+    assert "Head to tail, in the first 5 places" in done.out
+    assert "–" in done.out
+    bare = run("evaluate", "--predictions", files / "test.txt.gz", files / "test.txt.gz")
+    assert bare.code == 2
+
+
+def test_predict_streams_to_stdout(run: Run, files: Path) -> None:
+    plain = run("predict", files / "model", files / "test.txt.gz", "-k", 2)
+    assert len(plain.out.splitlines()) == 150
+    label, _, score = plain.out.split()[0].partition(":")
+    assert 0 <= int(label) < 37
+    assert 0 < float(score) <= 1
+    as_json = run("predict", files / "model", files / "test.txt.gz", "-k", 2, "--json")
+    first = json.loads(as_json.out.splitlines()[0])
+    assert set(first) == {"labels", "scores"}
+    assert first["labels"][0] in make_library(1).label_names  # type: ignore[operator]
+
+
+def test_predict_with_lists(run: Run, files: Path, tmp_path: Path) -> None:
+    (tmp_path / "few.txt").write_text("cooking\nbaking\n")
+    done = run("predict", files / "model", files / "test.txt.gz", "--allow", tmp_path / "few.txt", "--json")
+    labels = {label for line in done.out.splitlines() for label in json.loads(line)["labels"]}
+    assert labels == {"cooking", "baking"}
+    done = run("predict", files / "model", files / "test.txt.gz", "--deny", tmp_path / "few.txt", "--json")
+    labels = {label for line in done.out.splitlines() for label in json.loads(line)["labels"]}
+    assert len(labels) > 20
+    assert not labels & {"cooking", "baking"}
+    (tmp_path / "few.txt").write_text("cookery\n")
+    done = run("predict", files / "model", files / "test.txt.gz", "--allow", tmp_path / "few.txt")
+    assert (done.code, done.err) == (2, "exmlds: Label 'cookery' is not known to this model.\n")
+
+
+def test_predict_from_features_alone_and_without_a_header(run: Run, files: Path, tmp_path: Path) -> None:
+    test = read_xc(files / "test.txt.gz")
+    expected = run("predict", files / "model", files / "test.txt.gz").out
+    x_path, y_path = write_npz(tmp_path / "X.tst.npz", test)
+    y_path.unlink()
+    assert run("predict", files / "model", x_path).out == expected
+    bare = tmp_path / "bare.txt"
+    with gzip.open(files / "test.txt.gz") as file:
+        bare.write_bytes(file.read().partition(b"\n")[2])
+    assert run("predict", files / "model", bare).out == expected
+    assert json.loads(run("evaluate", files / "model", bare, "--json").out)["rows"] == 150
+
+
+def test_evaluate_with_a_label_filter(run: Run, files: Path, tmp_path: Path) -> None:
+    test = read_xc(files / "test.txt.gz")
+    best = exmlds.load(files / "model").predict_topk(test.X, 1)[0][:, 0]
+    (tmp_path / "filter.txt").write_text("".join(f"{row} {label}\n" for row, label in enumerate(best)))
+    args = (files / "test.txt.gz", "--filter", tmp_path / "filter.txt", "--json")
+    plain = json.loads(run("evaluate", files / "model", files / "test.txt.gz", "--json").out)
+    filtered = json.loads(run("evaluate", files / "model", *args).out)
+    assert filtered["P@1"] < plain["P@1"] - 0.3
+    run("predict", files / "model", files / "test.txt.gz", "-k", 20, "-o", tmp_path / "p.txt")
+    from_file = json.loads(run("evaluate", "--predictions", tmp_path / "p.txt", *args).out)
+    assert from_file["P@5"] == filtered["P@5"]
+
+
+def test_compare(run: Run, files: Path, tmp_path: Path) -> None:
+    run("predict", files / "frequent", files / "test.txt.gz", "-o", tmp_path / "p.txt")
+    done = run("compare", files / "model", tmp_path / "p.txt", files / "test.txt.gz", "--json")
+    rows = {row["name"]: row for row in json.loads(done.out)}
+    assert rows["P@1"]["low"] > 0.3
+    assert rows["P@1"]["p_value"] < 0.01
+    table = run("compare", files / "model", files / "frequent", files / "test.txt.gz", "-k", 1).out
+    assert "difference" in table
+    assert "nDCG@1" in table
+
+
+def test_inspect_and_verify(run: Run, files: Path, tmp_path: Path) -> None:
+    shown = run("inspect", files / "model", "--verify").out
+    assert "feature-neighbors" in shown
+    assert "all match" in shown
+    facts = json.loads(run("inspect", files / "model", "--json").out)
+    assert (facts["labels"], facts["training rows"], facts["parameters"]["n_neighbors"]) == (37, 450, 20)
+    import shutil
+
+    shutil.copytree(files / "model", tmp_path / "m")
+    array = next((tmp_path / "m").rglob("*.npy"))
+    array.write_bytes(array.read_bytes()[:-1] + b"\x7f")
+    damaged = run("inspect", tmp_path / "m", "--verify")
+    assert damaged.code == 2
+    assert f"{array.name} has changed" in damaged.err
+
+
+def test_info_and_defaults(run: Run, files: Path, tmp_path: Path) -> None:
+    shown = run("info").out
+    assert f"{exmlds.__version__}" in shown
+    assert "eurlex-4k" in shown
+    assert "most-frequent" in json.loads(run("info", "--json").out)["methods"]
+    config = tmp_path / "run.toml"
+    config.write_text(run("info", "feature-neighbors").out.replace("n_neighbors = 20", "n_neighbors = 3"))
+    args = ("train", files / "train.txt", "-o", tmp_path / "m", "--config", config)
+    assert run(*args).code == 0
+    assert exmlds.load(tmp_path / "m").get_params()["n_neighbors"] == 3
+    assert run(*args, "--set", "n_neighbors=4", "--set", "metric=euclidean", "--set", "n_jobs=none").code == 0
+    model = exmlds.load(tmp_path / "m")
+    assert (model.get_params()["n_neighbors"], model.get_params()["metric"]) == (4, "euclidean")
+    assert json.loads(run("info", "MostFrequent", "--json").out)["max_labels"] == 100
+
+
+def test_convert(run: Run, files: Path, tmp_path: Path, library: Dataset) -> None:
+    assert run("convert", files / "train.txt", tmp_path / "X.trn.npz").code == 0
+    assert run("convert", tmp_path / "Y.trn.npz", tmp_path / "back.txt.gz").code == 0
+    before, after = read_xc(files / "train.txt"), read_xc(tmp_path / "back.txt.gz")
+    assert (before.X != after.X).nnz == 0
+    assert (before.Y != after.Y).nnz == 0
+
+
+def test_registered_names(run: Run, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EXMLDS_DATA", str(files.parent))
+    done = run("train", files.name, "-o", tmp_path / "m", "--method", "most-frequent", "--json")
+    assert json.loads(done.out)["rows"] == 450
+    assert json.loads(run("evaluate", tmp_path / "m", files.name, "--json").out)["rows"] == 150
+
+
+def test_demo(run: Run) -> None:
+    shown = run("demo", "--rows", 300).out
+    assert "FeatureNeighbors suggests" in shown
+    assert "✓" in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["train", "nothing.txt", "-o", "m"], "nothing.txt: there is no such file"),
+        (["train", "nothing", "-o", "m"], "nothing is neither a file nor a data set"),
+        (["train", "{files}", "-o", "m"], "is a folder; name a file in it"),
+        (["train", "{files}/train.txt", "-o", "{files}/train.txt"], "is a file; a model is a folder"),
+        (["train", "{files}/train.txt", "-o", "m", "--method", "best"], "There is no method 'best'; there are"),
+        (["train", "{files}/train.txt", "-o", "m", "--set", "k=3"], "has no parameter 'k'; it has"),
+        (["train", "{files}/train.txt", "-o", "m", "--set", "n_neighbors"], "--set takes key=value"),
+        (["train", "{files}/train.txt", "-o", "m", "--set", "n_neighbors=0"], "must be a whole number"),
+        (["train", "{files}/train.txt", "-o", "m", "--config", "no.toml"], "no.toml: cannot be read"),
+        (["predict", "nothing", "{files}/test.txt.gz"], "nothing: there is no such model"),
+        (["predict", "{files}", "{files}/test.txt.gz"], "is not a model"),
+        (["predict", "{files}/model", "{files}/label_names.txt"], "label_names.txt:1: 'ancient' is not a number"),
+        (["evaluate", "{files}/model"], "Name the data to evaluate on"),
+        (["evaluate", "{files}/model", "{files}/test.txt.gz", "-k", "0"], "-k takes whole numbers from 1"),
+        (["evaluate", "{files}/model", "{files}/test.txt.gz", "--propensity", "1"], "--propensity takes A,B"),
+        (["evaluate", "m", "d", "--predictions", "p"], "Name a model or --predictions, not both"),
+        (["inspect", "{files}"], "is not a model"),
+        (["info", "best"], "There is no method 'best'"),
+        (["convert", "{files}/train.txt", "no/such/folder/x.txt"], "cannot be written"),
+        (["convert", "{files}/train.txt", "x.txt", "--split", "dev"], "--split is train or test"),
+    ],
+)
+def test_a_users_error_is_one_line_and_code_2(
+    run: Run, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = run(*(argument.format(files=files) for argument in arguments))
+    assert done.code == 2
+    assert said in done.err
+    assert done.err.count("\n") == 1
+    assert done.err.startswith("exmlds: ")
+    assert done.out == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_config_files_are_checked(run: Run, files: Path, tmp_path: Path) -> None:
+    config = tmp_path / "run.toml"
+    for text, said in (("method = ", "is not a TOML file"), ("methods = 'x'", "unknown entry 'methods'")):
+        config.write_text(text)
+        done = run("train", files / "train.txt", "-o", tmp_path / "m", "--config", config)
+        assert (done.code, said in done.err) == (2, True)
+
+
+def test_usage_errors_have_code_2(run: Run) -> None:
+    assert run("train").code == 2
+    assert run("predict", "--nonsense").code == 2
+    assert run("nonsense").code == 2
+
+
+def test_warnings_are_one_line(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "odd.txt").write_text("2 2 2\n1,0 1:1 0:1\n0 0:1\n")
+    done = run("train", tmp_path / "odd.txt", "-o", tmp_path / "m")
+    assert done.code == 0
+    assert done.err.startswith("exmlds: warning: ")
+    assert done.err.count("\n") == 1
+
+
+def test_what_should_not_happen_says_so(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("of course")
+
+    monkeypatch.setattr("exmlds.data.make_library", broken)
+    done = run("demo")
+    assert done.code == 1
+    assert "this should not happen: RuntimeError: of course" in done.err
+    assert "Traceback" not in done.err
+    monkeypatch.setenv("EXMLDS_DEBUG", "1")
+    with pytest.raises(RuntimeError, match="of course"):
+        run("demo")
+
+
+def exmlds_process(*arguments: object, **options: object) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "exmlds", *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,  # type: ignore[call-overload]
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")
+def test_ctrl_c_leaves_nothing_half_written(files: Path, tmp_path: Path) -> None:
+    # A file that takes long: the same rows many times.
+    big = tmp_path / "big.txt"
+    rows = (files / "train.txt").read_bytes().partition(b"\n")[2]
+    big.write_bytes(rows * 400)
+    out = tmp_path / "out"
+    out.mkdir()
+    process = exmlds_process("predict", files / "model", big, "-o", out / "p.txt")
+    deadline = time.monotonic() + 60
+    while not list(out.iterdir()) and time.monotonic() < deadline and process.poll() is None:
+        time.sleep(0.01)
+    assert [path.suffix for path in out.iterdir()] == [".partial"]
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode != 0
+    assert "Traceback" not in err
+    assert list(out.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_a_closed_pipe_is_no_error(files: Path, tmp_path: Path) -> None:
+    big = tmp_path / "big.txt"
+    big.write_bytes((files / "train.txt").read_bytes().partition(b"\n")[2] * 50)
+    process = exmlds_process("predict", files / "model", big)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    assert process.stdout.readline()
+    process.stdout.close()
+    err = process.stderr.read()
+    process.stderr.close()
+    process.wait()
+    assert err == ""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="measures memory with getrusage")
+def test_predict_streams_a_file_larger_than_its_memory(files: Path, tmp_path: Path) -> None:
+    """The peak does not grow with the file."""
+    peaks = []
+    rows = (files / "train.txt").read_bytes().partition(b"\n")[2]
+    code = (
+        "import resource, sys\n"
+        "from exmlds.cli import main\n"
+        "sys.argv = ['exmlds', *sys.argv[1:]]\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    )
+    for times in (100, 2000):
+        big = tmp_path / "big.txt"
+        big.write_bytes(rows * times)
+        command = [sys.executable, "-c", code, "predict", files / "frequent", big, "-k", "1"]
+        command += ["-o", tmp_path / "p.txt"]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        peaks.append(int(done.stdout) * 1024)
+    grown = len(rows) * 1900
+    assert grown > 50_000_000
+    assert peaks[1] - peaks[0] < grown / 3, "the file is held in memory"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="needs a pseudo-terminal")
+def test_progress_on_a_terminal_and_quiet_in_a_pipe(files: Path, tmp_path: Path) -> None:
+    import pty
+
+    big = tmp_path / "big.txt"
+    big.write_bytes((files / "train.txt").read_bytes().partition(b"\n")[2] * 200)
+    piped = exmlds_process("predict", files / "model", big, "-o", tmp_path / "p.txt")
+    assert piped.communicate()[1] == ""
+    controller, terminal = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "exmlds", "predict", files / "model", big, "-o", tmp_path / "p.txt"],
+        stderr=terminal,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "120"},
+    )
+    os.close(terminal)
+    shown = b""
+    while True:
+        try:
+            piece = os.read(controller, 65536)
+        except OSError:
+            break
+        if not piece:
+            break
+        shown += piece
+    os.close(controller)
+    assert process.wait() == 0
+    assert b"reading big.txt" in shown
+    assert b"predicting" in shown
+    assert b"rows" in shown

@@ -1,0 +1,66 @@
+"""Anybody's predictions from a file."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix, save_npz
+
+from exmlds import DataError
+from exmlds.data import read_predictions, write_predictions
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "4:0.9 2:0.5\n\n1:0.25 3:0.25\n",
+        "3 5\n4:0.9 2:0.5\n\n1:0.25 3:0.25\n",
+        "2:0.5 4:0.9\n\n1:0.25 3:0.25\n",
+        "4 2\n\n1 3\n",
+        "4\t2\r\n\r\n1 3",
+    ],
+    ids=["best first", "header", "by label", "bare", "crlf"],
+)
+def test_forms(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "predictions.txt"
+    path.write_bytes(text.encode())
+    ids, scores = read_predictions(path, n_labels=5)
+    assert ids.tolist() == [[4, 2], [-1, -1], [1, 3]]
+    assert scores[1].tolist() == [0, 0]
+
+
+def test_equal_scores_stay_in_the_order_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "predictions.txt"
+    path.write_text("3:0.5 1:0.5 2:0.75\n")
+    assert read_predictions(path)[0].tolist() == [[2, 3, 1]]
+    assert read_predictions(path, k=2)[0].tolist() == [[2, 3]]
+    assert read_predictions(path, k=5)[0].tolist() == [[2, 3, 1, -1, -1]]
+
+
+def test_npz_scores(tmp_path: Path) -> None:
+    save_npz(tmp_path / "p.npz", csr_matrix(np.array([[0.1, 0, 0.7], [0, 0, 0]])))
+    ids, scores = read_predictions(tmp_path / "p.npz")
+    assert ids.tolist() == [[2, 0], [-1, -1]]
+    np.testing.assert_allclose(scores[0], [0.7, 0.1])
+
+
+def test_unknown_labels_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "predictions.txt"
+    path.write_text("1:0.5\n9:0.5\n")
+    with pytest.raises(DataError, match=r"predictions.txt:2: feature index 9 is out of range"):
+        read_predictions(path, n_labels=5)
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    ids = np.array([[3, 1], [2, -1], [-1, -1]])
+    scores = np.array([[0.1, 0.07], [1e-9, 0], [0, 0]], np.float32)
+    file = io.BytesIO()
+    write_predictions(file, ids, scores)
+    path = tmp_path / "predictions.txt"
+    path.write_bytes(file.getvalue())
+    read = read_predictions(path, k=2)
+    np.testing.assert_array_equal(read[0], ids)
+    np.testing.assert_array_equal(read[1], scores)

@@ -1,0 +1,262 @@
+"""The measures against hand-computed cases, against slow twins, and against napkinXC's."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_array, csr_matrix, random_array
+from sklearn.model_selection import GridSearchCV
+
+from exmlds import DataError, FeatureNeighbors, metrics
+from exmlds.data import Dataset, load
+
+TRUE = [[0, 2], [1], []]
+SAID = [[2, 1, 0], [0, 1], [1]]
+
+
+def test_by_hand() -> None:
+    assert metrics.precision_at_k(TRUE, SAID, 1) == pytest.approx(1 / 3)
+    assert metrics.precision_at_k(TRUE, SAID, 3) == pytest.approx((2 / 3 + 1 / 3) / 3)
+    assert metrics.recall_at_k(TRUE, SAID, 2) == pytest.approx((1 / 2 + 1) / 3)
+    first = (1 + 1 / math.log2(4)) / (1 + 1 / math.log2(3))
+    assert metrics.ndcg_at_k(TRUE, SAID, 3) == pytest.approx((first + 1 / math.log2(3)) / 3)
+    assert metrics.coverage_at_k(TRUE, SAID, 1) == pytest.approx(1 / 3)
+    # at 1: label 2 has F1 1 (one row, found), 0 and 1 have 0
+    assert metrics.macro_f1_at_k(TRUE, SAID, 1) == pytest.approx(1 / 3)
+    weights = np.array([2.0, 3.0, 5.0])
+    assert metrics.psp_at_k(TRUE, SAID, weights, 1) == pytest.approx(5 / (5 + 3))
+    assert metrics.psp_at_k(TRUE, SAID, weights, 2) == pytest.approx((5 + 3) / (7 + 3))
+
+
+def slow(family: str, Y: np.ndarray, said: list[list[int]], k: int, weights: np.ndarray) -> float:
+    """Each measure as its definition reads, row by row."""
+    n, n_labels = Y.shape
+    true = [set(np.flatnonzero(row)) for row in Y]
+    gain = [[(label in labels) for label in row[:k]] for labels, row in zip(true, said)]
+    discount = [1 / math.log2(place + 2) for place in range(k)]
+    if family == "P":
+        return sum(sum(g) / k for g in gain) / n
+    if family == "R":
+        return sum(sum(g) / len(t) for g, t in zip(gain, true) if t) / n
+    if family == "coverage":
+        found = {label for row, labels in zip(said, true) for label in row[:k] if label in labels}
+        return len(found) / max(len(set().union(*true)), 1)
+    if family == "macro-F1":
+        total = 0.0
+        for label in range(n_labels):
+            both = sum(label in row[:k] and label in labels for row, labels in zip(said, true))
+            either = sum(label in row[:k] for row in said) + sum(label in labels for labels in true)
+            total += 2 * both / either if either else 0
+        return total / n_labels
+    numerator = denominator = 0.0
+    for row, labels, g in zip(said, true, gain):
+        ideal = sum(discount[: min(k, len(labels))])
+        best = sorted((weights[label] for label in labels), reverse=True)[:k]
+        if family == "nDCG":
+            denominator += 1
+            numerator += sum(d for d, hit in zip(discount, g) if hit) / ideal if labels else 0
+        elif family == "PSP":
+            numerator += sum(weights[label] for label, hit in zip(row, g) if hit)
+            denominator += sum(best)
+        elif labels:
+            numerator += sum(weights[label] * d for label, d, hit in zip(row, discount, g) if hit) / ideal
+            denominator += sum(w * d for w, d in zip(best, discount)) / ideal
+    return numerator / denominator if denominator else 0.0
+
+
+@settings(max_examples=150)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 7), st.integers(1, 8), st.integers(1, 6))
+def test_slow_twins(seed: int, n: int, n_labels: int, k: int) -> None:
+    rng = np.random.default_rng(seed)
+    Y = (rng.random((n, n_labels)) < 0.3).astype(int)
+    said = [rng.permutation(n_labels)[: rng.integers(n_labels + 1)].tolist() for _ in range(n)]
+    weights = 1 + rng.random(n_labels)
+    ranking = metrics.Ranking(Y, said, k, weights)
+    for family in metrics.FAMILIES:
+        assert ranking.value(f"{family}@{k}") == pytest.approx(slow(family, Y, said, k, weights), abs=1e-12)
+
+
+def test_every_form_of_predictions_is_the_same() -> None:
+    Y = csr_matrix(np.array([[1, 0, 1, 0], [0, 1, 0, 0]]))
+    ids = np.array([[2, 1], [3, -1]])
+    scores = csr_matrix(np.array([[0, 0.5, 0.9, 0], [0, 0, 0, 0.1]]))
+    expected = metrics.report(Y, ids, k=[1, 2])
+    forms: list[Any] = [(ids, np.ones((2, 2))), scores, csr_array(scores), scores.tocsc(), [[2, 1], [3]]]
+    for predicted in forms:
+        assert metrics.report(Y, predicted, k=[1, 2]) == expected
+    for truth in (Y.toarray(), csr_array(Y), Y.astype(int)):
+        assert metrics.report(truth, ids, k=[1, 2]) == expected
+
+
+def test_ties_go_to_the_smaller_label() -> None:
+    assert metrics.ranked_ids(csr_matrix(np.array([[0.5, 0.7, 0.5, 0.7]])), 3).tolist() == [[1, 3, 0]]
+
+
+def test_stored_zeros_are_no_labels() -> None:
+    Y = csr_matrix((np.array([1.0, 0.0]), np.array([0, 1]), np.array([0, 2])), shape=(1, 2))
+    assert metrics.recall_at_k(Y, [[0]], 1) == 1
+
+
+def test_propensities() -> None:
+    # C = (ln 100 − 1) · 2.5^0.55; checked with a pocket calculator
+    inverse = metrics.inverse_propensity(np.array([0, 10]), n_rows=100)
+    C = (math.log(100) - 1) * 2.5**0.55
+    np.testing.assert_allclose(inverse, [1 + C * 1.5**-0.55, 1 + C * 11.5**-0.55])
+    Y = csr_matrix(np.eye(5)[:, :3])
+    np.testing.assert_allclose(metrics.inverse_propensity(Y), metrics.inverse_propensity(np.ones(3), n_rows=5))
+
+
+@pytest.mark.parametrize(
+    ("truth", "predicted", "said"),
+    [
+        ([[0]], [[0, 0]], "Row 0 predicts a label twice"),
+        (np.eye(2), [[0]], "1 rows are predicted, but 2 have true labels"),
+        (np.eye(2), np.array([[0], [5]]), "Label 5 is predicted, but there are 2 labels"),
+        (np.eye(2), np.array([[0.5], [0.5]]), "must be an .n, k. array of whole numbers"),
+        (np.eye(2), csr_matrix(np.array([[np.nan, 0], [0, 0]])), "hold NaN"),
+        ("labels", [[0]], "Row|must be|negative|invalid"),
+    ],
+)
+def test_bad_input_is_named(truth: Any, predicted: Any, said: str) -> None:
+    with pytest.raises((DataError, ValueError), match=said):
+        metrics.Ranking(truth, predicted, 2)
+
+
+def test_unknown_measures_are_named() -> None:
+    with pytest.raises(ValueError, match="There is no measure 'F@1'; there are P@k"):
+        metrics.Ranking([[0]], [[0]], 1).value("F@1")
+    with pytest.raises(DataError, match="needs propensities"):
+        metrics.Ranking([[0]], [[0]], 1).value("PSP@1")
+
+
+def test_per_label() -> None:
+    table = metrics.per_label(TRUE, SAID, 2)
+    assert table.true.tolist() == [1, 1, 1]
+    assert table.predicted.tolist() == [1, 3, 1]
+    assert table.found.tolist() == [0, 1, 1]
+    np.testing.assert_allclose(table.precision, [0, 1 / 3, 1])
+    np.testing.assert_allclose(table.f1, [0, 1 / 2, 1])
+
+
+def test_by_frequency_goes_from_head_to_tail() -> None:
+    Y = np.array([[1, 1, 0, 1], [1, 0, 1, 0]])
+    groups = metrics.by_frequency(Y, [[0, 1], [0, 3]], np.array([9, 4, 2, 0]), k=2, n_groups=3)
+    assert [(g.name, g.most, g.least, g.true, g.found) for g in groups] == [
+        ("1", 9, 9, 2, 2),
+        ("2", 4, 4, 1, 1),
+        ("3", 2, 2, 1, 0),
+        ("unseen", 0, 0, 1, 0),
+    ]
+    with pytest.raises(DataError, match="train_counts has 2 labels"):
+        metrics.by_frequency(Y, [[0], [0]], np.ones(2))
+
+
+def ranking_of(rng: np.random.Generator, n: int, accuracy: float) -> metrics.Ranking:
+    truth = csr_matrix((np.ones(n), (np.arange(n), rng.integers(0, 5, n))), shape=(n, 5))
+    right = rng.random(n) < accuracy
+    said = np.where(right, truth.indices, (truth.indices + 1) % 5)[:, None]
+    return metrics.Ranking(truth, said, 1, np.linspace(1, 2, 5))
+
+
+def test_bootstrap_is_as_wide_as_the_theory(rng: np.random.Generator) -> None:
+    ranking = ranking_of(rng, 1_000, 0.7)
+    interval = metrics.bootstrap(ranking.sums("P@1"))
+    p = interval.value
+    expected = 2 * 1.96 * math.sqrt(p * (1 - p) / 1_000)
+    assert interval.low < p < interval.high
+    assert interval.high - interval.low == pytest.approx(expected, rel=0.15)
+
+
+def test_bootstrap_of_many_kinds_of_rows(rng: np.random.Generator) -> None:
+    terms = rng.random(30_000)
+    interval = metrics.bootstrap((terms, np.ones_like(terms)))
+    expected = 2 * 1.96 * terms.std() / math.sqrt(30_000)
+    assert interval.high - interval.low == pytest.approx(expected, rel=0.15)
+
+
+def test_compare_sees_a_difference_and_none(rng: np.random.Generator) -> None:
+    truth = csr_matrix((np.ones(800), (np.arange(800), rng.integers(0, 5, 800))), shape=(800, 5))
+    good = np.where(rng.random(800) < 0.8, truth.indices, (truth.indices + 1) % 5)[:, None]
+    bad = np.where(rng.random(800) < 0.7, truth.indices, (truth.indices + 1) % 5)[:, None]
+    first, second = metrics.Ranking(truth, good, 1), metrics.Ranking(truth, bad, 1)
+    (row,) = metrics.compare(first, second, ["P@1"])
+    assert row.low > 0
+    assert row.p_value < 0.05
+    assert row.difference == pytest.approx(first.value("P@1") - second.value("P@1"))
+    (same,) = metrics.compare(first, first, ["P@1"])
+    assert (same.difference, same.p_value) == (0, 1)
+    with pytest.raises(DataError, match="same rows"):
+        metrics.compare(first, ranking_of(rng, 10, 0.5), ["P@1"])
+
+
+def test_report_prints_and_is_a_dict() -> None:
+    weights = np.array([2.0, 3.0, 5.0])
+    report = metrics.report(TRUE, SAID, k=[1, 3], inverse_propensity=weights, intervals=True)
+    assert report["P@1"] == pytest.approx(1 / 3)
+    assert "PSnDCG@3" in report
+    assert report.intervals["P@1"].low <= report["P@1"]
+    assert "33.33 (0.00–" in str(report)
+    assert str(report).endswith("3 rows, 3 labels")
+
+
+def test_scorers_work_in_a_grid_search(library: Dataset) -> None:
+    for name in ("nDCG@5", "PSP@3"):
+        scoring = pickle.loads(pickle.dumps(metrics.scorer(name)))
+        grid = {"n_neighbors": [1, 20]}
+        search = GridSearchCV(FeatureNeighbors(threshold=0.5), grid, scoring=scoring, cv=3)
+        search.fit(library.X, library.Y)
+        assert search.best_params_ == {"n_neighbors": 20}
+        assert 0.5 < search.best_score_ < 1
+
+
+def napkinxc_metrics() -> Any:
+    return pytest.importorskip("napkinxc.metrics", reason="napkinXC is not installed (extra `bench`)")
+
+
+def assert_as_napkinxc(Y: csr_matrix, ids: np.ndarray, weights: np.ndarray) -> None:
+    theirs = napkinxc_metrics()
+    ours = metrics.Ranking(Y, ids, 5, weights)
+    said = [[int(label) for label in row if label >= 0] for row in ids]
+    truth = [row.tolist() for row in np.split(Y.indices, Y.indptr[1:-1])]
+    for family, value in {
+        "P": theirs.precision_at_k(truth, said, 5),
+        "R": theirs.recall_at_k(truth, said, 5),
+        "nDCG": theirs.ndcg_at_k(truth, said, 5),
+        "PSP": theirs.psprecision_at_k(truth, said, weights, 5),
+        "PSnDCG": theirs.psndcg_at_k(truth, said, weights, 5),
+        "coverage": theirs.coverage_at_k(truth, said, 5),
+    }.items():
+        for k in range(1, 6):
+            assert ours.value(f"{family}@{k}") == pytest.approx(value[k - 1], abs=1e-9), family
+    # Ours is the mean over all L labels, as scikit-learn's; theirs over those up to the largest id that occurs.
+    for k in range(1, 6):
+        last = max(int(Y.indices.max()), int(ids[:, :k].max()))
+        expected = theirs.macro_f1_measure_at_k(truth, said, 5)[k - 1] * (last + 1) / Y.shape[1]
+        assert ours.value(f"macro-F1@{k}") == pytest.approx(expected, abs=1e-9)
+
+
+def test_napkinxc_on_random_predictions(rng: np.random.Generator) -> None:
+    Y = csr_matrix(random_array((200, 30), density=0.1, rng=rng) > 0)
+    ids = np.argsort(rng.random((200, 30)), axis=1)[:, :5]
+    ids[rng.random((200, 5)).cumsum(axis=1) > 2.5] = -1
+    assert_as_napkinxc(Y, ids, metrics.inverse_propensity(Y))
+
+
+@pytest.mark.data
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["bibtex", "eurlex-4k"])
+def test_napkinxc_on_real_predictions(real_data: Path, name: str) -> None:
+    napkinxc_metrics()
+    train, test = load(name)
+    ids, _ = FeatureNeighbors(threshold=0.5).fit(train.X, train.Y).predict_topk(test.X, 5)
+    assert_as_napkinxc(test.Y, ids, metrics.inverse_propensity(train.Y))
+    assert metrics.inverse_propensity(train.Y) == pytest.approx(
+        napkinxc_metrics().Jain_et_al_inverse_propensity(train.Y.astype(np.float64)), abs=1e-9
+    )
