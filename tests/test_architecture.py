@@ -15,7 +15,13 @@ import exmlds
 from exmlds import kernels
 
 SOURCE = Path(exmlds.__file__).parent
-GROUND = {"errors", "files", "limits", "parallel", "progress"}  # may be imported by all, import only each other
+GROUND = {
+    "errors",
+    "files",
+    "limits",
+    "parallel",
+    "progress",
+}  # may be imported by all, import only each other
 BELOW = {  # what each part may import beside the ground and itself
     "errors": set(),
     "files": set(),

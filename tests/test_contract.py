@@ -127,7 +127,7 @@ def test_every_form_of_labels_gives_the_same(method: type[XMCEstimator], data: D
 def test_names_come_back(method: type[XMCEstimator], library: Dataset) -> None:
     model = method(random_state=0).fit(library.X, library.Y, label_names=library.label_names)
     assert model.classes_.tolist() == library.label_names
-    ids, scores = model.predict_topk(library.X[:5], 3)
+    ids, _scores = model.predict_topk(library.X[:5], 3)
     assert model.predict_labels(library.X[:5], k=3) == [
         [str(model.classes_[label]) for label in row if label >= 0] for row in ids
     ]
@@ -163,7 +163,7 @@ def test_max_labels_bounds_the_scores(method: type[XMCEstimator], data: Dataset)
 @every_method
 def test_allow_and_deny(method: type[XMCEstimator], data: Dataset) -> None:
     model = fitted(method, data)
-    everything, scores = model.predict_topk(data.X, 12)
+    everything, _scores = model.predict_topk(data.X, 12)
     for k in (1, 3, 12):
         denied, _ = model.predict_topk(data.X, k, deny=[0, 3])
         allowed, allowed_scores = model.predict_topk(data.X, k, allow=[1, 2, 5])
@@ -227,7 +227,9 @@ def test_scikit_learn_tools(method: type[XMCEstimator], library: Dataset) -> Non
     search = GridSearchCV(method(random_state=0), {"max_labels": [3, 5]}, cv=2).fit(library.X, library.Y)
     assert search.best_score_ > 0.2
     kept = pickle.loads(pickle.dumps(search.best_estimator_))
-    np.testing.assert_array_equal(kept.predict_topk(library.X)[0], search.best_estimator_.predict_topk(library.X)[0])
+    np.testing.assert_array_equal(
+        kept.predict_topk(library.X)[0], search.best_estimator_.predict_topk(library.X)[0]
+    )
 
 
 @every_method
@@ -320,7 +322,7 @@ def test_wrong_use_after_fit_is_named(method: type[XMCEstimator], data: Dataset)
     with pytest.raises(ValueError, match="12 columns|11 label_names"):
         method().fit(data.X, data.Y, label_names=list("abcdefghijk"))
     with pytest.raises(ValueError, match="'a' stands twice"):
-        method().fit(data.X, data.Y, label_names=list("abcdefghijka")[:11] + ["a"])
+        method().fit(data.X, data.Y, label_names=[*list("abcdefghijka")[:11], "a"])
     with pytest.raises(ValueError, match="here Y has its own labels"):
         method().fit(np.eye(2), [["a"], ["b"]], label_names=["a", "b"])
 

@@ -110,7 +110,9 @@ def test_propensities() -> None:
     C = (math.log(100) - 1) * 2.5**0.55
     np.testing.assert_allclose(inverse, [1 + C * 1.5**-0.55, 1 + C * 11.5**-0.55])
     Y = csr_matrix(np.eye(5)[:, :3])
-    np.testing.assert_allclose(metrics.inverse_propensity(Y), metrics.inverse_propensity(np.ones(3), n_rows=5))
+    np.testing.assert_allclose(
+        metrics.inverse_propensity(Y), metrics.inverse_propensity(np.ones(3), n_rows=5)
+    )
 
 
 @pytest.mark.parametrize(
@@ -235,7 +237,7 @@ def assert_as_napkinxc(Y: csr_matrix, ids: np.ndarray, weights: np.ndarray) -> N
     }.items():
         for k in range(1, 6):
             assert ours.value(f"{family}@{k}") == pytest.approx(value[k - 1], abs=1e-9), family
-    # Ours is the mean over all L labels, as scikit-learn's; theirs over those up to the largest id that occurs.
+    # Ours is the mean over all L labels, as scikit-learn's; theirs over those up to the largest id.
     for k in range(1, 6):
         last = max(int(Y.indices.max()), int(ids[:, :k].max()))
         expected = theirs.macro_f1_measure_at_k(truth, said, 5)[k - 1] * (last + 1) / Y.shape[1]

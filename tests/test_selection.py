@@ -80,7 +80,7 @@ def test_folds_hold_out_every_row_once() -> None:
         assert len(train) + len(held) == 11
         seen[held] += 1
     assert (seen == 1).all()
-    with pytest.raises(ValueError, match="between 2 and the 3 rows"):
+    with pytest.raises(ValueError, match="from 2 to the 3 rows"):
         list(selection.folds(3, 4))
 
 
@@ -101,11 +101,11 @@ def test_choose_estimator_takes_the_better(library: Dataset) -> None:
     assert choice.best is candidates[1]
     assert choice.scores[1] > choice.scores[0]
     same = selection.choose_estimator([MostFrequent(), MostFrequent()], library.X, library.Y, random_state=0)
-    assert same.index == 0
+    assert same.place == 0
     worst = selection.choose_estimator(
         candidates, library.X, library.Y, scoring=lambda m, X, Y: -m.score(X, Y), random_state=0
     )
-    assert worst.index == 0
+    assert worst.place == 0
     with pytest.raises(ValueError, match="no candidates"):
         selection.choose([], lambda x: 0.0)
 

@@ -184,7 +184,7 @@ def test_derived_classes_come_back_as_themselves(tmp_path: Path, library: Datase
 
 
 def test_unknown_classes_are_refused(saved: Path) -> None:
-    manifest, state = storage.load(saved)
+    _manifest, state = storage.load(saved)
     storage.save(saved, {"version": "1", "class": "Nonsense", "parameters": {}}, state)
     with pytest.raises(ModelError, match="is a Nonsense, which this version"):
         exmlds.load(saved)

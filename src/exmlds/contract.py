@@ -6,11 +6,10 @@ checked input, named labels, top-k, thresholds, allow and deny lists, scores as 
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from scipy.sparse import csr_matrix, issparse
@@ -20,10 +19,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import __version__, kernels, labels, limits, metrics, progress, selection, storage
 from .errors import ModelError
+from .files import PathLike
 from .parallel import blocks, map_blocks
 
 Array = np.ndarray
-Matrix = Array | csr_matrix
+Matrix: TypeAlias = Any  # (n, d) csr or dense float32; a union of the two has no common interface
 
 BLOCK = 256  # rows predicted at a time
 MOST_HELD_OUT = 2_000  # rows that a threshold is chosen on
@@ -87,9 +87,7 @@ class XMCEstimator(ClassifierMixin, BaseEstimator, ABC):
             self.threshold_ = self._chosen_threshold(X, Y, threshold_rng)
         return self
 
-    def predict_topk(
-        self, X: Any, k: int = 5, *, allow: Any = None, deny: Any = None
-    ) -> tuple[Array, Array]:
+    def predict_topk(self, X: Any, k: int = 5, *, allow: Any = None, deny: Any = None) -> tuple[Array, Array]:
         """The k best labels of each row.
 
         Parameters
@@ -127,7 +125,7 @@ class XMCEstimator(ClassifierMixin, BaseEstimator, ABC):
         return said
 
     def decision_function(self, X: Any) -> csr_matrix:
-        """(n, L) csr of the scores of the `max_labels` best labels; a label that is absent is no candidate."""
+        """(n, L) csr of the scores of the `max_labels` best labels; an absent label is no candidate."""
         check_is_fitted(self)
         ids, scores = self.predict_topk(X, min(self.max_labels, len(self.classes_)))
         return _to_csr(ids, scores, len(self.classes_))
@@ -142,18 +140,19 @@ class XMCEstimator(ClassifierMixin, BaseEstimator, ABC):
         return float(np.average(hits, weights=sample_weight))
 
     def label_matrix(self, Y: Any) -> csr_matrix:
-        """Y as csr in the columns of `classes_`; labels that were not there at fit get columns after these."""
+        """Y as csr in the columns of `classes_`; labels not there at fit get columns after these."""
         check_is_fitted(self)
         if labels.is_indicator(Y):
             matrix = labels.indicator(Y)
             if matrix.shape[1] != len(self.classes_):
                 raise ValueError(
-                    f"Y has {matrix.shape[1]} columns, but {type(self).__name__} knows {len(self.classes_)} labels."
+                    f"Y has {matrix.shape[1]} columns, but "
+                    f"{type(self).__name__} knows {len(self.classes_)} labels."
                 )
             return matrix
         return labels.from_rows(labels.label_rows(Y), self._columns())
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: PathLike) -> None:
         """Write the model to a folder; a model that is there is replaced in one step."""
         check_is_fitted(self)
         description = {
@@ -276,7 +275,7 @@ class XMCEstimator(ClassifierMixin, BaseEstimator, ABC):
 class _Permitted:
     """Which predicted labels may stay."""
 
-    def __init__(self, rules: list[tuple[Array | csr_matrix, bool]]) -> None:
+    def __init__(self, rules: list[tuple[Matrix, bool]]) -> None:
         self.rules = rules
 
     def __call__(self, ids: Array, block: slice) -> Array:
@@ -318,7 +317,7 @@ def _generator(random_state: Any) -> np.random.Generator:
     return np.random.default_rng(random_state)
 
 
-def load(path: str | os.PathLike[str]) -> XMCEstimator:
+def load(path: PathLike) -> XMCEstimator:
     """Load a model that `save` wrote, as the class that it was."""
     manifest, state = storage.load(path)
     method = _methods().get(manifest["class"])

@@ -1,9 +1,9 @@
 """What can go wrong, as a tree:
 
-    ExmldsError
-    ├── DataError      (a ValueError) a file or a matrix is not what it should be
-    └── ModelError     (a ValueError) a saved model is damaged, foreign or newer
-    DataWarning        (a UserWarning) the input was usable, after a repair that is named
+ExmldsError
+├── DataError      (a ValueError) a file or a matrix is not what it should be
+└── ModelError     (a ValueError) a saved model is damaged, foreign or newer
+DataWarning        (a UserWarning) the input was usable, after a repair that is named
 """
 
 

@@ -11,13 +11,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from .errors import DataError
 
+PathLike = str | os.PathLike[str]
+
 
 @contextmanager
-def reading(path: str | Path) -> Iterator[IO[bytes]]:
+def reading(path: PathLike) -> Iterator[IO[bytes]]:
     """Open a file for its bytes, unpacked if it is gzipped, whatever its name."""
     path = Path(path)
     try:
@@ -25,7 +27,7 @@ def reading(path: str | Path) -> Iterator[IO[bytes]]:
             if raw.read(2) == b"\x1f\x8b":
                 raw.seek(0)
                 with gzip.GzipFile(fileobj=raw) as unpacked:
-                    yield io.BufferedReader(unpacked, 1 << 17)  # type: ignore[arg-type]
+                    yield io.BufferedReader(unpacked, 1 << 17)
             else:
                 raw.seek(0)
                 yield raw
@@ -44,7 +46,8 @@ def reading(path: str | Path) -> Iterator[IO[bytes]]:
 def bytes_read(file: IO[bytes]) -> int:
     """How much of the file on disk a handle of `reading` has consumed."""
     unpacked = getattr(file, "raw", None)
-    return unpacked.fileobj.tell() if isinstance(unpacked, gzip.GzipFile) else file.tell()
+    packed: Any = unpacked.fileobj if isinstance(unpacked, gzip.GzipFile) else file
+    return packed.tell()
 
 
 def _nearest(path: Path) -> str:
@@ -64,7 +67,7 @@ def _listing(path: Path) -> str:
 
 
 @contextmanager
-def replacing(path: str | Path) -> Iterator[IO[bytes]]:
+def replacing(path: PathLike) -> Iterator[IO[bytes]]:
     """Write a file under a temporary name and rename it when all went well; gzipped if it ends in .gz."""
     path = Path(path)
     try:

@@ -16,11 +16,15 @@ class Limit(NamedTuple):
     allows: Callable[[Any], bool]
 
 
+def _is(value: Any, kind: type) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool)
+
+
 def whole(low: int) -> Limit:
     """A whole number from `low` on."""
     return Limit(
         f"a whole number of at least {low}",
-        lambda value: isinstance(value, Integral) and not isinstance(value, bool) and value >= low,
+        lambda value: _is(value, Integral) and value >= low,
     )
 
 
@@ -31,8 +35,7 @@ def number(low: float, high: float = np.inf, *, above: bool = False) -> Limit:
     return Limit(
         words,
         lambda value: (
-            isinstance(value, Real)
-            and not isinstance(value, bool)
+            _is(value, Real)
             and (low < value if above else low <= value)
             and value <= high
             and value != np.inf
@@ -56,15 +59,13 @@ def either(*limits: Limit) -> Limit:
 
 N_JOBS = Limit(
     "None (all cores) or a whole number that is not 0",
-    lambda value: (
-        value is None or (isinstance(value, Integral) and not isinstance(value, bool) and value != 0)
-    ),
+    lambda value: value is None or (_is(value, Integral) and value != 0),
 )
 SEED = Limit(
     "None, a whole number of at least 0 or a NumPy random generator",
     lambda value: (
         value is None
-        or (isinstance(value, Integral) and value >= 0)
+        or (_is(value, Integral) and value >= 0)
         or isinstance(value, (np.random.RandomState, np.random.Generator))
     ),
 )

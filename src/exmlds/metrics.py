@@ -45,7 +45,7 @@ def recall_at_k(Y_true: Any, predicted: Any, k: int = 5) -> float:
 
 
 def ndcg_at_k(Y_true: Any, predicted: Any, k: int = 5) -> float:
-    """Discounted gain of the first k places over that of the best order, which has min(k, true labels) hits."""
+    """Discounted gain of the first k places over that of the best order, min(k, true labels) hits."""
     return Ranking(Y_true, predicted, k).value(f"nDCG@{k}")
 
 
@@ -215,8 +215,8 @@ def ranked_ids(predicted: Any, k: int) -> Array:
     ids = np.asarray(predicted)
     if ids.ndim != 2 or not np.issubdtype(ids.dtype, np.integer):
         raise DataError(
-            "Predictions must be an (n, k) array of whole numbers, a sparse matrix of scores or a list of lists. "
-            f"Got {ids.dtype} of shape {ids.shape} instead."
+            "Predictions must be an (n, k) array of whole numbers, a sparse matrix of scores or a list of "
+            f"lists. Got {ids.dtype} of shape {ids.shape} instead."
         )
     padded = np.full((len(ids), k), -1, np.int64)
     padded[:, : ids.shape[1]] = ids[:, :k]

@@ -70,14 +70,14 @@ def _n_held(n: int, share: float) -> int:
 def folds(n: int, n_folds: int = 5, *, random_state: Seed = None) -> Iterator[tuple[Array, Array]]:
     """Yield (rows to train on, rows held out); every row is held out once."""
     if not 2 <= n_folds <= n:
-        raise ValueError(f"The 'n_folds' parameter must be between 2 and the {n} rows. Got {n_folds} instead.")
+        raise ValueError(f"The 'n_folds' parameter must be from 2 to the {n} rows. Got {n_folds} instead.")
     fold_of = np.random.default_rng(random_state).permutation(n) % n_folds
     for fold in range(n_folds):
         yield np.flatnonzero(fold_of != fold), np.flatnonzero(fold_of == fold)
 
 
 def hide_labels(Y: csr_matrix, fraction: float, *, random_state: Seed = None) -> csr_matrix:
-    """Hide a share of the labels: an entry stays where a uniform draw, in csr order, is at least `fraction`."""
+    """Hide a share of the labels: an entry stays where a uniform draw, in csr order, reaches `fraction`."""
     if not 0 <= fraction <= 1:
         raise ValueError(f"The 'fraction' parameter must be in [0, 1]. Got {fraction} instead.")
     visible = csr_matrix(Y, copy=True)
@@ -102,7 +102,7 @@ class Choice(NamedTuple):
     """The best of the candidates, its place among them, and the score of each on the held-out rows."""
 
     best: Any
-    index: int
+    place: int
     scores: list[float]
 
 
@@ -115,8 +115,8 @@ def choose(candidates: Sequence[Candidate], score: Callable[[Candidate], float])
     if not candidates:
         raise ValueError("There are no candidates to choose among.")
     scores = [float(score(candidate)) for candidate in candidates]
-    index = int(np.argmax(scores))
-    return Choice(candidates[index], index, scores)
+    place = int(np.argmax(scores))
+    return Choice(candidates[place], place, scores)
 
 
 def choose_estimator(

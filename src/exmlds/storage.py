@@ -27,12 +27,12 @@ import numpy as np
 from scipy.sparse import csr_matrix, issparse
 
 from .errors import DataWarning, ModelError
+from .files import PathLike
 
 FORMAT = 1
 MANIFEST = "manifest.json"
 
 Array = np.ndarray
-PathLike = str | os.PathLike[str]
 
 
 def save(path: PathLike, description: dict[str, Any], state: dict[str, Any]) -> None:
@@ -46,7 +46,9 @@ def save(path: PathLike, description: dict[str, Any], state: dict[str, Any]) -> 
     if existed and not folder.is_dir():
         raise ModelError(f"{folder} is a file; a model is a folder. Choose another name.")
     if existed and any(folder.iterdir()) and not _is_ours(folder):
-        raise ModelError(f"{folder} holds something else than a model; choose another name or an empty folder.")
+        raise ModelError(
+            f"{folder} holds something else than a model; choose another name or an empty folder."
+        )
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with _sole_writer(folder):
@@ -103,7 +105,9 @@ def load(path: PathLike) -> tuple[dict[str, Any], dict[str, Any]]:
             return manifest, _Reader(folder, manifest).decode(manifest["state"])
         except _Replaced:  # by another process, between the manifest and the arrays
             if read_manifest(folder)["generation"] == manifest["generation"]:
-                raise ModelError(f"{folder} is damaged: files of it are missing. Save the model again.") from None
+                raise ModelError(
+                    f"{folder} is damaged: files of it are missing. Save the model again."
+                ) from None
     raise ModelError(f"{folder} is being rewritten all the time; try again.")
 
 
@@ -155,7 +159,11 @@ class _Writer:
         if isinstance(value, np.generic):
             return value.item()
         if isinstance(value, np.ndarray):
-            return {"$strings": self._strings(value, name)} if value.dtype == object else self._array(value, name)
+            return (
+                {"$strings": self._strings(value, name)}
+                if value.dtype == object
+                else self._array(value, name)
+            )
         if issparse(value):
             matrix = value.tocsr()
             matrix.sum_duplicates()
@@ -233,7 +241,9 @@ class _Reader:
         except FileNotFoundError:
             raise _Replaced from None
         if size != self.files[entry["$array"]]["bytes"]:
-            raise ModelError(f"{self.folder} is damaged: {path.name} has the wrong size. Save the model again.")
+            raise ModelError(
+                f"{self.folder} is damaged: {path.name} has the wrong size. Save the model again."
+            )
         try:
             # Copy on write: the file never changes, and kernels need no second version for read-only arrays.
             # numpy cannot map an array without elements.
@@ -258,7 +268,9 @@ class _Reader:
         try:
             return getattr(import_module(f"exmlds.stages.{stage}"), kind)(**fields)
         except (ImportError, AttributeError, TypeError):
-            raise ModelError(f"{self.folder} has a part {name!r} that this version of exmlds cannot read.") from None
+            raise ModelError(
+                f"{self.folder} has a part {name!r} that this version of exmlds cannot read."
+            ) from None
 
 
 def plain_parameters(parameters: dict[str, Any]) -> dict[str, Any]:

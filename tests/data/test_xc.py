@@ -56,8 +56,19 @@ def assert_is(data: Dataset, X: object, Y: object) -> None:
         THREE.replace("0:1\n", "0:\n"),
         THREE.replace("3 4 3", "3 4 3 "),
     ],
-    ids=["plain", "no end", "crlf", "trailing blanks", "blank lines", "lines of blanks", "bom", "tabs"]
-    + ["value missing", "value empty", "header with a blank"],
+    ids=[
+        "plain",
+        "no end",
+        "crlf",
+        "trailing blanks",
+        "blank lines",
+        "lines of blanks",
+        "bom",
+        "tabs",
+        "value missing",
+        "value empty",
+        "header with a blank",
+    ],
 )
 def test_variants_of_one_file(tmp_path: Path, text: str) -> None:
     assert_is(read_xc(written(tmp_path, text)), X3, Y3)
@@ -76,7 +87,9 @@ def test_without_a_header_the_widths_come_from_the_ids(tmp_path: Path) -> None:
 
 def test_rows_with_no_label_or_no_feature(tmp_path: Path) -> None:
     path = written(tmp_path, "5 2 2\n 0:1\n1\n\n \n0 1:2\n")
-    assert_is(read_xc(path), [[1, 0], [0, 0], [0, 0], [0, 0], [0, 2]], [[0, 0], [0, 1], [0, 0], [0, 0], [1, 0]])
+    assert_is(
+        read_xc(path), [[1, 0], [0, 0], [0, 0], [0, 0], [0, 2]], [[0, 0], [0, 1], [0, 0], [0, 0], [1, 0]]
+    )
 
 
 def test_empty_rows_at_the_end_count_when_the_header_says_so(tmp_path: Path) -> None:
@@ -160,7 +173,9 @@ def test_names_must_be_utf8(tmp_path: Path) -> None:
 
 def test_label_filter(tmp_path: Path) -> None:
     path = written(tmp_path, "0 2\n0 1\n2 0\n0 2\n", "filter_labels_test.txt")
-    np.testing.assert_array_equal(read_label_filter(path, (3, 3)).toarray(), [[0, 1, 1], [0, 0, 0], [1, 0, 0]])
+    np.testing.assert_array_equal(
+        read_label_filter(path, (3, 3)).toarray(), [[0, 1, 1], [0, 0, 0], [1, 0, 0]]
+    )
     with pytest.raises(DataError, match=r"filter.txt:2: a label filter has two ids a line"):
         read_label_filter(written(tmp_path, "0 2\n0 1 2\n", "filter.txt"), (3, 3))
     with pytest.raises(DataError, match=r"filter.txt:1: label 7 is out of range"):
@@ -303,7 +318,9 @@ def mutated(raw: bytes, rng: np.random.Generator) -> bytes:
             case 1:
                 damaged[at] = int(rng.choice(list(b"0123456789 ,:.-e\n\r#")))
             case 2:
-                damaged[at:at] = bytes(rng.choice(list(b"0123456789 ,:.-en"), size=rng.integers(1, 12)).tolist())
+                damaged[at:at] = bytes(
+                    rng.choice(list(b"0123456789 ,:.-en"), size=rng.integers(1, 12)).tolist()
+                )
             case 3:
                 del damaged[at : at + int(rng.integers(1, 30))]
             case 4:
@@ -363,7 +380,9 @@ def test_eurlex_is_what_scikit_learn_reads(eurlex_text: Path, tmp_path: Path) ->
 
     data = read_xc(eurlex_text)
     bare = written(tmp_path, eurlex_text.read_bytes().partition(b"\n")[2])
-    X, labels = load_svmlight_file(str(bare), multilabel=True, zero_based=True, n_features=5000, dtype=np.float32)
+    X, labels = load_svmlight_file(
+        str(bare), multilabel=True, zero_based=True, n_features=5000, dtype=np.float32
+    )
     assert (data.X != X).nnz == 0
     rows = np.split(data.Y.indices, data.Y.indptr[1:-1])
     assert all(sorted(map(int, theirs)) == ours.tolist() for theirs, ours in zip(labels, rows))

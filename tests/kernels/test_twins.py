@@ -72,7 +72,9 @@ row = st.tuples(
 ).map("".join)
 good_row = st.tuples(
     st.lists(st.integers(0, 19).map(str), max_size=3).map(",".join),
-    st.lists(st.tuples(st.integers(0, 49), st.floats(width=32, allow_nan=False, allow_infinity=False)), max_size=5),
+    st.lists(
+        st.tuples(st.integers(0, 49), st.floats(width=32, allow_nan=False, allow_infinity=False)), max_size=5
+    ),
 ).map(lambda r: f"{r[0]} {' '.join(f'{i}:{v!r}' for i, v in r[1])}\n")
 texts = st.lists(row, max_size=3).map("".join) | st.lists(good_row, max_size=5).map("".join)
 

@@ -64,7 +64,9 @@ def test_the_threshold_leaves_the_row_itself_out() -> None:
     ("parameter", "value"),
     [("n_neighbors", 3), ("metric", "euclidean"), ("vote", "uniform"), ("temperature", 1.0)],
 )
-def test_every_modelling_parameter_changes_the_result(library: Dataset, parameter: str, value: object) -> None:
+def test_every_modelling_parameter_changes_the_result(
+    library: Dataset, parameter: str, value: object
+) -> None:
     def scores(**parameters: object) -> np.ndarray:
         model = FeatureNeighbors(threshold=0.5, **parameters)  # type: ignore[arg-type]
         return model.fit(library.X[:300], library.Y[:300]).decision_function(library.X[300:]).toarray()

@@ -29,7 +29,12 @@ def test_same_as_scikit_learn(metric: str, density: float, as_dense: bool, rng: 
 
 
 @settings(max_examples=50)
-@given(st.integers(0, 2**32 - 1), st.integers(1, 12), st.integers(1, 12), st.sampled_from(["cosine", "euclidean"]))
+@given(
+    st.integers(0, 2**32 - 1),
+    st.integers(1, 12),
+    st.integers(1, 12),
+    st.sampled_from(["cosine", "euclidean"]),
+)
 def test_segments_merge(seed: int, n_first: int, n_second: int, metric: str) -> None:
     rng = np.random.default_rng(seed)
     X = csr_matrix(rng.integers(0, 3, (n_first + n_second, 4)).astype(np.float32))

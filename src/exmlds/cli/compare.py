@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
@@ -13,7 +13,9 @@ def compare(
     second: Annotated[Path, typer.Argument(help="Another one.")],
     data: Annotated[str, typer.Argument(help="A file, or the name of a data set: its test split.")],
     k: Annotated[str, typer.Option("-k", help="Places to measure at.")] = "1 3 5",
-    labels: Annotated[Optional[Path], typer.Option(help="The labels' file, when DATA has features alone.")] = None,
+    labels: Annotated[
+        Path | None, typer.Option(help="The labels' file, when DATA has features alone.")
+    ] = None,
     resamples: Annotated[int, typer.Option(min=100, help="Bootstrap resamples.")] = 2000,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -25,9 +27,11 @@ def compare(
     at = places(k)
     with progress.shown():
         test = read(data, "test", labels)
-        rankings = [metrics.Ranking(test.Y, ranked(source, test, max(at))[0], max(at)) for source in (first, second)]
+        a, b = (
+            metrics.Ranking(test.Y, ranked(source, test, max(at))[0], max(at)) for source in (first, second)
+        )
         names = [f"{family}@{place}" for family in ("P", "nDCG", "R") for place in at]
-        rows = metrics.compare(*rankings, names, n_resamples=resamples)
+        rows = metrics.compare(a, b, names, n_resamples=resamples)
     if as_json:
         print_json([row._asdict() for row in rows])
         return

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
 
 def convert(
     source: Annotated[str, typer.Argument(help="A file in any format, or the name of a data set.")],
-    target: Annotated[Path, typer.Argument(help="X.name.npz for a pair of .npz files, else XC text; .gz is gzipped.")],
-    labels: Annotated[Optional[Path], typer.Option(help="The labels' file, when SOURCE has features alone.")] = None,
+    target: Annotated[
+        Path, typer.Argument(help="X.name.npz for a pair of .npz files, else XC text; .gz is gzipped.")
+    ],
+    labels: Annotated[
+        Path | None, typer.Option(help="The labels' file, when SOURCE has features alone.")
+    ] = None,
     split: Annotated[str, typer.Option(help="Of a named data set: train or test.")] = "train",
     one_based: Annotated[bool, typer.Option("--one-based", help="Ids in SOURCE start from 1.")] = False,
 ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,18 +13,28 @@ if TYPE_CHECKING:
 
 def evaluate(
     model: Annotated[str, typer.Argument(help="A model folder; left out with --predictions.")],
-    data: Annotated[Optional[str], typer.Argument(help="A file, or the name of a data set: its test split.")] = None,
+    data: Annotated[
+        str | None, typer.Argument(help="A file, or the name of a data set: its test split.")
+    ] = None,
     k: Annotated[str, typer.Option("-k", help="Places to measure at.")] = "1 3 5",
-    predictions: Annotated[Optional[Path], typer.Option(help="Anybody's predictions, `label:score` a row.")] = None,
-    train: Annotated[Optional[str], typer.Option(help="The training file, for PSP when there is no model.")] = None,
-    labels: Annotated[Optional[Path], typer.Option(help="The labels' file, when DATA has features alone.")] = None,
+    predictions: Annotated[
+        Path | None, typer.Option(help="Anybody's predictions, `label:score` a row.")
+    ] = None,
+    train: Annotated[
+        str | None, typer.Option(help="The training file, for PSP when there is no model.")
+    ] = None,
+    labels: Annotated[
+        Path | None, typer.Option(help="The labels' file, when DATA has features alone.")
+    ] = None,
     filter_: Annotated[
-        Optional[Path], typer.Option("--filter", help="Pairs `row label` that are not to be predicted.")
+        Path | None, typer.Option("--filter", help="Pairs `row label` that are not to be predicted.")
     ] = None,
     propensity: Annotated[
-        Optional[str], typer.Option(help="A,B of the propensities.  [default: the data set's, or 0.55,1.5]")
+        str | None, typer.Option(help="A,B of the propensities.  [default: the data set's, or 0.55,1.5]")
     ] = None,
-    intervals: Annotated[bool, typer.Option("--intervals", help="95% bootstrap intervals over rows.")] = False,
+    intervals: Annotated[
+        bool, typer.Option("--intervals", help="95% bootstrap intervals over rows.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Measure a model, or anybody's predictions, on a file: P, R, nDCG, PSP, PSnDCG, macro-F1, coverage."""
@@ -61,7 +71,16 @@ def evaluate(
     if groups:
         print()
         print_table(
-            ("tenth", "labels", "training rows", "occurrences", "found", "recall %", "precision %", "coverage %"),
+            (
+                "tenth",
+                "labels",
+                "training rows",
+                "occurrences",
+                "found",
+                "recall %",
+                "precision %",
+                "coverage %",
+            ),
             [
                 (
                     group.name,

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
 
 def info(
-    method: Annotated[Optional[str], typer.Argument(help="Print this method's defaults as a config file.")] = None,
+    method: Annotated[
+        str | None, typer.Argument(help="Print this method's defaults as a config file.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show versions, methods and data sets, or all defaults of a method."""
@@ -43,7 +45,14 @@ def info(
     summaries = {name: (found.__doc__ or "").strip().partition("\n")[0] for name, found in methods().items()}
     print_table(("method", "what it does"), list(summaries.items()))
     rows = [
-        (name, f"{i.n_train:,}", f"{i.n_test:,}", f"{i.n_features:,}", f"{i.n_labels:,}", _where(name, i.folder))
+        (
+            name,
+            f"{i.n_train:,}",
+            f"{i.n_test:,}",
+            f"{i.n_features:,}",
+            f"{i.n_labels:,}",
+            _where(name, i.folder),
+        )
         for name, i in data.DATASETS.items()
     ]
     print_table(("data set", "train", "test", "features", "labels", "here"), rows)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Optional
+from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,9 +18,9 @@ def predict(
     model: Annotated[Path, typer.Argument(help="A model folder.")],
     data: Annotated[str, typer.Argument(help="A file, or the name of a data set: its test split.")],
     k: Annotated[int, typer.Option("-k", help="Labels a row.")] = 5,
-    output: Annotated[Optional[Path], typer.Option("-o", "--output", help="A file; .gz is gzipped.")] = None,
-    allow: Annotated[Optional[Path], typer.Option(help="A file of labels to choose among, one a line.")] = None,
-    deny: Annotated[Optional[Path], typer.Option(help="A file of labels to leave out, one a line.")] = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="A file; .gz is gzipped.")] = None,
+    allow: Annotated[Path | None, typer.Option(help="A file of labels to choose among, one a line.")] = None,
+    deny: Annotated[Path | None, typer.Option(help="A file of labels to leave out, one a line.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a row, with label names.")] = False,
 ) -> None:
     """Predict the best labels of every row, `label:score` best first, as a stream."""

@@ -27,7 +27,11 @@ def methods() -> dict[str, Any]:
     found = {}
     for name in exmlds.__all__:
         value = getattr(exmlds, name)
-        if isinstance(value, type) and issubclass(value, exmlds.XMCEstimator) and value is not exmlds.XMCEstimator:
+        if (
+            isinstance(value, type)
+            and issubclass(value, exmlds.XMCEstimator)
+            and value is not exmlds.XMCEstimator
+        ):
             found[method_name(name)] = value
     return found
 
@@ -52,9 +56,8 @@ def make_model(method: str | None, config: Path | None, assignments: list[str]) 
     known = chosen().get_params()
     for name in parameters:
         if name not in known:
-            raise DataError(
-                f"{method_name(chosen.__name__)} has no parameter {name!r}; it has {', '.join(sorted(known))}."
-            )
+            said = f"{method_name(chosen.__name__)} has no parameter {name!r}"
+            raise DataError(f"{said}; it has {', '.join(sorted(known))}.")
     return chosen(**parameters)
 
 

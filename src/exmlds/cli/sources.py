@@ -58,7 +58,7 @@ def ranked(
         test = truth_for(model, test)
         return model.predict_topk(test.X, k, deny=pairs)[0], model
     spare = 0 if pairs is None else int(pairs.getnnz(axis=1).max(initial=0))
-    ids, scores = data.read_predictions(source, k=k + spare, n_labels=test.Y.shape[1])
+    ids, _scores = data.read_predictions(source, k=k + spare, n_labels=test.Y.shape[1])
     if len(ids) != test.Y.shape[0]:
         raise DataError(f"{source} has {len(ids)} rows, but the data has {test.Y.shape[0]}.")
     return (ids if pairs is None else _without(ids, pairs, k)), None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from time import perf_counter
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
@@ -14,11 +14,17 @@ from .settings import DEFAULT_METHOD
 def train(
     data: Annotated[str, typer.Argument(help="A file, or the name of a data set under EXMLDS_DATA.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write the model to.")],
-    labels: Annotated[Optional[Path], typer.Option(help="The labels' file, when DATA has features alone.")] = None,
-    method: Annotated[Optional[str], typer.Option(help=f"The method.  [default: {DEFAULT_METHOD}]")] = None,
-    set_: Annotated[list[str], typer.Option("--set", help="A parameter, key=value; may be repeated.")] = [],
-    config: Annotated[Optional[Path], typer.Option(help="A TOML file, as `exmlds info METHOD` prints.")] = None,
-    seed: Annotated[Optional[int], typer.Option(help="The random_state; the same seed gives the same model.")] = None,
+    labels: Annotated[
+        Path | None, typer.Option(help="The labels' file, when DATA has features alone.")
+    ] = None,
+    method: Annotated[str | None, typer.Option(help=f"The method.  [default: {DEFAULT_METHOD}]")] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="A parameter, key=value; may be repeated.")
+    ] = None,
+    config: Annotated[Path | None, typer.Option(help="A TOML file, as `exmlds info METHOD` prints.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="The random_state; the same seed gives the same model.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Train a model on a file and write it to a folder."""
@@ -27,6 +33,8 @@ def train(
     from .settings import make_model, method_name
     from .sources import read
 
+    if set_ is None:
+        set_ = []
     model = make_model(method, config, set_)
     if seed is not None:
         model.set_params(random_state=seed)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
 from ..errors import DataError, DataWarning
-from ..files import reading
+from ..files import PathLike, reading
 
 
-def read_names(path: str | os.PathLike[str]) -> list[str]:
+def read_names(path: PathLike) -> list[str]:
     """The lines of a file, without their line ends and the blanks around them."""
     with reading(Path(path)) as file:
         raw = file.read()
@@ -32,7 +31,7 @@ def find_names(data: Path, usual: Sequence[str], width: int, *, fixed: bool) -> 
             if len(names) == width or (not fixed and len(names) > width):
                 return names
             warnings.warn(
-                f"{path} has {len(names)} lines, but {data.name} has {width} columns; the names are not used.",
+                f"{path} has {len(names)} lines, but {data.name} has {width} columns; it is not used.",
                 DataWarning,
                 stacklevel=4,
             )

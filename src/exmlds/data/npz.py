@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
 from scipy.sparse import csr_matrix, issparse, load_npz, save_npz
 
 from ..errors import DataError
-from ..files import reading, replacing
+from ..files import PathLike, reading, replacing
 from .dataset import Dataset
 
 
-def is_npz(path: str | os.PathLike[str]) -> bool:
+def is_npz(path: PathLike) -> bool:
     """Whether the file is a zip archive, which is what an .npz file is."""
     with reading(Path(path)) as file:
         return file.read(4) == b"PK\x03\x04"
 
 
-def read_npz(path: str | os.PathLike[str]) -> csr_matrix:
+def read_npz(path: PathLike) -> csr_matrix:
     """Read a sparse matrix as csr float32, its ids sorted, repeated ones summed."""
     path = Path(path)
     try:
@@ -39,7 +38,7 @@ def read_npz(path: str | os.PathLike[str]) -> csr_matrix:
     return matrix
 
 
-def write_npz(path: str | os.PathLike[str], dataset: Dataset) -> tuple[Path, Path]:
+def write_npz(path: PathLike, dataset: Dataset) -> tuple[Path, Path]:
     """Write a pair of files, `X.name.npz` and `Y.name.npz`; returns their paths.
 
     path : the name of either file, or one that begins with neither `X.` nor `Y.` and gets both

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import IO
 
 import numpy as np
 
 from ..errors import DataError
+from ..files import PathLike
 from .npz import is_npz, read_npz
 from .xc import read_sparse
 
@@ -16,7 +16,7 @@ Array = np.ndarray
 
 
 def read_predictions(
-    path: str | os.PathLike[str], *, k: int | None = None, n_labels: int | None = None
+    path: PathLike, *, k: int | None = None, n_labels: int | None = None
 ) -> tuple[Array, Array]:
     """Read anybody's predictions: `label:score` or bare labels, a header `n L` or none, or a csr in .npz.
 

@@ -117,7 +117,10 @@ def find(name: str, split: str) -> Path:
     root = os.environ.get("EXMLDS_DATA")
     info = DATASETS.get(name.lower())
     folder = (info and info.folder) or name.lower()
-    put = f"put train.txt.gz and test.txt.gz into $EXMLDS_DATA/{folder}/ (XC text, plain or gzipped; split files or npz pairs do as well)"
+    put = (
+        f"put train.txt.gz and test.txt.gz into $EXMLDS_DATA/{folder}/ "
+        "(XC text, plain or gzipped; split files or npz pairs do as well)"
+    )
     if root is None:
         raise DataError(f"Data set {name!r}: EXMLDS_DATA is not set. Set it to a folder and {put}.")
     for candidate in _FILES[split]:

@@ -9,7 +9,6 @@ Also read: svmlight multi-label (no header, `# comments`), the split form (`trn_
 
 from __future__ import annotations
 
-import os
 import re
 import warnings
 from collections.abc import Iterator
@@ -22,14 +21,13 @@ from scipy.sparse import csr_matrix
 
 from .. import kernels, progress
 from ..errors import DataError, DataWarning
-from ..files import bytes_read, reading, replacing
+from ..files import PathLike, bytes_read, reading, replacing
 from ..kernels import problems
 from .dataset import Dataset
 from .names import find_names
 from .npz import is_npz, read_npz
 
 Array = np.ndarray
-PathLike = str | os.PathLike[str]
 HeaderChoice = bool | Literal["auto"]
 
 BLOCK = 1 << 20  # bytes parsed at a time
@@ -350,7 +348,10 @@ class _Text:
             size = self.path.stat().st_size
         except OSError:
             size = 0
-        with reading(self.path) as file, progress.stage(f"reading {self.path.name}", size, "bytes") as advance:
+        with (
+            reading(self.path) as file,
+            progress.stage(f"reading {self.path.name}", size, "bytes") as advance,
+        ):
             chunks = _whole_lines(file, self.block)
             first = next(chunks).removeprefix(b"\xef\xbb\xbf")
             if self.header:
@@ -477,7 +478,8 @@ class _Growing:
     """An array that grows by an eighth in place, so that the peak stays near its final size."""
 
     def __init__(self, dtype: type) -> None:
-        self.array, self.size = np.empty(1 << 10, dtype), 0
+        self.array: Array = np.empty(1 << 10, dtype)
+        self.size = 0
 
     def extend(self, more: Array) -> None:
         size = self.size + len(more)

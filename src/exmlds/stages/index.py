@@ -6,7 +6,7 @@ without rewriting what is there.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.sparse import csc_matrix, csr_matrix, issparse
@@ -14,6 +14,7 @@ from scipy.sparse import csc_matrix, csr_matrix, issparse
 from .. import kernels
 
 Array = np.ndarray
+Matrix: TypeAlias = Any  # (n, d) csr or dense; a union of the two has no common interface
 DENSE_BLOCK = 8_192  # rows scored at a time against a block of queries
 DENSE_FROM = 0.2  # share of filled cells from which a matrix product beats a walk over postings
 
@@ -25,7 +26,7 @@ class Segment(NamedTuple):
     bias : (n,) float32, added to the inner product; −inf leaves a row out
     """
 
-    rows: Array | csr_matrix
+    rows: Matrix
     bias: Array
 
 
@@ -36,12 +37,12 @@ class Index(NamedTuple):
     metric: str
 
 
-def build(X: Array | csr_matrix, metric: str) -> Index:
+def build(X: Matrix, metric: str) -> Index:
     """Index the rows of X, (n, d)."""
     return extend(Index([], metric), X)
 
 
-def extend(index: Index, X: Array | csr_matrix) -> Index:
+def extend(index: Index, X: Matrix) -> Index:
     """The index with more rows, numbered on from the last."""
     if index.metric == "cosine":
         X = unit_rows(X)
@@ -54,7 +55,7 @@ def extend(index: Index, X: Array | csr_matrix) -> Index:
     return index._replace(segments=[*index.segments, Segment(rows, bias.astype(np.float32))])
 
 
-def search(index: Index, Q: Array | csr_matrix, k: int) -> tuple[Array, Array]:
+def search(index: Index, Q: Matrix, k: int) -> tuple[Array, Array]:
     """The k most similar rows of each query: (q, k) int64 ids, −1 pads, and (q, k) float32 similarities.
 
     The similarity is the cosine, or minus the Euclidean distance.
@@ -91,20 +92,20 @@ def _search_sparse(segment: Segment, Q: csr_matrix, offset: int, ids: Array, sco
     )
 
 
-def _search_dense(segment: Segment, Q: Array | csr_matrix, offset: int, ids: Array, scores: Array) -> None:
+def _search_dense(segment: Segment, Q: Matrix, offset: int, ids: Array, scores: Array) -> None:
     for start in range(0, len(segment.bias), DENSE_BLOCK):
         block = slice(start, start + DENSE_BLOCK)
         similar = np.asarray(Q @ segment.rows[block].T, np.float32) + segment.bias[block]  # (q, block)
         kernels.merge_topk(similar, offset + start, ids, scores)
 
 
-def row_norms(X: Array | csr_matrix) -> Array:
+def row_norms(X: Matrix) -> Array:
     """(n,) Euclidean lengths of the rows, float64."""
     squares = X.multiply(X) if issparse(X) else np.square(X, dtype=np.float64)
     return np.sqrt(np.asarray(squares.sum(axis=1, dtype=np.float64)).ravel())
 
 
-def unit_rows(X: Array | csr_matrix) -> Array | csr_matrix:
+def unit_rows(X: Matrix) -> Matrix:
     """The rows scaled to length 1; a row of zeros stays as it is."""
     norms = row_norms(X)
     scale = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0).astype(np.float32)

@@ -18,9 +18,7 @@ def insert(best_ids, best_scores, score, row):
 
 
 @kernel
-def sparse_topk(
-    q_indptr, q_indices, q_data, p_indptr, p_rows, p_data, bias, offset, best_ids, best_scores
-):
+def sparse_topk(q_indptr, q_indices, q_data, p_indptr, p_rows, p_data, bias, offset, best_ids, best_scores):
     """See the twin in reference/topk.py."""
     last = best_ids.shape[1] - 1
     scores = np.empty_like(bias)

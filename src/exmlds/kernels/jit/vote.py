@@ -35,7 +35,9 @@ def vote(neighbors, weights, y_indptr, y_indices, n_labels, ids, scores):
             elif score < scores[q, k - 1] or (score == scores[q, k - 1] and label > ids[q, k - 1]):
                 continue
             i = n - 1
-            while i > 0 and (score > scores[q, i - 1] or (score == scores[q, i - 1] and label < ids[q, i - 1])):
+            while i > 0 and (
+                score > scores[q, i - 1] or (score == scores[q, i - 1] and label < ids[q, i - 1])
+            ):
                 ids[q, i] = ids[q, i - 1]
                 scores[q, i] = scores[q, i - 1]
                 i -= 1

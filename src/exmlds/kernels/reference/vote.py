@@ -29,6 +29,6 @@ def vote(
         for row, weight in zip(neighbors[q, voters], weights[q, voters].astype(np.float64)):
             votes[y_indices[y_indptr[row] : y_indptr[row + 1]]] += weight
         named = np.flatnonzero(votes)
-        shares = np.float32(votes[named] / weights[q, voters].astype(np.float64).sum())
+        shares = (votes[named] / weights[q, voters].astype(np.float64).sum()).astype(np.float32)
         order = np.lexsort((named, -shares))[: ids.shape[1]]
         ids[q, : len(order)], scores[q, : len(order)] = named[order], shares[order]

@@ -1,0 +1,47 @@
+"""The baselines on every data set under EXMLDS_DATA, default settings, seed 0, as published train and test files.
+
+    EXMLDS_DATA=… python benchmarks/baselines.py
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from measure import seconds, write_results
+
+from exmlds import FeatureNeighbors, MostFrequent, metrics
+from exmlds.data import available, load, make_library
+
+
+def main() -> None:
+    books = make_library(300)
+    for method in (MostFrequent, FeatureNeighbors):  # compile first
+        for X in (books.X, books.X.toarray()):
+            method().fit(X, books.Y).predict_topk(X)
+    rows: list[dict[str, Any]] = []
+    for name in available():
+        train, test = load(name)
+        for method in (MostFrequent, FeatureNeighbors):
+            model = method(random_state=0)
+            fit_seconds = seconds(lambda model=model, train=train: model.fit(train.X, train.Y))
+            predict_seconds = seconds(lambda model=model, test=test: model.predict_topk(test.X, 5))
+            weights = metrics.inverse_propensity(train.Y)
+            report = metrics.report(test.Y, model.predict_topk(test.X, 5), inverse_propensity=weights)
+            row = {
+                "data": name,
+                "method": method.__name__,
+                "train": train.X.shape[0],
+                "test": test.X.shape[0],
+                "features": train.X.shape[1],
+                "labels": train.Y.shape[1],
+                "fit_seconds": fit_seconds,
+                "ms_per_row": 1000 * predict_seconds / test.X.shape[0],
+                **report,
+            }
+            rows.append(row)
+            print(name, method.__name__, *(f"{100 * report[f'P@{k}']:.2f}" for k in (1, 3, 5)))
+    write_results("baselines", {"rows": rows})
+
+
+if __name__ == "__main__":
+    main()

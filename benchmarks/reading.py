@@ -1,0 +1,77 @@
+"""The reader of XC text against scikit-learn's svmlight reader, on EURLex-4K unpacked, one thread.
+
+    EXMLDS_DATA=… python benchmarks/reading.py
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from measure import machine, peak_bytes, race, write_results
+from sklearn.datasets import load_svmlight_file
+
+from exmlds.data import find, read_xc
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        plain, bare = Path(folder) / "train.txt", Path(folder) / "bare.txt"
+        with gzip.open(find("eurlex-4k", "train")) as packed:
+            plain.write_bytes(packed.read())
+        bare.write_bytes(plain.read_bytes().partition(b"\n")[2])  # scikit-learn's reader knows no header
+
+        def theirs() -> tuple:
+            return load_svmlight_file(
+                str(bare), multilabel=True, zero_based=True, n_features=5_000, dtype=np.float32
+            )
+
+        taken = race(5, ours=lambda: read_xc(plain), theirs=theirs)
+        data, (X, labels) = read_xc(plain), theirs()
+        same_labels = all(
+            sorted(map(int, row)) == mine.tolist()
+            for row, mine in zip(labels, np.split(data.Y.indices, data.Y.indptr[1:-1]))
+        )
+        child = subprocess.run(
+            [sys.executable, __file__, str(plain)], capture_output=True, text=True, check=True
+        )
+        size = plain.stat().st_size
+        results = {
+            "file": "eurlex-4k train.txt",
+            "rows": data.X.shape[0],
+            "features": data.X.shape[1],
+            "labels": data.Y.shape[1],
+            "megabytes": size / 1e6,
+            "seconds": taken["ours"],
+            "megabytes_per_second": size / 1e6 / taken["ours"],
+            "scikit_learn_seconds": taken["theirs"],
+            "times_as_fast": taken["theirs"] / taken["ours"],
+            "different_features": int((data.X != X).nnz),
+            "same_labels": bool(same_labels),
+            **json.loads(child.stdout),
+        }
+    print(json.dumps(results, indent=1), machine())
+    write_results("reading", results)
+
+
+def memory(path: str) -> None:
+    """In a process of its own: how far the peak rises above the size of the matrices."""
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as small:
+        small.write("0 1:1\n")
+        small.flush()
+        read_xc(small.name)  # compile first
+    before = peak_bytes()
+    data = read_xc(path)
+    matrices = sum(getattr(m, part).nbytes for m in data[:2] for part in ("data", "indices", "indptr"))  # type: ignore[union-attr]
+    print(
+        json.dumps({"matrix_bytes": matrices, "peak_over_matrices": (peak_bytes() - before) / matrices})
+    )
+
+
+if __name__ == "__main__":
+    memory(sys.argv[1]) if len(sys.argv) > 1 else main()

@@ -1,0 +1,80 @@
+"""Write the README's tables from the committed results, between their `<!-- table: … -->` marks.
+
+    python benchmarks/tables.py
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+
+
+def results(name: str) -> dict[str, Any]:
+    return json.loads((ROOT / "benchmarks" / "results" / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def table(columns: list[str], rows: list[list[str]]) -> str:
+    lines = [columns, ["---"] * len(columns), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def speed() -> str:
+    reading, metrics = results("reading"), results("metrics")
+    rows = [
+        [
+            f"reading EURLex-4K, {reading['megabytes']:.0f} MB of text, one thread",
+            f"{reading['seconds']:.2f} s",
+            f"scikit-learn's svmlight reader {reading['scikit_learn_seconds']:.2f} s",
+            f"**{reading['times_as_fast']:.1f}×**",
+            f"{reading['different_features']} values differ; peak memory "
+            f"{reading['peak_over_matrices']:.1f}× the matrices",
+        ],
+        [
+            f"all metrics at 1, 3, 5 on {metrics['peer_rows']:,} rows × {metrics['labels']:,} labels",
+            f"{1000 * metrics['seconds_on_peer_rows']:.0f} ms",
+            f"napkinXC's {1000 * metrics['napkinxc_seconds']:,.0f} ms",
+            f"**{metrics['times_as_fast']:.0f}×**",
+            f"largest difference {metrics['largest_difference']:.0e}; a million rows take "
+            f"{metrics['seconds']:.1f} s",
+        ],
+    ]
+    return table(["what", "exmlds", "peer, same run", "times as fast", "beside it"], rows)
+
+
+def baselines() -> str:
+    rows = []
+    for row in results("baselines")["rows"]:
+        sizes = f"{row['train']:,} × {row['features']:,} × {row['labels']:,}"
+        precision = "/".join(f"{100 * row[f'P@{k}']:.2f}" for k in (1, 3, 5))
+        psp = "/".join(f"{100 * row[f'PSP@{k}']:.2f}" for k in (1, 3, 5))
+        timing = [f"{row['fit_seconds']:.1f} s", f"{row['ms_per_row']:.2f} ms"]
+        rows.append([row["data"], sizes, row["method"], precision, psp, *timing])
+    cores = results("baselines")["machine"]["cores"]
+    columns = ["data set", "rows × features × labels", "method", "P@1/3/5", "PSP@1/3/5"]
+    return table([*columns, f"fit, {cores} cores", "a row"], rows)
+
+
+TABLES = {"speed": speed, "baselines": baselines}
+
+
+def fill(text: str) -> str:
+    """The text with every table between its marks made anew."""
+    for name, make in TABLES.items():
+        mark = re.compile(rf"(<!-- table: {name} -->\n).*?(<!-- end -->)", re.S)
+        if not mark.search(text):
+            raise SystemExit(f"README.md has no mark <!-- table: {name} --> … <!-- end -->")
+        text = mark.sub(lambda found, made=make(): f"{found[1]}{made}\n{found[2]}", text)
+    return text
+
+
+def main() -> None:
+    readme = ROOT / "README.md"
+    readme.write_text(fill(readme.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
