@@ -20,7 +20,9 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def machine() -> dict[str, Any]:
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
+    )
     return {
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
         "commit": commit.stdout.strip(),
@@ -37,7 +39,7 @@ def seconds(work: Callable[[], Any]) -> float:
 
 
 def race(repeats: int, **works: Callable[[], Any]) -> dict[str, float]:
-    """Median seconds of each, taken in turns so that a slow moment hits all alike; the first turn warms up."""
+    """Median seconds of each, taken in turns so that a slow moment hits all; the first turn warms up."""
     taken: dict[str, list[float]] = {name: [] for name in works}
     for turn in range(repeats + 1):
         for name, work in works.items():
@@ -48,7 +50,7 @@ def race(repeats: int, **works: Callable[[], Any]) -> dict[str, float]:
 
 
 def peak_bytes() -> int:
-    """The largest resident size of this process so far (Linux). Not getrusage's: that starts with the parent's."""
+    """The largest resident size of this process so far, on Linux; getrusage's starts with the parent's."""
     found = re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())
     return int(found[1]) * 1024 if found else 0
 

@@ -1,6 +1,6 @@
 """All metrics at 1, 3 and 5 on a million rows; and against napkinXC's on the rows that it can do in the time.
 
-    pip install -e ".[bench]" && python benchmarks/metrics.py
+pip install -e ".[bench]" && python benchmarks/metrics.py
 """
 
 from __future__ import annotations
@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 
 import numpy as np
-from measure import race, seconds, write_results
 
 from exmlds import metrics
 from exmlds.data import make_xmc
+from measure import race, seconds, write_results
 
 ROWS, PEER_ROWS, LABELS = 1_000_000, 20_000, 10_000
 

@@ -1,6 +1,6 @@
 """The reader of XC text against scikit-learn's svmlight reader, on EURLex-4K unpacked, one thread.
 
-    EXMLDS_DATA=… python benchmarks/reading.py
+EXMLDS_DATA=… python benchmarks/reading.py
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from measure import machine, peak_bytes, race, write_results
 from sklearn.datasets import load_svmlight_file
 
 from exmlds.data import find, read_xc
+from measure import machine, peak_bytes, race, write_results
 
 
 def main() -> None:
@@ -67,10 +67,8 @@ def memory(path: str) -> None:
         read_xc(small.name)  # compile first
     before = peak_bytes()
     data = read_xc(path)
-    matrices = sum(getattr(m, part).nbytes for m in data[:2] for part in ("data", "indices", "indptr"))  # type: ignore[union-attr]
-    print(
-        json.dumps({"matrix_bytes": matrices, "peak_over_matrices": (peak_bytes() - before) / matrices})
-    )
+    matrices = sum(getattr(m, part).nbytes for m in data[:2] for part in ("data", "indices", "indptr"))
+    print(json.dumps({"matrix_bytes": matrices, "peak_over_matrices": (peak_bytes() - before) / matrices}))
 
 
 if __name__ == "__main__":

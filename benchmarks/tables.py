@@ -1,6 +1,6 @@
 """Write the README's tables from the committed results, between their `<!-- table: … -->` marks.
 
-    python benchmarks/tables.py
+python benchmarks/tables.py
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def fill(text: str) -> str:
         mark = re.compile(rf"(<!-- table: {name} -->\n).*?(<!-- end -->)", re.S)
         if not mark.search(text):
             raise SystemExit(f"README.md has no mark <!-- table: {name} --> … <!-- end -->")
-        text = mark.sub(lambda found, made=make(): f"{found[1]}{made}\n{found[2]}", text)
+        text = mark.sub(rf"\g<1>{make()}\n\g<2>", text)
     return text
 
 

@@ -61,3 +61,13 @@ def test_changelog_names_the_version() -> None:
 
 def test_citation_names_the_version() -> None:
     assert f"version: {exmlds.__version__}" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+
+
+def test_tables_in_the_readme_are_those_of_the_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    tables = importlib.import_module("tables")
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert tables.fill(text) == text, "run: python benchmarks/tables.py"
+    emptied = re.sub(r"(<!-- table: \w+ -->\n).*?(<!-- end -->)", r"\1\2", text, flags=re.S)
+    assert emptied != text
+    assert tables.fill(emptied) == text

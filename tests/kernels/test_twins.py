@@ -31,7 +31,7 @@ def parse(engine: Any, raw: bytes, labelled: bool, base: int = 0, d: int = 50, n
     values = np.zeros(most, np.float32)
     lines = raw.count(b"\n") + 1
     of_row = np.zeros(lines, np.int64), np.zeros(lines, np.int64)
-    hard = np.zeros((len(raw) // 4 + 1, 3), np.int64)
+    hard = np.zeros((len(raw) // 6 + 1, 3), np.int64)
     found = engine.parse_rows(
         np.frombuffer(raw, np.uint8), labelled, base, d, n_labels, features, values, labels, *of_row, hard
     )
@@ -84,6 +84,7 @@ texts = st.lists(row, max_size=3).map("".join) | st.lists(good_row, max_size=5).
 @example(b"1,2 3:4.5 # x\n 5:1\n\n", True, 0)
 @example(b"1 2:123456789012345678901234567890 3:1e-30 4:0.1\n", True, 0)
 @example(b"3 4: 5:2\n", True, 0)
+@example(b"0:1e23 0:1e23 0:1e23", False, 0)
 def test_parse_rows(raw: bytes, labelled: bool, base: int) -> None:
     assert parse(jit_text, raw, labelled, base) == parse(text, raw, labelled, base)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,12 +11,16 @@ import typer
 def demo(
     rows: Annotated[int, typer.Option(min=100, help="Books to make.")] = 3000,
     seed: Annotated[int, typer.Option(min=0, help="The same seed makes the same books.")] = 0,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="A folder to write the books to, as data files.")
+    ] = None,
 ) -> None:
     """Train, evaluate and show a model on a small library: books as words, filed under subjects."""
     from time import perf_counter
 
     from .. import FeatureNeighbors, MostFrequent, metrics, progress
-    from ..data import make_library
+    from ..data import make_library, write_xc
+    from ..files import replacing
     from ..selection import random_split
     from .output import percent, print_table
 
@@ -46,4 +51,13 @@ def demo(
         guesses = [f"{label} ✓" if label in true else label for label in guessed]
         examples.append((" ".join(words), ", ".join(sorted(true)), ", ".join(guesses)))
     print_table(("some words of a book", "filed under", f"{type(model).__name__} suggests"), examples)
-    print("Next: exmlds train YOUR_FILE -o model; exmlds evaluate model TEST_FILE; exmlds --help")
+    if output is None:
+        print("Next: exmlds train YOUR_FILE -o model; exmlds evaluate model TEST_FILE; exmlds --help")
+        return
+    output.mkdir(parents=True, exist_ok=True)
+    for name, split in (("train", train), ("test", test)):
+        write_xc(output / f"{name}.txt.gz", split)
+    for name, lines in (("label_names", books.label_names), ("feature_names", books.feature_names)):
+        with replacing(output / f"{name}.txt") as file:
+            file.write("".join(f"{line}\n" for line in lines).encode())
+    print(f"Wrote the books. Next: exmlds train {output}/train.txt.gz -o model")

@@ -82,9 +82,9 @@ def make_library(n_samples: int = 2_000, *, random_state: Seed = 0) -> Dataset:
 
     Example
     -------
-    >>> books = make_library(3, random_state=0)
+    >>> books = make_library(500, random_state=0)
     >>> [books.label_names[j] for j in books.Y[0].indices]
-    ['astronomy', 'physics']
+    ['baking', 'war']
     """
     world, label_names, feature_names = _library_world()
     X, Y = _rows(world, n_samples, 2.2, 18.0, 0.03, 0.25, np.random.default_rng(random_state))

@@ -50,7 +50,7 @@ def parse_rows(
     base : the smallest id that a file may hold; n_features, n_labels : the first id that is out of range
     features, values, labels : (≥ n/2 + 1,) int32, float32, int32, filled in order
     features_of_row, labels_of_row : (≥ lines,) int64, filled
-    hard_numbers : (≥ n/4 + 1, 3) int64, filled with (index into values, start, end) of those numbers whose
+    hard_numbers : (≥ n/6 + 1, 3) int64, filled with (index into values, start, end) of those numbers whose
         nearest double needs more than one rounding; their tokens, `f:v`, are left to the caller
 
     Returns the counts of rows, values, labels and hard numbers; the number of lines without any character
