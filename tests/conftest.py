@@ -7,10 +7,15 @@ import os
 import shutil
 from pathlib import Path
 
+import hypothesis
 import numpy as np
 import pytest
 
 from exmlds.data import Dataset, make_library
+
+# No test depends on time (the first call of a kernel compiles it), and CI runs the same examples every time.
+hypothesis.settings.register_profile("here", deadline=None, derandomize="CI" in os.environ)
+hypothesis.settings.load_profile("here")
 
 DATA = Path(os.environ["EXMLDS_DATA"]) if "EXMLDS_DATA" in os.environ else None
 
