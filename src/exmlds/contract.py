@@ -32,6 +32,14 @@ MOST_HELD_OUT = 2_000  # rows that a threshold is chosen on
 class XMCEstimator(ClassifierMixin, BaseEstimator, ABC):
     """A scikit-learn classifier on sparse labels.
 
+    Parameters of every method
+    --------------------------
+    threshold : the score from which `predict` says yes; "auto" has the best micro-F1 on held-out rows
+    max_labels : labels of a row that `decision_function` and `predict` consider
+    n_jobs : threads; None means all cores. The result does not depend on it
+    random_state : the same seed gives the same model
+    verbose : 1 shows progress on a terminal
+
     Attributes after fit
     --------------------
     classes_ : (L,) labels, in the order of the columns of Y

@@ -19,7 +19,10 @@ def compare(
     resamples: Annotated[int, typer.Option(min=100, help="Bootstrap resamples.")] = 2000,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Compare two models or files of predictions on the same rows, by paired bootstrap."""
+    """Compare two models or files of predictions.
+
+    By paired bootstrap: both are measured on the same drawn rows.
+    """
     from .. import metrics, progress
     from .output import percent, print_json, print_table
     from .sources import places, ranked, read

@@ -19,7 +19,10 @@ def convert(
     split: Annotated[str, typer.Option(help="Of a named data set: train or test.")] = "train",
     one_based: Annotated[bool, typer.Option("--one-based", help="Ids in SOURCE start from 1.")] = False,
 ) -> None:
-    """Convert a data set between XC text, its split form, svmlight and .npz pairs."""
+    """Convert a data set to XC text or .npz pairs.
+
+    From XC text, its split form, svmlight multi-label or .npz pairs, told by content.
+    """
     from .. import data, progress
     from ..errors import DataError
     from .sources import locate

@@ -15,7 +15,7 @@ def demo(
         Path | None, typer.Option("-o", "--output", help="A folder to write the books to, as data files.")
     ] = None,
 ) -> None:
-    """Train, evaluate and show a model on a small library: books as words, filed under subjects."""
+    """Train, evaluate and show a model on built-in data."""
     from time import perf_counter
 
     from .. import FeatureNeighbors, MostFrequent, metrics, progress
@@ -31,6 +31,7 @@ def demo(
 
     results = []
     with progress.shown():
+        FeatureNeighbors().fit(train.X[:9], train.Y[:9]).predict_topk(test.X[:9])  # the first run compiles
         for method in (MostFrequent, FeatureNeighbors):
             started = perf_counter()
             model = method(random_state=seed).fit(train.X, train.Y, label_names=books.label_names)

@@ -37,7 +37,10 @@ def evaluate(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Measure a model, or anybody's predictions, on a file: P, R, nDCG, PSP, PSnDCG, macro-F1, coverage."""
+    """Measure a model, or anybody's predictions.
+
+    P, R, nDCG, PSP, PSnDCG, macro-F1 and coverage at k, and a table from the head to the tail of the labels.
+    """
     from .. import metrics, progress
     from ..errors import DataError
     from .output import percent, print_json, print_table

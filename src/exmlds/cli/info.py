@@ -13,7 +13,7 @@ def info(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show versions, methods and data sets, or all defaults of a method."""
+    """Show versions, methods and data sets, or a method's defaults."""
     import os
     import platform
     from importlib.metadata import version

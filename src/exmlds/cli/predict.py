@@ -23,7 +23,10 @@ def predict(
     deny: Annotated[Path | None, typer.Option(help="A file of labels to leave out, one a line.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a row, with label names.")] = False,
 ) -> None:
-    """Predict the best labels of every row, `label:score` best first, as a stream."""
+    """Predict the best labels of every row.
+
+    Writes `label:score`, best first, one row a line, block by block: the data may be larger than memory.
+    """
     from .. import data as io
     from .. import load, progress
     from .sources import locate

@@ -59,9 +59,9 @@ class FeatureNeighbors(XMCEstimator):
     metric : "cosine" or "euclidean"
     vote : "similarity" weighs a neighbour by exp((s − s₁) / temperature), s₁ the similarity of the nearest;
         "uniform" gives every neighbour one vote
-    threshold : the score from which `predict` says yes; "auto" has the best micro-F1 on held-out rows
-    max_labels : labels that `decision_function` and `predict` consider in a row
-    n_jobs : threads; None means all cores
+    temperature : the smaller, the more the nearest decide
+
+    The others are those of every method, `XMCEstimator`.
 
     Rows without a label do not vote. A row without a feature gets the most frequent labels.
 

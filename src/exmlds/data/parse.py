@@ -1,0 +1,313 @@
+"""Rows of `l1,l2 f:v f:v` in a text file, into the arrays of sparse matrices, block by block."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+from typing import IO, Literal, NamedTuple, NoReturn
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from .. import kernels, progress
+from ..errors import DataError, DataWarning
+from ..files import bytes_read, reading
+from ..kernels import problems
+
+Array = np.ndarray
+HeaderChoice = bool | Literal["auto"]
+
+BLOCK = 1 << 18  # bytes parsed at a time; more would show in the peak memory, not in the speed
+LARGEST = np.iinfo(np.int32).max  # ids are int32
+
+
+class Header(NamedTuple):
+    n_rows: int
+    n_features: int
+    n_labels: int | None  # None: one half of the split form, or predictions
+
+
+class Block(NamedTuple):
+    """Parsed rows: features and values of all rows, one after another, with the count of each row."""
+
+    features: Array
+    values: Array
+    labels: Array
+    features_of_row: Array
+    labels_of_row: Array
+    disorder: bool
+
+
+class TextFile:
+    """One text file: its header, its layout, its rows in blocks."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        labelled: bool,
+        header: HeaderChoice = "auto",
+        base: int = 0,
+        limits: tuple[int | None, int | None] = (None, None),
+        block: int = BLOCK,
+    ) -> None:
+        self.path, self.labelled, self.base, self.block = path, labelled, base, block
+        self.n_features, self.n_labels = limits
+        self.header, self.is_half = self._read_header(header)
+        if self.header:
+            widths = (self.header.n_features, self.header.n_labels)
+            for what, declared, wanted in zip(("features", "labels"), widths, limits):
+                if declared is not None and declared > LARGEST:
+                    raise DataError(f"{path}:1: the header declares {declared} {what}; at most {LARGEST}.")
+                if wanted is not None and declared is not None and declared != wanted:
+                    raise DataError(f"{path}:1: the header declares {declared} {what}, not {wanted}.")
+            self.n_features = self.header.n_features
+            self.n_labels = self.n_labels if self.header.n_labels is None else self.header.n_labels
+
+    def _read_header(self, choice: HeaderChoice) -> tuple[Header | None, bool]:
+        with reading(self.path) as file:
+            start = file.read(1 << 16)
+        if not start:
+            raise DataError(f"{self.path} is empty.")
+        if b"\0" in start:
+            raise DataError(f"{self.path} is not text: it holds NUL bytes. Is it the right file?")
+        first, _, rest = start.removeprefix(b"\xef\xbb\xbf").partition(b"\n")
+        numbers = first.split()
+        whole = all(re.fullmatch(rb"[0-9]{1,18}", number) for number in numbers)
+        if choice is False or not whole or len(numbers) not in (2, 3):
+            if choice is True:
+                token = first[:40].decode(errors="backslashreplace")
+                raise DataError(f"{self.path}:1: expected a header `rows features labels`, got {token!r}.")
+            return None, False
+        if len(numbers) == 3 and (self.labelled or choice is True):
+            n_rows, n_features, n_labels = map(int, numbers)
+            return Header(n_rows, n_features, n_labels), False
+        if len(numbers) == 2:
+            second = rest.partition(b"\n")[0]
+            if self.labelled:
+                is_half = not (second[:1].isdigit() and b":" not in second.split()[0])
+                return (Header(int(numbers[0]), int(numbers[1]), None), True) if is_half else (None, False)
+            # Rows of bare ids look like this header; then the number of lines decides.
+            if b":" in second or int(numbers[0]) == self._count_lines() - 1:
+                return Header(int(numbers[0]), int(numbers[1]), None), False
+        return None, False
+
+    def _count_lines(self) -> int:
+        with reading(self.path) as file:
+            return sum(1 for _ in file)
+
+    def read(self, ordered: bool = True) -> tuple[csr_matrix, csr_matrix]:
+        features, labels = _Growing(np.int32), _Growing(np.int32)
+        values = _Growing(np.float32)
+        features_of_row, labels_of_row = _Growing(np.int64), _Growing(np.int64)
+        disorder = False
+        for piece in self.blocks():
+            features.extend(piece.features)
+            values.extend(piece.values)
+            labels.extend(piece.labels)
+            features_of_row.extend(piece.features_of_row)
+            labels_of_row.extend(piece.labels_of_row)
+            disorder |= piece.disorder
+        whole = Block(
+            features.done(),
+            values.done(),
+            labels.done(),
+            features_of_row.done(),
+            labels_of_row.done(),
+            disorder,
+        )
+        X, Y = matrices(whole, self.n_features, self.n_labels)
+        if disorder and ordered:
+            repeated = put_in_order(X, Y)
+            warnings.warn(
+                f"{self.path}: ids out of order were sorted; {repeated[0]} repeated features were summed, "
+                f"{repeated[1]} repeated labels were taken once.",
+                DataWarning,
+                stacklevel=3,
+            )
+        return X, Y
+
+    def blocks(self) -> Iterator[Block]:
+        """Parse the file; the rows are counted against the header at the end."""
+        n_rows = n_blank = 0  # blank: lines at the end so far that may be no rows
+        held_back: Block | None = None  # blank lines, given out as rows only when a row follows them
+        for piece, blank_tail in self._parsed():
+            size = len(piece.features_of_row)
+            if self.header:  # it says which of the empty rows at the end are rows
+                filled = np.flatnonzero(piece.features_of_row + piece.labels_of_row)
+                blank_tail = size - (filled[-1] + 1 if filled.size else 0)
+            if blank_tail < size:
+                if held_back is not None:
+                    yield held_back
+                    n_rows += len(held_back.features_of_row)
+                    held_back = None
+                yield _first_rows(piece, size - blank_tail)
+                n_rows += size - blank_tail
+                n_blank = 0
+            n_blank += blank_tail
+            held_back = _empty_rows(n_blank) if n_blank else held_back
+        if self.header is None:
+            if n_rows == 0:
+                raise DataError(f"{self.path} holds no rows.")
+            return
+        missing = self.header.n_rows - n_rows
+        if 0 < missing <= n_blank:
+            yield _empty_rows(missing)
+        elif missing:
+            hint = "" if self.header.n_labels is None else " If that line is a row, say header=False."
+            raise DataError(
+                f"{self.path}:1: the header declares {self.header.n_rows} rows, the file has {n_rows}.{hint}"
+            )
+
+    def _parsed(self) -> Iterator[tuple[Block, int]]:
+        lines_before = 1 if self.header else 0
+        try:
+            size = self.path.stat().st_size
+        except OSError:
+            size = 0
+        with (
+            reading(self.path) as file,
+            progress.stage(f"reading {self.path.name}", size, "bytes") as advance,
+        ):
+            chunks = _whole_lines(file, self.block)
+            first = next(chunks).removeprefix(b"\xef\xbb\xbf")
+            if self.header:
+                first = first.partition(b"\n")[2]
+            done = 0
+            for chunk in chain([first], chunks):
+                parsed = self._parse(chunk, lines_before)
+                lines_before += chunk.count(b"\n")
+                yield parsed
+                advance(bytes_read(file) - done)
+                done = bytes_read(file)
+
+    def _parse(self, chunk: bytes, lines_before: int) -> tuple[Block, int]:
+        text = np.frombuffer(chunk, np.uint8)
+        most = len(chunk) // 2 + 1
+        features, labels = np.empty(most, np.int32), np.empty(most, np.int32)
+        values = np.empty(most, np.float32)
+        lines = chunk.count(b"\n") + 1
+        features_of_row, labels_of_row = np.empty(lines, np.int64), np.empty(lines, np.int64)
+        hard_numbers = np.empty((len(chunk) // 6 + 1, 3), np.int64)
+        limits = [LARGEST if limit is None else limit for limit in (self.n_features, self.n_labels)]
+        n_rows, n_values, n_labels, n_hard, blank_tail, disorder, problem, start, end = kernels.parse_rows(
+            text,
+            self.labelled,
+            self.base,
+            *limits,
+            features,
+            values,
+            labels,
+            features_of_row,
+            labels_of_row,
+            hard_numbers,
+        )
+        for index, token_start, token_end in hard_numbers[:n_hard].tolist():
+            value = float(chunk[token_start:token_end].partition(b":")[2])
+            if abs(value) >= problems.FLOAT32_OVERFLOW:
+                problem, start, end = problems.NOT_FINITE, token_start, token_end
+                break
+            values[index] = value
+        if problem:
+            line = lines_before + chunk.count(b"\n", 0, start) + 1
+            self._complain(line, chunk[start:end], problem)
+        piece = Block(
+            features[:n_values],
+            values[:n_values],
+            labels[:n_labels],
+            features_of_row[:n_rows],
+            labels_of_row[:n_rows],
+            disorder,
+        )
+        return piece, blank_tail
+
+    def _complain(self, line: int, token: bytes, problem: int) -> NoReturn:
+        shown = token[:40].decode("utf-8", "backslashreplace") + ("…" if len(token) > 40 else "")
+        declared = "the header declares" if self.header else "expected are"
+        row = "l1,l2 f:v f:v" if self.labelled else "id:value id:value"
+        said = {
+            problems.NOT_A_NUMBER: f"{shown!r} is not a number; a row looks like `{row}`.",
+            problems.NOT_FINITE: f"{shown!r} is not a finite float32 value; remove it or scale the values.",
+            problems.NEGATIVE_ID: f"{shown!r} has an id below {self.base}; ids start from {self.base}.",
+            problems.EMPTY_ID: f"{shown!r} has an empty label id; labels look like `3,17`.",
+            problems.FEATURE_OUT_OF_RANGE: (
+                f"feature index {shown.partition(':')[0]} is out of range; "
+                f"{declared} {LARGEST if self.n_features is None else self.n_features} features."
+            ),
+            problems.LABEL_OUT_OF_RANGE: (
+                f"label {shown} is out of range; "
+                f"{declared} {LARGEST if self.n_labels is None else self.n_labels} labels."
+            ),
+        }
+        raise DataError(f"{self.path}:{line}: {said[problem]}")
+
+
+def _whole_lines(file: IO[bytes], size: int) -> Iterator[bytes]:
+    begun: list[bytes] = []  # of a line that is not at its end yet
+    while chunk := file.read(size):
+        cut = chunk.rfind(b"\n") + 1
+        if cut:
+            yield b"".join([*begun, chunk[:cut]])
+            begun = []
+        if cut < len(chunk):
+            begun.append(chunk[cut:])
+    yield b"".join(begun)
+
+
+def _empty_rows(n: int) -> Block:
+    none, zeros = np.empty(0, np.int32), np.zeros(n, np.int64)
+    return Block(none, none.astype(np.float32), none, zeros, zeros, False)
+
+
+def _first_rows(piece: Block, n: int) -> Block:
+    """Without the last rows, which are empty."""
+    return piece._replace(features_of_row=piece.features_of_row[:n], labels_of_row=piece.labels_of_row[:n])
+
+
+def matrices(piece: Block, n_features: int | None, n_labels: int | None) -> tuple[csr_matrix, csr_matrix]:
+    ones = np.ones(len(piece.labels), np.float32)
+    return (
+        _csr(piece.values, piece.features, piece.features_of_row, n_features),
+        _csr(ones, piece.labels, piece.labels_of_row, n_labels),
+    )
+
+
+def _csr(data: Array, indices: Array, counts: Array, width: int | None) -> csr_matrix:
+    if width is None:
+        width = int(indices.max()) + 1 if len(indices) else 0
+    dtype = np.int32 if len(indices) <= LARGEST else np.int64
+    indptr = np.zeros(len(counts) + 1, dtype)
+    np.cumsum(counts, out=indptr[1:])
+    return csr_matrix((data, indices, indptr), shape=(len(counts), width), copy=False)
+
+
+def put_in_order(X: csr_matrix, Y: csr_matrix) -> tuple[int, int]:
+    """Sort the ids of each row, sum repeated features, take repeated labels once; how many there were."""
+    before = X.nnz, Y.nnz
+    for matrix in (X, Y):
+        matrix.has_canonical_format = False
+        matrix.sum_duplicates()
+    Y.data[:] = 1
+    return before[0] - X.nnz, before[1] - Y.nnz
+
+
+class _Growing:
+    """An array that grows by an eighth in place, so that the peak stays near its final size."""
+
+    def __init__(self, dtype: type) -> None:
+        self.array: Array = np.empty(1 << 10, dtype)
+        self.size = 0
+
+    def extend(self, more: Array) -> None:
+        size = self.size + len(more)
+        if size > len(self.array):
+            self.array.resize(max(size, len(self.array) * 9 // 8), refcheck=False)
+        self.array[self.size : size] = more
+        self.size = size
+
+    def done(self) -> Array:
+        self.array.resize(self.size, refcheck=False)
+        return self.array
