@@ -13,8 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array, csr_matrix, random_array
 from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler
 
-from exmlds import DataError, FeatureNeighbors, metrics
+from exmlds import DataError, DataWarning, FeatureNeighbors, metrics
 from exmlds.data import Dataset, load
 
 TRUE = [[0, 2], [1], []]
@@ -216,6 +218,25 @@ def test_scorers_work_in_a_grid_search(library: Dataset) -> None:
         search.fit(library.X, library.Y)
         assert search.best_params_ == {"n_neighbors": 20}
         assert 0.5 < search.best_score_ < 1
+
+
+def test_scorers_look_into_a_pipeline(library: Dataset) -> None:
+    pipeline = make_pipeline(MaxAbsScaler(), FeatureNeighbors(threshold=0.5))
+    for name in ("P@3", "PSP@3"):
+        search = GridSearchCV(
+            pipeline, {"featureneighbors__n_neighbors": [1, 20]}, scoring=metrics.scorer(name), cv=3
+        )
+        assert search.fit(library.X, library.Y).best_score_ > 0.3
+
+
+def test_names_are_pointed_to_their_ids() -> None:
+    with pytest.raises(DataError, match=r"model.label_matrix\(Y\)"):
+        metrics.report([["a"]], [[0]])
+
+
+def test_places_beyond_the_predictions_are_said() -> None:
+    with pytest.warns(DataWarning, match="No row has more than 1 predictions; at 3"):
+        metrics.report(np.eye(4), np.arange(4)[:, None], k=[1, 3])
 
 
 def napkinxc_metrics() -> Any:

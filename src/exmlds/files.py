@@ -52,7 +52,7 @@ def bytes_read(file: IO[bytes]) -> int:
 
 def _nearest(path: Path) -> str:
     with suppress(OSError):
-        near = get_close_matches(path.name, os.listdir(path.parent or "."), n=1)
+        near = get_close_matches(path.name, os.listdir(path.parent or "."), n=1, cutoff=0.75)
         if near:
             return f" Did you mean {path.with_name(near[0])}?"
     return ""
@@ -60,7 +60,7 @@ def _nearest(path: Path) -> str:
 
 def _listing(path: Path) -> str:
     with suppress(OSError):
-        names = sorted(entry.name for entry in path.iterdir() if entry.is_file())[:5]
+        names = sorted(entry.name + "/" * entry.is_dir() for entry in path.iterdir())[:8]
         if names:
             return f" It holds: {', '.join(names)}."
     return ""
@@ -68,8 +68,15 @@ def _listing(path: Path) -> str:
 
 @contextmanager
 def replacing(path: PathLike) -> Iterator[IO[bytes]]:
-    """Write a file under a temporary name and rename it when all went well; gzipped if it ends in .gz."""
-    path = Path(path)
+    """Write a file under a temporary name and rename it when all went well; gzipped if it ends in .gz.
+
+    A link is followed. A pipe or a device is written to as it is: there is nothing to replace.
+    """
+    path = Path(os.path.realpath(path))
+    if path.exists() and not path.is_file() and not path.is_dir():
+        with path.open("wb") as device:
+            yield device
+        return
     try:
         handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent)
     except OSError as error:

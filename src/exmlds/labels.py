@@ -49,8 +49,12 @@ def indicator(Y: Any) -> csr_matrix:
     """A matrix of 0 and 1 of any kind and dtype as csr float32 with sorted columns."""
     if not issparse(Y):
         Y = np.asarray(Y)
-        if Y.dtype == object:
-            Y = Y.astype(np.float64)
+        try:
+            Y = Y if Y.dtype.kind in "biuf" else Y.astype(np.float64)
+        except (TypeError, ValueError):
+            raise ValueError(
+                "A 2-d Y must hold 0 and 1. Got other things instead; labels go in one list a row."
+            ) from None
     matrix = csr_matrix(Y)
     if matrix.data.dtype != bool:
         strange = np.flatnonzero((matrix.data != 0) & (matrix.data != 1))
@@ -80,6 +84,12 @@ def label_rows(Y: Any) -> list[list[Any]]:
         else:
             labels = [_plain(row, i)]
         rows.append(labels)
+    widths = {len(row) for row in rows}
+    if len(widths) == 1 and widths.pop() > 1 and all(label in (0, 1) for row in rows for label in row):
+        raise ValueError(
+            "Y is lists of 0 and 1 of one length. A matrix of 0 and 1 must be an array, np.array(Y); "
+            "lists hold the labels themselves."
+        )
     return rows
 
 
@@ -94,10 +104,8 @@ def _plain(label: Any, row: int) -> Any:
         return label
     if isinstance(label, bool) or (isinstance(label, float) and label.is_integer()):
         return int(label)
-    raise ValueError(
-        f"Labels must be strings or whole numbers. Got {label!r} in row {row} instead. "
-        "Unknown label type: continuous targets can't be learnt."
-    )
+    kind = " Unknown label type: continuous targets can't be learnt." if isinstance(label, float) else ""
+    raise ValueError(f"Labels must be strings or whole numbers. Got {label!r} in row {row} instead.{kind}")
 
 
 def from_rows(rows: Sequence[Iterable[Any]], column: dict[Any, int]) -> csr_matrix:

@@ -13,14 +13,16 @@ bootstrap resamples. Ties between scores go to the smaller label id.
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_matrix, issparse
+from sklearn.pipeline import Pipeline
 
 from . import kernels
-from .errors import DataError
+from .errors import DataError, DataWarning
 
 Array = np.ndarray
 
@@ -182,6 +184,8 @@ def label_matrix(Y: Any, n_labels: int = 0) -> csr_matrix:
     elif isinstance(Y, np.ndarray) and Y.ndim == 2:
         matrix = csr_matrix(Y != 0, dtype=np.float32)
     elif isinstance(Y, Sequence):
+        if any(isinstance(label, str) for row in Y for label in row):
+            raise DataError("Labels must be ids here, not names; `model.label_matrix(Y)` makes them ids.")
         counts = [len(set(row)) for row in Y]
         indices = np.array([label for row in Y for label in sorted(set(row))], np.int64)
         if indices.size and indices.min() < 0:
@@ -435,6 +439,13 @@ def report(
     2 rows, 3 labels
     """
     ranking = Ranking(Y_true, predicted, max(k), inverse_propensity)
+    most = int((ranking.ids >= 0).sum(axis=1).max(initial=0))
+    if most < min(max(k), ranking.Y.shape[1]):
+        warnings.warn(
+            f"No row has more than {most} predictions; at {max(k)}, the empty places count as wrong.",
+            DataWarning,
+            stacklevel=2,
+        )
     families = [f for f in FAMILIES if f not in NEED_PROPENSITY or inverse_propensity is not None]
     names = [f"{family}@{place}" for family in families for place in k]
     result = Report({name: ranking.value(name) for name in names}, *ranking.Y.shape)
@@ -461,6 +472,8 @@ class _Scorer:
         self.name, self.A, self.B = name, A, B
 
     def __call__(self, estimator: Any, X: Any, Y: Any) -> float:
+        if isinstance(estimator, Pipeline):
+            estimator, X = estimator[-1], estimator[:-1].transform(X)
         weights = None
         if self.family in NEED_PROPENSITY:
             weights = inverse_propensity(

@@ -1,6 +1,7 @@
 """Progress of long work: a stage announces itself, whoever listens shows it.
 
-Nothing listens by default. `shown()` puts a bar on the terminal and stays quiet in a pipe.
+Nothing listens by default. `shown()` puts a bar on the terminal and stays quiet in a pipe. A stage inside
+another is part of it and shows nothing of its own.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ Advance = Callable[[int], None]
 def stage(name: str, total: int | None, unit: str = "rows") -> Iterator[Advance]:
     """Announce a stage of `total` units; call what it yields with the units just done."""
     bars = _bars.get()
-    if bars is None:
+    if bars is None or bars.tasks:
         yield _nobody_listens
         return
     task = bars.add_task(name, total=total, unit=unit)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from numbers import Integral
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -23,9 +24,9 @@ def random_split(n: int, share: float = 0.2, *, random_state: Seed = None) -> tu
     >>> len(train), len(held)
     (8, 2)
     """
+    n_held = _n_held(n, share)
     held = np.zeros(n, bool)
-    order = np.random.default_rng(random_state).permutation(n)
-    held[order[: _n_held(n, share)]] = True
+    held[np.random.default_rng(random_state).permutation(n)[:n_held]] = True
     return np.flatnonzero(~held), np.flatnonzero(held)
 
 
@@ -62,6 +63,8 @@ def label_split(Y: csr_matrix, share: float = 0.2, *, random_state: Seed = None)
 def _n_held(n: int, share: float) -> int:
     if not 0 < share < 1:
         raise ValueError(f"The 'share' parameter must be between 0 and 1. Got {share} instead.")
+    if not isinstance(n, Integral):
+        raise TypeError(f"Give the number of rows to split. Got {type(n).__name__} instead.")
     if n < 2:
         raise ValueError(f"A split needs at least 2 rows. Got {n} instead.")
     return min(max(round(n * share), 1), n - 1)

@@ -125,6 +125,11 @@ def verify(path: PathLike) -> list[str]:
     return wrong
 
 
+def size(path: PathLike) -> int:
+    """Bytes of the arrays of a model."""
+    return sum(file["bytes"] for file in read_manifest(path)["files"].values())
+
+
 def read_manifest(path: PathLike) -> dict[str, Any]:
     """The manifest of a model folder, if this version of the package can read the model."""
     folder = Path(path)

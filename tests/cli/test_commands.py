@@ -89,7 +89,7 @@ def test_evaluate_prints_tables(run: Run, files: Path) -> None:
     assert done.code == 0, done.err
     assert "PSnDCG" in done.out
     assert "150 rows, 37 labels" in done.out
-    assert "Head to tail, in the first 5 places" in done.out
+    assert "Head to tail, at 5" in done.out
     assert "–" in done.out
     bare = run("evaluate", "--predictions", files / "test.txt.gz", files / "test.txt.gz")
     assert bare.code == 2
@@ -230,7 +230,7 @@ def test_demo(run: Run) -> None:
         (["predict", "{files}", "{files}/test.txt.gz"], "is not a model"),
         (
             ["predict", "{files}/model", "{files}/label_names.txt"],
-            "label_names.txt:1: 'ancient' is not a number",
+            "label_names.txt:1: 'ancient' is not a whole number",
         ),
         (["evaluate", "{files}/model"], "Name the data to evaluate on"),
         (["evaluate", "{files}/model", "{files}/test.txt.gz", "-k", "0"], "-k takes whole numbers from 1"),
@@ -257,7 +257,12 @@ def test_a_users_error_is_one_line_and_code_2(
 
 def test_config_files_are_checked(run: Run, files: Path, tmp_path: Path) -> None:
     config = tmp_path / "run.toml"
-    for text, said in (("method = ", "is not a TOML file"), ("methods = 'x'", "unknown entry 'methods'")):
+    for text, said in (
+        ("method = ", "is not a TOML file"),
+        ("methods = 'x'", "unknown entry 'methods'"),
+        ("method = 3", "`method` must be a name"),
+        ("parameters = 3", "[parameters] a table"),
+    ):
         config.write_text(text)
         done = run("train", files / "train.txt", "-o", tmp_path / "m", "--config", config)
         assert (done.code, said in done.err) == (2, True)
@@ -289,6 +294,84 @@ def test_what_should_not_happen_says_so(run: Run, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("EXMLDS_DEBUG", "1")
     with pytest.raises(RuntimeError, match="of course"):
         run("demo")
+
+
+def test_evaluating_on_other_data_is_refused(run: Run, files: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.txt"
+    other.write_text("1 9 5\n0 1:1\n")
+    for command in (("evaluate", files / "model"), ("compare", files / "model", files / "frequent")):
+        done = run(*command, other)
+        assert (done.code, "declares 9 features, but 371 are expected" in done.err) == (2, True)
+    run("predict", files / "model", files / "test.txt.gz", "-o", tmp_path / "p.txt")
+    done = run("evaluate", "--predictions", tmp_path / "p.txt", files / "test.txt.gz", "--train", other)
+    assert (done.code, "declares 5 labels, but 37 are expected" in done.err) == (2, True)
+    write_xc(tmp_path / "same.txt", read_xc(files / "test.txt.gz"))
+    (tmp_path / "label_names.txt").write_text("\n".join(f"other {i}" for i in range(37)))
+    done = run("evaluate", files / "model", tmp_path / "same.txt")
+    assert (done.code, "are not those that the model was trained with" in done.err) == (2, True)
+
+
+def test_more_places_than_predictions_is_said(run: Run, files: Path, tmp_path: Path) -> None:
+    run("predict", files / "model", files / "test.txt.gz", "-k", 3, "-o", tmp_path / "p.txt")
+    done = run("evaluate", "--predictions", tmp_path / "p.txt", files / "test.txt.gz", "-k", 5)
+    assert "No row has more than 3 predictions; at 5, the empty places count as wrong" in done.err
+    assert "need the training file: --train" in done.out
+
+
+def test_json_predictions_can_be_evaluated(run: Run, files: Path, tmp_path: Path) -> None:
+    results = []
+    for options in (["-o", tmp_path / "p.txt"], ["-o", tmp_path / "p.jsonl", "--json"]):
+        run("predict", files / "model", files / "test.txt.gz", *options)
+        done = run("evaluate", "--predictions", options[1], files / "test.txt.gz", "--json")
+        results.append(json.loads(done.out)["P@5"])
+    assert results[0] == results[1] > 0.2
+
+
+def test_output_never_destroys(run: Run, files: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "data.txt"
+    copy.write_bytes((files / "train.txt").read_bytes())
+    for command in (("predict", files / "model", copy, "-o", copy), ("convert", copy, copy)):
+        done = run(*command)
+        assert (done.code, "is being read" in done.err) == (2, True)
+    assert copy.read_bytes() == (files / "train.txt").read_bytes()
+    done = run("predict", files / "model", copy, "-o", files / "model" / "p.txt")
+    assert (done.code, "is a model folder" in done.err) == (2, True)
+    real, link = tmp_path / "real.txt", tmp_path / "link.txt"
+    real.write_text("old")
+    link.symlink_to(real)
+    assert run("predict", files / "model", copy, "-o", link).code == 0
+    assert link.is_symlink()
+    assert len(real.read_text().splitlines()) == 450
+
+
+@pytest.mark.skipif(os.name != "posix", reason="makes a named pipe")
+def test_output_may_be_a_pipe(run: Run, files: Path, tmp_path: Path) -> None:
+    import threading
+
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    read: list[str] = []
+    reader = threading.Thread(target=lambda: read.append(pipe.read_text()))
+    reader.start()
+    assert run("predict", files / "model", files / "test.txt.gz", "-o", pipe).code == 0
+    reader.join(30)
+    assert len(read[0].splitlines()) == 150
+    assert pipe.is_fifo()
+
+
+def test_data_may_come_by_a_pipe(files: Path) -> None:
+    command = [sys.executable, "-m", "exmlds", "predict", str(files / "model"), "-"]
+    done = subprocess.run(
+        command, input=(files / "test.txt.gz").read_bytes(), capture_output=True, check=True
+    )
+    assert len(done.stdout.splitlines()) == 150
+
+
+def test_names_go_along_when_converting(run: Run, files: Path, tmp_path: Path) -> None:
+    run("convert", files / "train.txt", tmp_path / "X.trn.npz")
+    assert read_xc(tmp_path / "X.trn.npz").label_names == read_xc(files / "train.txt").label_names
+    done = run("convert", files / "train.txt", tmp_path / "x.txt", "--split", "test")
+    assert (done.code, "--split is for data sets that go by a name" in done.err) == (2, True)
 
 
 def exmlds_process(*arguments: object, **options: object) -> subprocess.Popen[str]:
@@ -368,7 +451,8 @@ def test_progress_on_a_terminal_and_quiet_in_a_pipe(files: Path, tmp_path: Path)
     import pty
 
     big = tmp_path / "big.txt"
-    big.write_bytes((files / "train.txt").read_bytes().partition(b"\n")[2] * 200)
+    rows = (files / "train.txt").read_bytes().partition(b"\n")[2]
+    big.write_bytes(b"90000 371 37\n" + rows * 200)
     piped = exmlds_process("predict", files / "model", big, "-o", tmp_path / "p.txt")
     assert piped.communicate()[1] == ""
     controller, terminal = pty.openpty()
@@ -389,6 +473,6 @@ def test_progress_on_a_terminal_and_quiet_in_a_pipe(files: Path, tmp_path: Path)
         shown += piece
     os.close(controller)
     assert process.wait() == 0
-    assert b"reading big.txt" in shown
     assert b"predicting" in shown
+    assert b"/90000" in shown
     assert b"rows" in shown

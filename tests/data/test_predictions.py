@@ -50,7 +50,7 @@ def test_npz_scores(tmp_path: Path) -> None:
 def test_unknown_labels_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "predictions.txt"
     path.write_text("1:0.5\n9:0.5\n")
-    with pytest.raises(DataError, match=r"predictions.txt:2: feature index 9 is out of range"):
+    with pytest.raises(DataError, match=r"predictions.txt:2: label 9 is out of range; there are 5 labels"):
         read_predictions(path, n_labels=5)
 
 
@@ -64,3 +64,20 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     read = read_predictions(path, k=2)
     np.testing.assert_array_equal(read[0], ids)
     np.testing.assert_array_equal(read[1], scores)
+
+
+def test_json_lines_with_names(tmp_path: Path) -> None:
+    path = tmp_path / "predictions.jsonl"
+    path.write_text('{"labels": ["b", "a"], "scores": [0.9, 0.2]}\n{"labels": [], "scores": []}\n')
+    ids, scores = read_predictions(path, label_names=["a", "b"])
+    assert ids.tolist() == [[1, 0], [-1, -1]]
+    np.testing.assert_allclose(scores[0], [0.9, 0.2])
+    for line, said in (
+        ('{"labels": ["z"], "scores": [1]}', "label 'z' is not one of the data's labels"),
+        ('{"labels": [9], "scores": [1]}', "label 9 is not one"),
+        ('{"labels": ["a"], "scores": []}', "do not go together"),
+        ('{"text": 1}', r"predictions.jsonl:1: not .*KeyError"),
+    ):
+        path.write_text(line)
+        with pytest.raises(DataError, match=said):
+            read_predictions(path, label_names=["a", "b"], n_labels=2)

@@ -178,7 +178,7 @@ def test_label_filter(tmp_path: Path) -> None:
     )
     with pytest.raises(DataError, match=r"filter.txt:2: a label filter has two ids a line"):
         read_label_filter(written(tmp_path, "0 2\n0 1 2\n", "filter.txt"), (3, 3))
-    with pytest.raises(DataError, match=r"filter.txt:1: label 7 is out of range"):
+    with pytest.raises(DataError, match=r"filter.txt:1: row 7 is out of range; there are 3 rows"):
         read_label_filter(written(tmp_path, "7 2\n", "filter.txt"), (3, 3))
 
 
@@ -186,7 +186,7 @@ def test_label_filter(tmp_path: Path) -> None:
     ("text", "said"),
     [
         ("1 2 2\n0 1:x\n", r":2: '1:x' is not a number"),
-        ("1 2 2\nzero 1:1\n", r":2: 'zero' is not a number"),
+        ("1 2 2\nzero 1:1\n", r":2: 'zero' is not a whole number"),
         ("2 2 2\n0 1:1\n0 1:1 -1:1\n", r":3: '-1:1' has an id below 0"),
         ("1 2 2\n-1 1:1\n", r":2: '-1' has an id below 0"),
         ("1 2 2\n0 2:1\n", r":2: feature index 2 is out of range; the header declares 2 features"),
@@ -203,7 +203,7 @@ def test_label_filter(tmp_path: Path) -> None:
         ("", r" is empty"),
         ("\n\n", r" holds no rows"),
         ("0 1:1\0\n", r" is not text"),
-        ("\x01\x02\x03 junk", r":1: '\\x01\\x02\\x03' is not a number"),
+        ("\x01\x02\x03 junk", r":1: '\\x01\\x02\\x03' is not a whole number"),
         ("PK\x03\x04 not a zip", r"cannot be read as a sparse matrix|holds a matrix alone"),
     ],
 )

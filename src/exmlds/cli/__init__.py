@@ -41,6 +41,8 @@ def options(version: bool = typer.Option(False, "--version", help="Show the vers
 def main() -> None:
     """Run the command line; a user's error is one line and exit code 2."""
     warnings.showwarning = _show_warning  # type: ignore[assignment]
+    if sys.stdout is None:  # closed by the caller
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
     try:
         app(gather_places(sys.argv[1:]))
     except Exception as error:

@@ -25,14 +25,12 @@ def compare(
     """
     from .. import metrics, progress
     from .output import percent, print_json, print_table
-    from .sources import places, ranked, read
+    from .sources import places, ranked, read_for
 
     at = places(k)
     with progress.shown():
-        test = read(data, "test", labels)
-        a, b = (
-            metrics.Ranking(test.Y, ranked(source, test, max(at))[0], max(at)) for source in (first, second)
-        )
+        test, rankers = read_for(data, labels, first, second)
+        a, b = (metrics.Ranking(test.Y, ranked(ranker, test, max(at)), max(at)) for ranker in rankers)
         names = [f"{family}@{place}" for family in ("P", "nDCG", "R") for place in at]
         rows = metrics.compare(a, b, names, n_resamples=resamples)
     if as_json:
@@ -47,7 +45,7 @@ def compare(
                 percent(row.second),
                 f"{100 * row.difference:+.2f}",
                 f"{100 * row.low:+.2f} … {100 * row.high:+.2f}",
-                f"{row.p_value:.3f}",
+                f"{row.p_value:.3f}" if row.p_value >= 0.001 else "<0.001",
             )
             for row in rows
         ],

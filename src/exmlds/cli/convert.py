@@ -16,7 +16,7 @@ def convert(
     labels: Annotated[
         Path | None, typer.Option(help="The labels' file, when SOURCE has features alone.")
     ] = None,
-    split: Annotated[str, typer.Option(help="Of a named data set: train or test.")] = "train",
+    split: Annotated[str | None, typer.Option(help="Of a named data set: train or test.")] = None,
     one_based: Annotated[bool, typer.Option("--one-based", help="Ids in SOURCE start from 1.")] = False,
 ) -> None:
     """Convert a data set to XC text or .npz pairs.
@@ -25,15 +25,26 @@ def convert(
     """
     from .. import data, progress
     from ..errors import DataError
-    from .sources import locate
+    from ..files import replacing
+    from .sources import check_output, locate
 
-    if split not in ("train", "test"):
+    if split not in (None, "train", "test"):
         raise DataError(f"--split is train or test. Got {split!r} instead.")
+    path = locate(source, split or "train")
+    if split and path == Path(source):
+        raise DataError(f"{source} is a file; --split is for data sets that go by a name.")
+    check_output(target, path)
     with progress.shown():
-        dataset = data.read_xc(locate(source, split), labels, one_based=one_based)
+        dataset = data.read_xc(path, labels, one_based=one_based)
         if target.suffix == ".npz":
-            written = data.write_npz(target, dataset)
+            written: tuple[Path, ...] = data.write_npz(target, dataset)
         else:
             data.write_xc(target, dataset)
-            written = (target,)  # type: ignore[assignment]
+            written = (target,)
+        names = {"label_names.txt": dataset.label_names, "feature_names.txt": dataset.feature_names}
+        for name, lines in names.items():  # they go with the data
+            if lines and not target.with_name(name).exists():
+                with replacing(target.with_name(name)) as file:
+                    file.write("".join(f"{line}\n" for line in lines).encode())
+                written = (*written, target.with_name(name))
     print(f"{dataset!r}\n{', '.join(map(str, written))}")

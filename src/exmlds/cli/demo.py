@@ -24,6 +24,8 @@ def demo(
     from ..selection import random_split
     from .output import percent, print_table
 
+    if output is not None:
+        output.mkdir(parents=True, exist_ok=True)
     books = make_library(rows, random_state=seed)
     train_rows, test_rows = random_split(rows, 0.2, random_state=seed)
     train, test = books.rows(train_rows), books.rows(test_rows)
@@ -55,7 +57,6 @@ def demo(
     if output is None:
         print("Next: exmlds train YOUR_FILE -o model; exmlds evaluate model TEST_FILE; exmlds --help")
         return
-    output.mkdir(parents=True, exist_ok=True)
     for name, split in (("train", train), ("test", test)):
         write_xc(output / f"{name}.txt.gz", split)
     for name, lines in (("label_names", books.label_names), ("feature_names", books.feature_names)):

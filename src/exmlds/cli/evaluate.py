@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    model: Annotated[str, typer.Argument(help="A model folder; left out with --predictions.")],
+    model: Annotated[str, typer.Argument(help="A model folder; with --predictions, leave it out.")],
     data: Annotated[
         str | None, typer.Argument(help="A file, or the name of a data set: its test split.")
     ] = None,
@@ -44,7 +44,7 @@ def evaluate(
     from .. import metrics, progress
     from ..errors import DataError
     from .output import percent, print_json, print_table
-    from .sources import places, ranked, read
+    from .sources import places, ranked, read_for
 
     if predictions is not None:
         if data is not None:
@@ -54,9 +54,9 @@ def evaluate(
         raise DataError("Name the data to evaluate on: `exmlds evaluate MODEL DATA`.")
     at = places(k)
     with progress.shown():
-        test = read(data, "test", labels)
-        ids, fitted = ranked(Path(model), test, max(at), filter_)
-        counts, n_train = _training_counts(fitted, train, test.Y.shape[1])
+        test, (ranker,) = read_for(data, labels, Path(model))
+        ids = ranked(ranker, test, max(at), filter_)
+        counts, n_train = _training_counts(ranker, train, test.Y.shape[1])
     weights = None
     if counts is not None:
         A, B = _propensity(propensity, data)
@@ -71,14 +71,16 @@ def evaluate(
         print_json(result)
         return
     print(report)
-    if groups:
+    if not groups:
+        print("PSP, PSnDCG and the table from head to tail need the training file: --train FILE")
+    else:
         print()
         print_table(
             (
                 "tenth",
                 "labels",
                 "training rows",
-                "occurrences",
+                "in test",
                 "found",
                 "recall %",
                 "precision %",
@@ -97,23 +99,21 @@ def evaluate(
                 )
                 for group in groups
             ],
-            title=f"Head to tail, in the first {max(at)} places",
+            title=f"Head to tail, at {max(at)}",
         )
 
 
-def _training_counts(model: Any, train: str | None, n_labels: int) -> tuple[np.ndarray | None, int]:
+def _training_counts(ranker: Any, train: str | None, n_labels: int) -> tuple[np.ndarray | None, int]:
     import numpy as np
 
-    from ..errors import DataError
-    from .sources import read
+    from ..data import read_xc
+    from .sources import locate
 
     if train is not None:
-        Y = read(train, "train").Y
-        if Y.shape[1] > n_labels:
-            raise DataError(f"The training file has {Y.shape[1]} labels, the data {n_labels}.")
+        Y = read_xc(locate(train, "train"), n_labels=n_labels).Y
         return np.bincount(Y.indices, minlength=n_labels), Y.shape[0]
-    if model is not None:
-        return model.label_counts_, model.n_samples_fit_
+    if not isinstance(ranker, Path):
+        return ranker.label_counts_, ranker.n_samples_fit_
     return None, 0
 
 

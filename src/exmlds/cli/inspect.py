@@ -25,13 +25,13 @@ def inspect(
         raise ModelError(f"{model} is damaged: {'; '.join(wrong)}.")
     fitted = load(model)
     files = manifest["files"]
-    facts = {
+    facts: dict[str, object] = {
         "method": method_name(manifest["class"]),
         "features": int(fitted.n_features_in_),
         "labels": len(fitted.classes_),
         "training rows": int(fitted.n_samples_fit_),
         "threshold": round(float(fitted.threshold_), 6),
-        "bytes": sum(file["bytes"] for file in files.values()),
+        "bytes": storage.size(model),
         "written by": f"exmlds {manifest['version']}, format {manifest['format']}",
         **({"checksums": "all match"} if verify else {}),
     }
@@ -39,9 +39,8 @@ def inspect(
         sizes = {name: file["bytes"] for name, file in files.items()}
         print_json({**facts, "parameters": manifest["parameters"], "files": sizes})
         return
-    print_table(
-        ("fact", "value"), [(name, size(v) if name == "bytes" else _shown(v)) for name, v in facts.items()]
-    )
+    facts["bytes"] = size(storage.size(model))
+    print_table(("fact", "value"), [(name, _shown(value)) for name, value in facts.items()])
     print_table(("parameter", "value"), [(name, value) for name, value in manifest["parameters"].items()])
     print_table(("file", "size"), [(name, size(file["bytes"])) for name, file in files.items()])
 

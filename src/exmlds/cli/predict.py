@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def predict(
     model: Annotated[Path, typer.Argument(help="A model folder.")],
-    data: Annotated[str, typer.Argument(help="A file, or the name of a data set: its test split.")],
+    data: Annotated[str, typer.Argument(help="A file, - for a pipe, or the name of a data set.")],
     k: Annotated[int, typer.Option("-k", help="Labels a row.")] = 5,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="A file; .gz is gzipped.")] = None,
     allow: Annotated[Path | None, typer.Option(help="A file of labels to choose among, one a line.")] = None,
@@ -29,18 +29,25 @@ def predict(
     """
     from .. import data as io
     from .. import load, progress
-    from .sources import locate
+    from .sources import check_output, locate
 
     fitted = load(model)
     source = locate(data, "test")
+    check_output(output, source)
     allowed, denied = (_listed(path, fitted.classes_) for path in (allow, deny))
-    with progress.shown(), _opened(output) as file:
+    # No bar where the predictions may go to the same terminal.
+    with (
+        progress.shown(output is not None),
+        _opened(output) as file,
+        progress.stage("predicting", io.declared_rows(source)) as advance,
+    ):
         for block in io.iter_xc(source, n_features=fitted.n_features_in_):
             ids, scores = fitted.predict_topk(block.X, k, allow=allowed, deny=denied)
             if as_json:
                 _write_json(file, ids, scores, fitted.classes_)
             else:
                 io.write_predictions(file, ids, scores)
+            advance(len(ids))
 
 
 @contextmanager
@@ -62,6 +69,8 @@ def _listed(path: Path | None, classes: np.ndarray) -> list[str] | list[int] | N
     if path is None:
         return None
     names = [name for name in read_names(path) if name]
+    if not names:
+        raise DataError(f"{path} names no label.")
     if classes.dtype == object:
         return names
     if not all(name.isdigit() for name in names):

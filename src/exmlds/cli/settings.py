@@ -71,6 +71,10 @@ def read_config(path: Path) -> dict[str, Any]:
     strange = set(settings) - {"method", "parameters"}
     if strange:
         raise DataError(f"{path}: unknown entry {sorted(strange)[0]!r}; there are `method` and [parameters].")
+    if not isinstance(settings.get("method", ""), str) or not isinstance(
+        settings.get("parameters", {}), dict
+    ):
+        raise DataError(f"{path}: `method` must be a name, and [parameters] a table.")
     return settings
 
 

@@ -15,9 +15,11 @@ if TYPE_CHECKING:
 
 
 def locate(source: str, split: str) -> Path:
-    """A file as it is named, or the train or test file of a registered data set."""
+    """A file as it is named, standard input for `-`, or the train or test file of a registered data set."""
     from .. import data
 
+    if source == "-":
+        return _standard_input()
     path = Path(source)
     if path.exists():
         return path
@@ -29,39 +31,79 @@ def locate(source: str, split: str) -> Path:
     raise DataError(f"{source} is neither a file nor a data set; data sets here: {known}.")
 
 
-def read(source: str, split: str, labels: Path | None = None) -> Dataset:
+def _standard_input() -> Path:
+    """What comes in by a pipe, kept in a file while the command runs, since formats are told by content."""
+    import atexit
+    import shutil
+    import sys
+    import tempfile
+
+    folder = Path(tempfile.mkdtemp(prefix="exmlds-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    path = folder / "standard-input"
+    with path.open("wb") as file:
+        shutil.copyfileobj(sys.stdin.buffer, file)
+    return path
+
+
+def check_output(output: Path | None, *inputs: Path) -> None:
+    """Refuse to write over what is being read, or into a model."""
+    if output is None:
+        return
+    if any(output.exists() and path.exists() and output.samefile(path) for path in inputs):
+        raise DataError(f"{output} is being read; write to another file.")
+    if (output.parent / "manifest.json").exists():
+        raise DataError(f"{output.parent} is a model folder; write to another folder.")
+
+
+def read(
+    source: str, split: str, labels: Path | None = None, *, model: XMCEstimator | None = None
+) -> Dataset:
+    """A data set; with a model, one that has the model's features and labels."""
     from .. import data
 
-    return data.read_xc(locate(source, split), labels)
+    path = locate(source, split)
+    if model is None:
+        return data.read_xc(path, labels)
+    dataset = data.read_xc(path, labels, n_features=model.n_features_in_, n_labels=len(model.classes_))
+    named = model.classes_.dtype == object
+    if named and dataset.label_names and dataset.label_names != model.classes_.tolist():
+        raise DataError(f"The label names beside {path} are not those that the model was trained with.")
+    return dataset
 
 
-def truth_for(model: XMCEstimator, test: Dataset) -> Dataset:
-    """The test set, if its columns are the model's."""
-    if test.X.shape[1] < model.n_features_in_:
-        test.X.resize(test.X.shape[0], model.n_features_in_)  # a file without a header may end early
-    if test.Y.shape[1] < len(model.classes_):
-        test.Y.resize(test.Y.shape[0], len(model.classes_))
-    if test.Y.shape[1] > len(model.classes_):
-        raise DataError(f"The data has {test.Y.shape[1]} labels, but the model knows {len(model.classes_)}.")
-    return test
+def read_for(source: str, labels: Path | None, *rankers: Path) -> tuple[Dataset, list[XMCEstimator | Path]]:
+    """The test set, and each ranker as a model or as the file of predictions that it is."""
+    from .. import load
+
+    opened: list[XMCEstimator | Path] = [load(path) if path.is_dir() else path for path in rankers]
+    models = [model for model in opened if not isinstance(model, Path)]
+    for model in models[1:]:
+        if len(model.classes_) != len(models[0].classes_):
+            counts = " and ".join(str(len(m.classes_)) for m in models)
+            raise DataError(f"The models know {counts} labels; they were trained on different data.")
+    return read(source, "test", labels, model=models[0] if models else None), opened
 
 
 def ranked(
-    source: Path, test: Dataset, k: int, label_filter: Path | None = None
-) -> tuple[np.ndarray, XMCEstimator | None]:
-    """(n, k) ids from a model folder or from a file of predictions, and the model if it is one."""
-    from .. import data, load
+    ranker: XMCEstimator | Path, test: Dataset, k: int, label_filter: Path | None = None
+) -> np.ndarray:
+    """(n, k) ids by a model or from a file of predictions."""
+    from .. import data
 
     pairs = None if label_filter is None else data.read_label_filter(label_filter, test.Y.shape)
-    if source.is_dir():
-        model = load(source)
-        test = truth_for(model, test)
-        return model.predict_topk(test.X, k, deny=pairs)[0], model
+    if not isinstance(ranker, Path):
+        return ranker.predict_topk(test.X, k, deny=pairs)[0]
     spare = 0 if pairs is None else int(pairs.getnnz(axis=1).max(initial=0))
-    ids, _scores = data.read_predictions(source, k=k + spare, n_labels=test.Y.shape[1])
+    ids, _ = data.read_predictions(
+        ranker, k=k + spare, n_labels=test.Y.shape[1], label_names=test.label_names
+    )
     if len(ids) != test.Y.shape[0]:
-        raise DataError(f"{source} has {len(ids)} rows, but the data has {test.Y.shape[0]}.")
-    return (ids if pairs is None else _without(ids, pairs, k)), None
+        raise DataError(
+            f"{ranker} has {len(ids)} rows, but the data has {test.Y.shape[0]}; "
+            "an empty last row needs a blank on its line."
+        )
+    return ids if pairs is None else _without(ids, pairs, k)
 
 
 def _without(ids: np.ndarray, pairs: object, k: int) -> np.ndarray:

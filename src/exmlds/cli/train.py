@@ -28,7 +28,7 @@ def train(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Train a model on a file and write it to a folder."""
-    from .. import progress
+    from .. import progress, storage
     from .output import print_json, size
     from .settings import make_model, method_name
     from .sources import read
@@ -54,7 +54,7 @@ def train(
         "labels": dataset.Y.shape[1],
         "read_seconds": round(read_seconds, 3),
         "fit_seconds": round(fit_seconds, 3),
-        "bytes": sum(file.stat().st_size for file in output.rglob("*") if file.is_file()),
+        "bytes": storage.size(output),
     }
     if as_json:
         print_json(summary)

@@ -6,7 +6,7 @@ from .npz import read_npz, write_npz
 from .predictions import read_predictions, write_predictions
 from .registry import DATASETS, DatasetInfo, Splits, available, find, load, propensity_parameters
 from .synthetic import make_library, make_xmc
-from .xc import iter_xc, read_label_filter, read_sparse, read_xc, write_xc
+from .xc import declared_rows, iter_xc, read_label_filter, read_sparse, read_xc, write_xc
 
 __all__ = [
     "DATASETS",
@@ -14,6 +14,7 @@ __all__ = [
     "DatasetInfo",
     "Splits",
     "available",
+    "declared_rows",
     "find",
     "iter_xc",
     "load",

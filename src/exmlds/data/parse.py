@@ -53,17 +53,21 @@ class TextFile:
         base: int = 0,
         limits: tuple[int | None, int | None] = (None, None),
         block: int = BLOCK,
+        nouns: tuple[str, str] = ("feature", "label"),
     ) -> None:
+        self.nouns = nouns
         self.path, self.labelled, self.base, self.block = path, labelled, base, block
         self.n_features, self.n_labels = limits
         self.header, self.is_half = self._read_header(header)
         if self.header:
             widths = (self.header.n_features, self.header.n_labels)
-            for what, declared, wanted in zip(("features", "labels"), widths, limits):
+            for noun, declared, wanted in zip(nouns, widths, limits):
                 if declared is not None and declared > LARGEST:
-                    raise DataError(f"{path}:1: the header declares {declared} {what}; at most {LARGEST}.")
+                    raise DataError(f"{path}:1: the header declares {declared} {noun}s; at most {LARGEST}.")
                 if wanted is not None and declared is not None and declared != wanted:
-                    raise DataError(f"{path}:1: the header declares {declared} {what}, not {wanted}.")
+                    raise DataError(
+                        f"{path}:1: the header declares {declared} {noun}s, but {wanted} are expected."
+                    )
             self.n_features = self.header.n_features
             self.n_labels = self.n_labels if self.header.n_labels is None else self.header.n_labels
 
@@ -157,7 +161,7 @@ class TextFile:
         if 0 < missing <= n_blank:
             yield _empty_rows(missing)
         elif missing:
-            hint = "" if self.header.n_labels is None else " If that line is a row, say header=False."
+            hint = " Correct its first line, or take it out."
             raise DataError(
                 f"{self.path}:1: the header declares {self.header.n_rows} rows, the file has {n_rows}.{hint}"
             )
@@ -226,23 +230,24 @@ class TextFile:
 
     def _complain(self, line: int, token: bytes, problem: int) -> NoReturn:
         shown = token[:40].decode("utf-8", "backslashreplace") + ("…" if len(token) > 40 else "")
-        declared = "the header declares" if self.header else "expected are"
         row = "l1,l2 f:v f:v" if self.labelled else "id:value id:value"
+        kind = "number" if shown.partition(":")[0].isdigit() and ":" in shown else "whole number"
         said = {
-            problems.NOT_A_NUMBER: f"{shown!r} is not a number; a row looks like `{row}`.",
+            problems.NOT_A_NUMBER: f"{shown!r} is not a {kind}; a row looks like `{row}`.",
             problems.NOT_FINITE: f"{shown!r} is not a finite float32 value; remove it or scale the values.",
             problems.NEGATIVE_ID: f"{shown!r} has an id below {self.base}; ids start from {self.base}.",
             problems.EMPTY_ID: f"{shown!r} has an empty label id; labels look like `3,17`.",
-            problems.FEATURE_OUT_OF_RANGE: (
-                f"feature index {shown.partition(':')[0]} is out of range; "
-                f"{declared} {LARGEST if self.n_features is None else self.n_features} features."
-            ),
-            problems.LABEL_OUT_OF_RANGE: (
-                f"label {shown} is out of range; "
-                f"{declared} {LARGEST if self.n_labels is None else self.n_labels} labels."
-            ),
+            problems.FEATURE_OUT_OF_RANGE: self._out_of_range(shown, 0, self.n_features),
+            problems.LABEL_OUT_OF_RANGE: self._out_of_range(shown, 1, self.n_labels),
         }
         raise DataError(f"{self.path}:{line}: {said[problem]}")
+
+    def _out_of_range(self, token: str, which: int, limit: int | None) -> str:
+        declared = "the header declares" if self.header else "at most" if limit is None else "there are"
+        noun = self.nouns[which]
+        index = "feature index" if noun == "feature" else noun
+        limit = LARGEST if limit is None else limit
+        return f"{index} {token.partition(':')[0]} is out of range; {declared} {limit} {noun}s."
 
 
 def _whole_lines(file: IO[bytes], size: int) -> Iterator[bytes]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
 import numpy as np
 
 from ..errors import DataError
-from ..files import PathLike
+from ..files import PathLike, reading
 from .npz import is_npz, read_npz
 from .xc import read_sparse
 
@@ -16,28 +18,71 @@ Array = np.ndarray
 
 
 def read_predictions(
-    path: PathLike, *, k: int | None = None, n_labels: int | None = None
+    path: PathLike,
+    *,
+    k: int | None = None,
+    n_labels: int | None = None,
+    label_names: Sequence[str] | None = None,
 ) -> tuple[Array, Array]:
     """Read anybody's predictions: `label:score` or bare labels, a header `n L` or none, or a csr in .npz.
 
-    Labels with scores are ordered by them, equal scores as they stand in the file.
+    Also what `exmlds predict --json` writes, {"labels": […], "scores": […]} a line, with names that are
+    looked up in label_names. Labels with scores are ordered by them, equal scores as they stand in the file.
 
     Returns (n, k) int64 ids, −1 where a row has fewer, and (n, k) float32 scores.
     """
     path = Path(path)
-    scores = read_npz(path) if is_npz(path) else read_sparse(path, n_columns=n_labels, ordered=False)
+    with reading(path) as file:
+        is_json = file.read(1) == b"{"
+    if is_json:
+        return _padded(*_read_json(path, label_names, n_labels), k)
+    scores = (
+        read_npz(path) if is_npz(path) else read_sparse(path, n_columns=n_labels, ordered=False, noun="label")
+    )
     if n_labels is not None and scores.shape[1] > n_labels:
         raise DataError(f"{path} has {scores.shape[1]} labels, but {n_labels} are expected.")
-    n, counts = scores.shape[0], np.diff(scores.indptr)
+    return _padded(scores.indices, scores.data, np.diff(scores.indptr), k)
+
+
+def _padded(labels: Array, scores: Array, counts: Array, k: int | None) -> tuple[Array, Array]:
+    """(n, k) ids and scores, from those of all rows one after another and the count of each row."""
+    n = len(counts)
     k = max(1, int(counts.max(initial=0))) if k is None else k
     rows = np.repeat(np.arange(n), counts)
-    order = np.lexsort((-scores.data, rows))  # stable: equal scores stay in the file's order
-    ranks = np.arange(scores.nnz) - np.repeat(scores.indptr[:-1], counts)
+    order = np.lexsort((-scores, rows))  # stable: equal scores stay in the file's order
+    ranks = np.arange(len(labels)) - np.repeat(np.cumsum(counts) - counts, counts)
     top = ranks < k
     ids, best = np.full((n, k), -1, np.int64), np.zeros((n, k), np.float32)
-    ids[rows[top], ranks[top]] = scores.indices[order][top]
-    best[rows[top], ranks[top]] = scores.data[order][top]
+    ids[rows[top], ranks[top]] = labels[order][top]
+    best[rows[top], ranks[top]] = scores[order][top]
     return ids, best
+
+
+def _read_json(
+    path: Path, label_names: Sequence[str] | None, n_labels: int | None
+) -> tuple[Array, Array, Array]:
+    column = {name: i for i, name in enumerate(label_names or [])}
+    ids: list[int] = []
+    scores: list[float] = []
+    counts: list[int] = []
+    with reading(path) as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                row = json.loads(line)
+                labels, values = row["labels"], [float(score) for score in row["scores"]]
+            except (ValueError, KeyError, TypeError) as error:
+                wanted = '{"labels": […], "scores": […]}'
+                raise DataError(f"{path}:{number}: not {wanted} ({type(error).__name__}: {error}).") from None
+            for label in labels:
+                known = column.get(label, label)
+                if not isinstance(known, int) or known < 0 or (n_labels is not None and known >= n_labels):
+                    raise DataError(f"{path}:{number}: label {label!r} is not one of the data's labels.")
+                ids.append(known)
+            if len(labels) != len(values) or not np.isfinite(values).all():
+                raise DataError(f"{path}:{number}: labels and scores do not go together.")
+            scores.extend(values)
+            counts.append(len(labels))
+    return np.array(ids, np.int64), np.array(scores, np.float32), np.array(counts, np.int64)
 
 
 def write_predictions(file: IO[bytes], ids: Array, scores: Array) -> None:

@@ -106,13 +106,22 @@ def iter_xc(
         yield Dataset(X, Y)
 
 
-def read_sparse(path: PathLike, *, n_columns: int | None = None, ordered: bool = True) -> csr_matrix:
+def read_sparse(
+    path: PathLike, *, n_columns: int | None = None, ordered: bool = True, noun: str = "column"
+) -> csr_matrix:
     """Read one half of the split form: rows of `id:value`, with or without a header `n d`.
 
     ordered : False leaves the ids of a row as they stand in the file
+    noun : what errors call an id
     """
-    X, _ = TextFile(Path(path), labelled=False, limits=(n_columns, None)).read(ordered)
-    return X
+    text = TextFile(Path(path), labelled=False, limits=(n_columns, None), nouns=(noun, noun))
+    return text.read(ordered)[0]
+
+
+def declared_rows(path: PathLike) -> int | None:
+    """The number of rows that a text file's header declares, None where there is no header."""
+    header = None if is_npz(path) else TextFile(Path(path), labelled=True).header
+    return None if header is None else header.n_rows
 
 
 def read_label_filter(path: PathLike, shape: tuple[int, int]) -> csr_matrix:
@@ -121,7 +130,8 @@ def read_label_filter(path: PathLike, shape: tuple[int, int]) -> csr_matrix:
     Returns a csr of `shape` with a 1 for each pair; pass it as `deny`.
     """
     n_rows, n_labels = shape
-    text = TextFile(Path(path), labelled=True, header=False, limits=(n_labels, n_rows))
+    nouns = ("label", "row")
+    text = TextFile(Path(path), labelled=True, header=False, limits=(n_labels, n_rows), nouns=nouns)
     pieces = list(text.blocks())
     line = 0
     for piece in pieces:
