@@ -18,6 +18,7 @@ SOURCE = Path(exmlds.__file__).parent
 GROUND = {
     "errors",
     "files",
+    "labels",
     "limits",
     "parallel",
     "progress",
@@ -85,7 +86,15 @@ def test_third_parties_stay_in_their_place(path: Path) -> None:
     assert "numba" not in tops or in_jit, "only kernels/jit imports numba"
     assert "sklearn" not in tops or path.parts[0] != "kernels", "kernels know arrays only"
     assert "typer" not in tops or path.parts[0] == "cli"
-    assert not any(".parallel" in n and "numba" in n for n in imports_of(path))
+
+
+@pytest.mark.parametrize("path", [p for p in MODULES if p.parts[:2] == ("kernels", "jit")], ids=str)
+def test_kernels_are_compiled_by_the_one_decorator(path: Path) -> None:
+    tree = ast.parse((SOURCE / path).read_text(encoding="utf-8"))
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    assert not names & {"jit", "vectorize", "guvectorize", "prange", "jitclass"}
+    assert "njit" not in names or path.name == "compiler.py"
+    assert not [k for k in ast.walk(tree) if isinstance(k, ast.keyword) and k.arg == "parallel"]
 
 
 def test_no_room_without_a_name_on_the_door() -> None:
@@ -97,6 +106,7 @@ def test_public_names() -> None:
     assert exmlds.__all__ == [
         "DataError",
         "DataWarning",
+        "ExMLDS1",
         "ExmldsError",
         "FeatureNeighbors",
         "ModelError",

@@ -190,6 +190,35 @@ def test_allow_and_deny(method: type[XMCEstimator], data: Dataset) -> None:
 
 
 @every_method
+def test_lists_may_be_iterators(method: type[XMCEstimator], data: Dataset) -> None:
+    model = fitted(method, data)
+    np.testing.assert_array_equal(
+        model.predict_topk(data.X, 3, deny=iter([0, 3]))[0], model.predict_topk(data.X, 3, deny=[0, 3])[0]
+    )
+
+
+@every_method
+def test_padding_is_no_label(method: type[XMCEstimator], library: Dataset) -> None:
+    model = method(threshold=0.0, random_state=0).fit(library.X, library.Y, label_names=library.label_names)
+    for row, said in zip(model.predict_labels(library.X[:9]), model.predict(library.X[:9])):
+        assert sorted(row) == sorted(model.classes_[said.indices])
+    with pytest.raises(ValueError, match="Got 0"):
+        model.predict_labels(library.X, k=0)
+
+
+@every_method
+def test_the_labels_0_and_1_can_be_scored(method: type[XMCEstimator]) -> None:
+    model = method().fit(np.eye(4), [[0], [1], [0, 1], [0]])
+    assert model.score(np.eye(4)[:1], [[0, 1]]) == 1
+
+
+@every_method
+def test_score_takes_weights(method: type[XMCEstimator]) -> None:
+    model = method().fit(np.ones((4, 1)), [["a"], ["a"], ["a"], ["b"]])
+    assert model.score(np.ones((2, 1)), [["a"], ["b"]], sample_weight=np.array([3, 1])) == 0.75
+
+
+@every_method
 def test_save_and_load(method: type[XMCEstimator], library: Dataset, tmp_path: Path) -> None:
     model = method(random_state=0, max_labels=7).fit(library.X, library.Y, label_names=library.label_names)
     model.save(tmp_path / "model")

@@ -146,6 +146,7 @@ def test_per_label() -> None:
     assert table.predicted.tolist() == [1, 3, 1]
     assert table.found.tolist() == [0, 1, 1]
     np.testing.assert_allclose(table.precision, [0, 1 / 3, 1])
+    np.testing.assert_allclose(table.recall, [0, 1, 1])
     np.testing.assert_allclose(table.f1, [0, 1 / 2, 1])
 
 
@@ -158,6 +159,7 @@ def test_by_frequency_goes_from_head_to_tail() -> None:
         ("3", 2, 2, 1, 0),
         ("unseen", 0, 0, 1, 0),
     ]
+    assert (groups[0].precision, groups[0].coverage, groups[2].coverage) == (1, 1, 0)
     with pytest.raises(DataError, match="train_counts has 2 labels"):
         metrics.by_frequency(Y, [[0], [0]], np.ones(2))
 
@@ -232,6 +234,22 @@ def test_scorers_look_into_a_pipeline(library: Dataset) -> None:
 def test_names_are_pointed_to_their_ids() -> None:
     with pytest.raises(DataError, match=r"model.label_matrix\(Y\)"):
         metrics.report([["a"]], [[0]])
+
+
+def test_a_ranking_knows_its_places() -> None:
+    with pytest.raises(ValueError, match="P@4 needs the first 4 places; this ranking has 2"):
+        metrics.Ranking([[0]], [[0]], 2).value("P@4")
+
+
+def test_options_of_the_scorer_and_the_bootstrap_count(library: Dataset, rng: np.random.Generator) -> None:
+    model = FeatureNeighbors(threshold=0.5, n_neighbors=3).fit(library.X[:300], library.Y[:300])
+    scores = {
+        metrics.scorer("PSP@5", A=A, B=1.5)(model, library.X[300:], library.Y[300:]) for A in (0.5, 0.9)
+    }
+    assert len(scores) == 2
+    sums = ranking_of(rng, 500, 0.7).sums("P@1")
+    narrow, wide = (metrics.bootstrap(sums, level=level) for level in (0.5, 0.95))
+    assert narrow.high - narrow.low < 0.6 * (wide.high - wide.low)
 
 
 def test_places_beyond_the_predictions_are_said() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_matrix
+from scipy.sparse import coo_matrix, csc_matrix, csr_array, csr_matrix
 
 from exmlds import FeatureNeighbors, MostFrequent, metrics, selection
 from exmlds.data import Dataset, make_xmc
@@ -43,6 +43,13 @@ def test_label_split_holds_out_every_label_in_its_share() -> None:
     train, _ = selection.label_split(Y, 0.2, random_state=1)
     kept = np.bincount(Y[train].indices, minlength=300)
     assert (kept[frequency > 1] > 0).all()
+
+
+def test_label_split_takes_any_sparse_matrix() -> None:
+    Y = make_xmc(200, 20, 30, random_state=0).Y
+    expected = selection.label_split(Y, 0.2, random_state=0)[1]
+    for form in (csc_matrix(Y), csr_array(Y), coo_matrix(Y)):
+        np.testing.assert_array_equal(selection.label_split(form, 0.2, random_state=0)[1], expected)
 
 
 def test_label_split_is_exact_in_number_when_labels_resist() -> None:

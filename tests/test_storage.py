@@ -40,7 +40,9 @@ def test_every_kind_of_state_comes_back(tmp_path: Path) -> None:
         "array": np.arange(6, dtype=np.int16).reshape(2, 3),
         "strings": names,
         "csr": csr_matrix(np.eye(3, dtype=np.float32)),
-        "index": Index([Segment(np.ones((2, 2), np.float32), np.zeros(2, np.float32))], "cosine"),
+        "index": Index(
+            [Segment(np.ones((2, 2), np.float32), np.zeros(2, np.float32))], "cosine", np.zeros(0)
+        ),
         "number": np.float64(0.25),
     }
     storage.save(tmp_path / "m", {"class": "X"}, state)
@@ -136,11 +138,58 @@ def test_damaged_foreign_and_newer_models_are_refused(
 
 def test_verify_finds_a_flipped_bit(saved: Path) -> None:
     assert storage.verify(saved) == []
-    flip(biggest(saved))
+    values = next(saved.rglob("*.rows.data.npy"))
+    flip(values)
     assert exmlds.load(saved) is not None  # sizes are right
-    assert storage.verify(saved) == [f"{biggest(saved).name} has changed"]
-    biggest(saved).unlink()
+    assert storage.verify(saved) == [f"{values.name} has changed"]
+    values.unlink()
     assert "is missing" in storage.verify(saved)[0]
+
+
+def test_wrong_indices_are_refused_before_they_crash(saved: Path) -> None:
+    for path in saved.rglob("*.indices.npy"):
+        flip(path)
+        with pytest.raises(ModelError, match=f"{path.name} has changed"):
+            exmlds.load(saved)
+        flip(path)
+    assert exmlds.load(saved) is not None
+
+
+def test_an_interruption_after_the_commit_keeps_the_model(
+    saved: Path, library: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, calls = storage._sync, []
+
+    def interrupted(folder: Path) -> None:
+        calls.append(folder)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        real(folder)
+
+    model = MostFrequent().fit(library.X, library.Y)
+    monkeypatch.setattr(storage, "_sync", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        model.save(saved)
+    assert isinstance(exmlds.load(saved), MostFrequent)
+
+
+def test_foreign_folders_are_left_alone(tmp_path: Path, library: Dataset) -> None:
+    model = MostFrequent().fit(library.X, library.Y)
+    for files in ({"manifest.json": '{"name": "my web app"}', "g-photos/x.jpg": ""}, {"g-drive/x": ""}):
+        folder = tmp_path / str(len(files))
+        for name, text in files.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(text)
+        with pytest.raises(ModelError, match="holds something else"):
+            model.save(folder)
+        assert all((folder / name).read_text() == text for name, text in files.items())
+
+
+def test_names_with_dots_and_slashes_do_not_mix(tmp_path: Path) -> None:
+    state = {"a.b": np.zeros(2), "a": {"b": np.ones(2)}, "../c": np.full(2, 2)}
+    storage.save(tmp_path / "m", {}, state)
+    back = storage.load(tmp_path / "m")[1]
+    assert (back["a.b"][0], back["a"]["b"][0], back["../c"][0]) == (0, 1, 2)
 
 
 def test_only_model_folders_are_written_to(tmp_path: Path, library: Dataset) -> None:

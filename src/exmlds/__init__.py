@@ -13,12 +13,14 @@ if TYPE_CHECKING:
     from .contract import XMCEstimator, load
     from .errors import DataError, DataWarning, ExmldsError, ModelError
     from .models.baselines import FeatureNeighbors, MostFrequent
+    from .models.exmlds1 import ExMLDS1
 
 __version__ = "0.1.0"
 
 _HOME = {
     "DataError": "errors",
     "DataWarning": "errors",
+    "ExMLDS1": "models.exmlds1",
     "ExmldsError": "errors",
     "FeatureNeighbors": "models.baselines",
     "ModelError": "errors",
@@ -31,6 +33,7 @@ _MODULES = ("data", "metrics", "selection")
 __all__ = [
     "DataError",
     "DataWarning",
+    "ExMLDS1",
     "ExmldsError",
     "FeatureNeighbors",
     "ModelError",

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from . import __version__, kernels, labels, limits, metrics, progress, selection, storage
 from .errors import ModelError
 from .files import PathLike
-from .parallel import blocks, map_blocks
+from .parallel import blocks, map_blocks, one_blas_thread
 
 Array = np.ndarray
 Matrix: TypeAlias = Any  # (n, d) csr or dense float32; a union of the two has no common interface
@@ -85,7 +85,7 @@ class XMCEstimator(ClassifierMixin, BaseEstimator, ABC):
         label_names : L names of the columns of Y
         """
         limits.check(type(self).__name__, self.get_params(deep=False), self._limits)
-        with progress.shown(self.verbose > 0):
+        with progress.shown(self.verbose > 0), one_blas_thread():
             X = self._checked_rows(X, reset=True)
             Y, self.classes_ = self._checked_labels(X, Y, label_names)
             self.label_counts_ = np.bincount(Y.indices, minlength=Y.shape[1])
@@ -121,8 +121,8 @@ class XMCEstimator(ClassifierMixin, BaseEstimator, ABC):
         self, X: Any, k: int | None = None, *, allow: Any = None, deny: Any = None
     ) -> list[list[Any]]:
         """The labels of each row, best first: the k best, or those that reach the threshold."""
-        ids, scores = self.predict_topk(X, k or self.max_labels, allow=allow, deny=deny)
-        chosen = ids >= 0 if k else scores >= self.threshold_
+        ids, scores = self.predict_topk(X, self.max_labels if k is None else k, allow=allow, deny=deny)
+        chosen = (ids >= 0) & (True if k is not None else scores >= self.threshold_)
         return [self.classes_[row[keep]].tolist() for row, keep in zip(ids, chosen)]
 
     def predict(self, X: Any) -> csr_matrix:
@@ -150,6 +150,7 @@ class XMCEstimator(ClassifierMixin, BaseEstimator, ABC):
     def label_matrix(self, Y: Any) -> csr_matrix:
         """Y as csr in the columns of `classes_`; labels not there at fit get columns after these."""
         check_is_fitted(self)
+        Y = labels.as_array(Y)
         if labels.is_indicator(Y):
             matrix = labels.indicator(Y)
             if matrix.shape[1] != len(self.classes_):
@@ -205,7 +206,7 @@ class XMCEstimator(ClassifierMixin, BaseEstimator, ABC):
         """(n, k) ids and scores, put together from what `work` gives for each block of rows."""
         ids, scores = np.empty((n, k), np.int64), np.empty((n, k), np.float32)
         rows = blocks(n, BLOCK)
-        for block, best in zip(rows, map_blocks(work, rows, n_jobs=self.n_jobs, stage=stage, total=n)):
+        for best, block in zip(map_blocks(work, rows, n_jobs=self.n_jobs, stage=stage, total=n), rows):
             ids[block], scores[block] = best
         return ids, scores
 
@@ -244,9 +245,9 @@ class XMCEstimator(ClassifierMixin, BaseEstimator, ABC):
         return _Permitted(rules) if rules else None
 
     def _known_columns(self, listed: Iterable[Any]) -> list[int]:
-        columns = self._columns()
         if isinstance(listed, str):
             raise ValueError(f"Give a list of labels to allow or deny. Got the string {listed!r} instead.")
+        columns, listed = self._columns(), list(listed)
         for label in listed:
             if label not in columns:
                 raise ValueError(f"Label {label!r} is not known to this model.")
@@ -270,9 +271,14 @@ class XMCEstimator(ClassifierMixin, BaseEstimator, ABC):
         self, X: Matrix, Y: csr_matrix, k: int, rng: np.random.Generator
     ) -> tuple[Array, Array, Array]:
         """Rows, and their top-k by a model that has not seen them. A method may know a cheaper way."""
+        return self._held_out_by(clone(self), X, Y, k, rng)
+
+    def _held_out_by(
+        self, probe: XMCEstimator, X: Matrix, Y: csr_matrix, k: int, rng: np.random.Generator
+    ) -> tuple[Array, Array, Array]:
         n = X.shape[0]
         train, held = selection.random_split(n, min(0.2, MOST_HELD_OUT / n), random_state=rng)
-        probe = clone(self).set_params(threshold=0.0)
+        probe.set_params(threshold=0.0)
         probe.classes_, probe.n_features_in_ = self.classes_, self.n_features_in_
         probe.label_counts_ = np.bincount(Y[train].indices, minlength=Y.shape[1])
         probe.n_samples_fit_ = len(train)

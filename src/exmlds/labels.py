@@ -18,7 +18,7 @@ def encode(Y: Any, label_names: Sequence[str] | None = None) -> tuple[csr_matrix
         numbers; or a 1-d array with one label a row
     label_names : the names of the columns of an indicator
     """
-    Y = _as_array(Y)
+    Y = as_array(Y)
     if is_indicator(Y):
         if label_names is None and hasattr(Y, "columns"):
             label_names = [str(name) for name in Y.columns]
@@ -27,6 +27,7 @@ def encode(Y: Any, label_names: Sequence[str] | None = None) -> tuple[csr_matrix
     if label_names is not None:
         raise ValueError("label_names name the columns of an indicator matrix; here Y has its own labels.")
     rows = label_rows(Y)
+    _refuse_indicator(Y, rows)
     try:
         names = sorted({label for row in rows for label in row})
     except TypeError:
@@ -35,7 +36,7 @@ def encode(Y: Any, label_names: Sequence[str] | None = None) -> tuple[csr_matrix
     return from_rows(rows, {name: column for column, name in enumerate(names)}), classes
 
 
-def _as_array(Y: Any) -> Any:
+def as_array(Y: Any) -> Any:
     """Array-likes that are neither arrays nor sequences, as arrays."""
     return np.asarray(Y) if hasattr(Y, "__array__") and not hasattr(Y, "ndim") else Y
 
@@ -84,13 +85,18 @@ def label_rows(Y: Any) -> list[list[Any]]:
         else:
             labels = [_plain(row, i)]
         rows.append(labels)
-    widths = {len(row) for row in rows}
-    if len(widths) == 1 and widths.pop() > 1 and all(label in (0, 1) for row in rows for label in row):
+    return rows
+
+
+def _refuse_indicator(Y: Any, rows: list[list[Any]]) -> None:
+    """Nested lists of 0 and 1 are more likely a matrix than labels; which one can't be told."""
+    are_lists = all(isinstance(row, (list, tuple)) for row in Y)
+    one_length = len({len(row) for row in rows}) == 1 and len(rows[0]) > 1
+    if are_lists and one_length and all(label in (0, 1) for row in rows for label in row):
         raise ValueError(
             "Y is lists of 0 and 1 of one length. A matrix of 0 and 1 must be an array, np.array(Y); "
             "lists hold the labels themselves."
         )
-    return rows
 
 
 def _is_scalar_array(row: Any) -> bool:

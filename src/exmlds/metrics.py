@@ -23,6 +23,7 @@ from sklearn.pipeline import Pipeline
 
 from . import kernels
 from .errors import DataError, DataWarning
+from .labels import indicator
 
 Array = np.ndarray
 
@@ -128,6 +129,8 @@ class Ranking:
     def sums(self, name: str) -> tuple[Array, Array]:
         """(n,) numerators and (n,) denominators, whose sums' ratio is the measure."""
         family, k = parse_name(name)
+        if k > self.k:
+            raise ValueError(f"{name} needs the first {k} places; this ranking has {self.k}.")
         hits = self.hits[:, :k].astype(np.float64)
         ones = np.ones(len(hits))
         if family == "P":
@@ -177,12 +180,10 @@ def label_matrix(Y: Any, n_labels: int = 0) -> csr_matrix:
     """The labels as csr with sorted ids and ones; at least `n_labels` wide."""
     if issparse(Y):
         matrix = Y.tocsr()
-        if not matrix.has_canonical_format or (matrix.data == 0).any():
-            matrix = matrix.copy()
-            matrix.sum_duplicates()
-            matrix.eliminate_zeros()
+        if not matrix.has_canonical_format or (matrix.data != 1).any():
+            matrix = indicator(matrix)
     elif isinstance(Y, np.ndarray) and Y.ndim == 2:
-        matrix = csr_matrix(Y != 0, dtype=np.float32)
+        matrix = indicator(Y)
     elif isinstance(Y, Sequence):
         if any(isinstance(label, str) for row in Y for label in row):
             raise DataError("Labels must be ids here, not names; `model.label_matrix(Y)` makes them ids.")
@@ -334,7 +335,7 @@ def bootstrap(
 
 
 class Difference(NamedTuple):
-    """First less second, with its interval, and the share of resamples in which the first is not better."""
+    """First less second, its interval, and twice the smaller share of resamples on either side of 0."""
 
     name: str
     first: float
@@ -355,7 +356,7 @@ def compare(
     random_state: int = 0,
 ) -> list[Difference]:
     """Paired bootstrap: both rankings are measured on the same drawn rows."""
-    if len(first.ids) != len(second.ids) or (first.Y != second.Y).nnz:
+    if first.Y.shape != second.Y.shape or (first.Y != second.Y).nnz:
         raise DataError("The two rankings must be of the same rows with the same true labels.")
     rows = []
     for name in names:
@@ -376,6 +377,8 @@ def _resampled(sums: Array, n_resamples: int, random_state: int) -> Array:
 
     Of many rows, groups made at random are drawn, whose sum has the same variance.
     """
+    if not sums.shape[1]:
+        raise DataError("There are no rows to draw from.")
     rng = np.random.default_rng(random_state)
     if sums.shape[1] > MOST_DRAWN:
         group = rng.permutation(sums.shape[1]) % MOST_DRAWN

@@ -10,9 +10,11 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from functools import cache
 from itertools import islice
-from typing import TypeVar
+from threading import Lock
+from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
@@ -35,6 +37,37 @@ def _blas() -> ThreadpoolController:
     return ThreadpoolController()
 
 
+class _OneBlasThread:
+    """The limit is the process's: set by the first that enters, lifted by the last that leaves."""
+
+    def __init__(self) -> None:
+        self.lock, self.inside, self.limiter = Lock(), 0, None
+
+    def __enter__(self) -> None:
+        with self.lock:
+            if not self.inside:
+                self.limiter = _blas().limit(limits=1, user_api="blas")
+            self.inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self.lock:
+            self.inside -= 1
+            if not self.inside:
+                self.limiter.restore_original_limits()  # type: ignore[attr-defined]
+
+
+_one_blas_thread = _OneBlasThread()
+
+
+def one_blas_thread() -> AbstractContextManager[Any]:
+    """BLAS on one thread inside the block.
+
+    With two, factorizations of moderate size took up to 15 times as long on two cores, and results would
+    depend on the number of cores.
+    """
+    return _one_blas_thread
+
+
 def blocks(n: int, size: int) -> list[slice]:
     """The rows 0…n−1 cut into slices of `size`.
 
@@ -50,7 +83,7 @@ def map_blocks(
     """Yield work(block) for each block, in order; at most two blocks a thread are under way."""
     todo = list(rows)
     threads = min(n_threads(n_jobs), len(todo))
-    with progress.stage(stage, total) as advance, _blas().limit(limits=1, user_api="blas"):
+    with progress.stage(stage, total) as advance, one_blas_thread():
         if threads <= 1:
             for block in todo:
                 yield work(block)

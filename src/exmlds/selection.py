@@ -36,6 +36,9 @@ def label_split(Y: csr_matrix, share: float = 0.2, *, random_state: Seed = None)
     A label with two rows or more keeps at least one to train on. One walk over the rows, so a million take
     about a second.
     """
+    Y = csr_matrix(Y, copy=True)
+    Y.sum_duplicates()
+    Y.eliminate_zeros()
     n = Y.shape[0]
     n_held = _n_held(n, share)
     order = np.random.default_rng(random_state).permutation(n)
@@ -118,7 +121,9 @@ def choose(candidates: Sequence[Candidate], score: Callable[[Candidate], float])
     if not candidates:
         raise ValueError("There are no candidates to choose among.")
     scores = [float(score(candidate)) for candidate in candidates]
-    place = int(np.argmax(scores))
+    if np.isnan(scores).all():
+        raise ValueError("No candidate could be scored.")
+    place = int(np.nanargmax(scores))
     return Choice(candidates[place], place, scores)
 
 

@@ -6,7 +6,7 @@
 Replacing the manifest is the commit: a save that is killed at any moment leaves the previous model, or none,
 but never half of one. Arrays are memory-mapped at load.
 
-The state is a tree of plain values, lists, dicts, arrays, csr matrices and NamedTuples of `exmlds.stages`.
+The state is a tree of plain values, lists, dicts, arrays, csr matrices and NamedTuples of this package.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import uuid
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ from .files import PathLike
 
 FORMAT = 1
 MANIFEST = "manifest.json"
+_GENERATION = re.compile(r"g-[0-9a-f]{12}")
 
 Array = np.ndarray
 
@@ -43,12 +45,7 @@ def save(path: PathLike, description: dict[str, Any], state: dict[str, Any]) -> 
     """
     folder = Path(path)
     existed = folder.exists()
-    if existed and not folder.is_dir():
-        raise ModelError(f"{folder} is a file; a model is a folder. Choose another name.")
-    if existed and any(folder.iterdir()) and not _is_ours(folder):
-        raise ModelError(
-            f"{folder} holds something else than a model; choose another name or an empty folder."
-        )
+    check_target(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with _sole_writer(folder):
@@ -57,10 +54,11 @@ def save(path: PathLike, description: dict[str, Any], state: dict[str, Any]) -> 
             try:
                 _commit(folder, generation, description, state)
             except BaseException:
-                shutil.rmtree(generation, ignore_errors=True)
+                if not _is_committed(folder, generation):
+                    shutil.rmtree(generation, ignore_errors=True)
                 raise
-            for old in folder.glob("g-*"):
-                if old != generation:
+            for old in folder.iterdir():
+                if _GENERATION.fullmatch(old.name) and old != generation:
                     shutil.rmtree(old, ignore_errors=True)
     except OSError as error:
         raise ModelError(f"{folder}: cannot be written ({error.strerror or error}).") from error
@@ -69,10 +67,34 @@ def save(path: PathLike, description: dict[str, Any], state: dict[str, Any]) -> 
             shutil.rmtree(folder, ignore_errors=True)
 
 
+def check_target(path: PathLike) -> None:
+    """Refuse a path that a model cannot be saved to; better before a long fit than after it."""
+    folder = Path(path)
+    if folder.exists() and not folder.is_dir():
+        raise ModelError(f"{folder} is a file; a model is a folder. Choose another name.")
+    if folder.exists() and any(folder.iterdir()) and not _is_ours(folder):
+        raise ModelError(
+            f"{folder} holds something else than a model; choose another name or an empty folder."
+        )
+
+
 def _is_ours(folder: Path) -> bool:
-    # A save that was killed before its commit leaves a generation and the lock without a manifest.
     names = {entry.name for entry in folder.iterdir()}
-    return MANIFEST in names or all(name == ".lock" or name.startswith("g-") for name in names)
+    if MANIFEST in names:
+        try:
+            manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        except (ValueError, OSError):
+            return False
+        return isinstance(manifest, dict) and manifest.get("package") == "exmlds"
+    # A save that was killed before its commit leaves a generation and the lock.
+    return all(name == ".lock" or _GENERATION.fullmatch(name) for name in names)
+
+
+def _is_committed(folder: Path, generation: Path) -> bool:
+    try:
+        return read_manifest(folder)["generation"] == generation.name
+    except ModelError:
+        return False
 
 
 def _commit(folder: Path, generation: Path, description: dict[str, Any], state: dict[str, Any]) -> None:
@@ -93,7 +115,8 @@ def _commit(folder: Path, generation: Path, description: dict[str, Any], state: 
         file.flush()
         os.fsync(file.fileno())
     os.replace(temporary, folder / MANIFEST)
-    _sync(folder)
+    with suppress(OSError):  # committed; some file systems cannot sync a folder
+        _sync(folder)
 
 
 def load(path: PathLike) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -170,12 +193,12 @@ class _Writer:
                 else self._array(value, name)
             )
         if issparse(value):
-            matrix = value.tocsr()
+            matrix = value.tocsr(copy=not value.has_canonical_format)
             matrix.sum_duplicates()
             parts = {part: self._array(getattr(matrix, part), f"{name}.{part}") for part in _CSR}
             return {"$csr": parts, "shape": list(matrix.shape)}
         if isinstance(value, tuple) and hasattr(value, "_fields"):
-            stage = type(value).__module__.removeprefix("exmlds.stages.")
+            stage = type(value).__module__.removeprefix("exmlds.")
             fields = {field: self.encode(getattr(value, field), f"{name}.{field}") for field in value._fields}
             return {"$tuple": f"{stage}.{type(value).__name__}", "fields": fields}
         if isinstance(value, (list, tuple)):
@@ -185,7 +208,9 @@ class _Writer:
         raise ModelError(f"{name} cannot be saved: it is a {type(value).__name__}.")
 
     def _array(self, array: Array, name: str) -> dict[str, Any]:
-        file = f"{name}.npy"
+        file = re.sub(r"[^\w.-]", "_", f"{name}.npy")
+        if file in self.files:  # dots in a key may look like a path
+            file = f"{len(self.files)}-{file}"
         with (self.folder / file).open("wb") as handle:
             np.save(handle, array, allow_pickle=False)
             handle.flush()
@@ -257,6 +282,14 @@ class _Reader:
             raise _Replaced from None
         except (ValueError, OSError) as error:
             raise ModelError(f"{self.folder} is damaged: {path.name} cannot be read ({error}).") from None
+        # Numbers that are used as indices would crash a kernel if they were wrong.
+        if array.dtype.kind in "iu":
+            try:
+                found = _file_sum(path)
+            except FileNotFoundError:
+                raise _Replaced from None
+            if found != self.files[entry["$array"]]["sha256"]:
+                raise ModelError(f"{self.folder} is damaged: {path.name} has changed. Save the model again.")
         if list(array.shape) != entry["shape"] or array.dtype.str != entry["dtype"]:
             raise ModelError(f"{self.folder} is damaged: {path.name} is not the array that was saved.")
         return array
@@ -271,7 +304,7 @@ class _Reader:
     def _tuple(self, name: str, fields: dict[str, Any]) -> Any:
         stage, _, kind = name.rpartition(".")
         try:
-            return getattr(import_module(f"exmlds.stages.{stage}"), kind)(**fields)
+            return getattr(import_module(f"exmlds.{stage}"), kind)(**fields)
         except (ImportError, AttributeError, TypeError):
             raise ModelError(
                 f"{self.folder} has a part {name!r} that this version of exmlds cannot read."

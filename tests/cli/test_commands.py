@@ -318,6 +318,44 @@ def test_more_places_than_predictions_is_said(run: Run, files: Path, tmp_path: P
     assert "need the training file: --train" in done.out
 
 
+def test_options_count(run: Run, files: Path, tmp_path: Path) -> None:
+    def psp(*options: object) -> float:
+        return json.loads(run("evaluate", files / "model", files / "test.txt.gz", "--json", *options).out)[
+            "PSP@1"
+        ]
+
+    assert psp() != psp("--propensity", "0.9,1.5")
+    run("train", files / "train.txt", "-o", tmp_path / "m", "--seed", 7)
+    assert exmlds.load(tmp_path / "m").random_state == 7
+    (tmp_path / "one.txt").write_text("1 1:2\n2 2:3\n")
+    assert run("convert", tmp_path / "one.txt", tmp_path / "zero.txt", "--one-based").code == 0
+    np.testing.assert_array_equal(read_xc(tmp_path / "zero.txt").X.toarray(), [[2, 0], [0, 3]])
+    (tmp_path / "features.txt").write_text("2 3\n0:1\n2:1\n")
+    (tmp_path / "truth.txt").write_text("2 2\n0:1\n1:1\n")
+    args = (
+        "train",
+        tmp_path / "features.txt",
+        "--labels",
+        tmp_path / "truth.txt",
+        "-o",
+        tmp_path / "m2",
+        "--json",
+    )
+    assert json.loads(run(*args).out)["labels"] == 2
+
+
+def test_paths_may_hold_brackets(run: Run, files: Path, tmp_path: Path) -> None:
+    run("predict", files / "frequent", files / "test.txt.gz", "-o", tmp_path / "a[/x].txt".replace("/", ""))
+    done = run("compare", files / "model", tmp_path / "a[x].txt", files / "test.txt.gz")
+    assert "a[x].txt" in done.out
+
+
+def test_the_output_is_checked_before_the_work(run: Run, files: Path, tmp_path: Path) -> None:
+    (tmp_path / "thesis").write_text("precious")
+    done = run("train", tmp_path / "no-such-file.txt", "-o", tmp_path)
+    assert "holds something else than a model" in done.err
+
+
 def test_json_predictions_can_be_evaluated(run: Run, files: Path, tmp_path: Path) -> None:
     results = []
     for options in (["-o", tmp_path / "p.txt"], ["-o", tmp_path / "p.jsonl", "--json"]):

@@ -161,6 +161,17 @@ def test_names_beside_the_file(tmp_path: Path) -> None:
         assert read_xc(written(tmp_path, THREE)).feature_names is None
 
 
+def test_label_names_that_stand_again_get_their_number(tmp_path: Path) -> None:
+    written(tmp_path, "a\nb\na\n", "label_names.txt")
+    with pytest.warns(DataWarning, match="1 names stand again"):
+        assert read_xc(written(tmp_path, THREE)).label_names == ["a", "b", "a #2"]
+
+
+def test_repeated_features_may_not_overflow(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="sum to more than a float32 can hold"):
+        read_xc(written(tmp_path, "0 1:3e38 1:3e38\n"))
+
+
 def test_names_widen_a_file_without_a_header(tmp_path: Path) -> None:
     written(tmp_path, "a\nb\nc\nd\ne", "label_names.txt")
     assert read_xc(written(tmp_path, THREE.partition("\n")[2])).Y.shape == (3, 5)
@@ -277,12 +288,14 @@ def test_writing_and_reading_gives_the_same(tmp_path: Path, seed: int, suffix: s
 def test_nothing_half_written_stays_behind(tmp_path: Path) -> None:
     path = written(tmp_path, "precious")
     broken = Dataset(csr_matrix(np.eye(2, dtype=np.float32)), csr_matrix((1, 1), dtype=np.float32))
-    with pytest.raises(IndexError):
+    with pytest.raises(DataError, match="X has 2 rows, but Y has 1"):
         write_xc(path, broken)
+    with pytest.raises(DataError, match="not finite"):
+        write_xc(path, Dataset(csr_matrix(np.array([[np.nan]])), csr_matrix(np.ones((1, 1)))))
     assert [p.name for p in tmp_path.iterdir()] == ["data.txt"]
     assert path.read_text() == "precious"
     with pytest.raises(DataError, match="cannot be written"):
-        write_xc(tmp_path / "no" / "such" / "folder.txt", broken)
+        write_xc(tmp_path / "no" / "such" / "folder.txt", make_xmc(3, 3, 3))
 
 
 def outcome(path: Path) -> str:

@@ -52,12 +52,25 @@ def test_rows_without_feature_get_the_most_frequent() -> None:
 
 
 def test_the_threshold_leaves_the_row_itself_out() -> None:
-    # Every row has its own label: seen rows score 1, unseen rows cannot be right.
-    model = FeatureNeighbors(n_neighbors=1).fit(np.eye(20), np.eye(20))
+    # All rows are alike and have a label of their own: asked of the others, none can be right.
+    model = FeatureNeighbors(n_neighbors=1).fit(np.ones((20, 1)), np.eye(20))
     assert model.threshold_ == 0.5  # no held-out hit to choose by
     data = make_xmc(500, 100, 10, random_state=0)
     chosen = FeatureNeighbors(random_state=0).fit(data.X, data.Y).threshold_
     assert 0.05 < chosen < 0.8
+
+
+def test_rows_with_nothing_in_common_do_not_vote() -> None:
+    X = np.zeros((100, 101))
+    X[np.arange(100), np.arange(100)] = 1
+    Y = [["rare"]] * 20 + [["common"]] * 80
+    stranger = np.zeros((1, 101))
+    stranger[0, 100] = 1  # a feature of no training row
+    for form in (X, csr_matrix(X)):
+        for vote in ("similarity", "uniform"):
+            model = FeatureNeighbors(vote=vote).fit(form, Y)
+            assert model.predict_labels(stranger, k=1) == [["common"]]
+            assert model.predict_topk(csr_matrix(X[:1]), 2)[0].tolist() == [[1, -1]]  # its one match alone
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,40 @@ def test_segments_merge(seed: int, n_first: int, n_second: int, metric: str) -> 
     whole = index.build(X, metric)
     parts = index.extend(index.build(X[:n_first], metric), X[n_first:])
     assert len(parts.segments) == 2
-    np.testing.assert_allclose(index.search(whole, Q, 6)[1], index.search(parts, Q, 6)[1], atol=1e-6)
+    found, expected = index.search(parts, Q, 6), index.search(whole, Q, 6)
+    np.testing.assert_allclose(found[1], expected[1], atol=2e-3)
+    for q, (ids, similar) in enumerate(zip(*found)):  # and they are the rows that are so similar
+        for row, similarity in zip(ids[ids >= 0], similar):
+            x, y = X[[row]].toarray().ravel(), Q[[q]].toarray().ravel()
+            norms = np.linalg.norm(x) * np.linalg.norm(y)
+            cosine = x @ y / norms if norms else 0
+            assert similarity == pytest.approx(
+                cosine if metric == "cosine" else -np.linalg.norm(x - y), abs=2e-3
+            )
+
+
+@pytest.mark.parametrize("offset", [0, 100, 10_000])
+@pytest.mark.parametrize("as_dense", [True, False])
+def test_distances_far_from_zero(offset: float, as_dense: bool, rng: np.random.Generator) -> None:
+    X = rng.normal(size=(200, 5)) + offset
+    rows = X.astype(np.float32)
+    # Sparse: the same values among many zeros.
+    wide = rows if as_dense else csr_matrix(np.hstack([rows, np.zeros((200, 95), np.float32)]))
+    ids, _ = index.search(index.build(wide, "euclidean"), wide, 2)
+    assert ids[:, 0].tolist() == list(range(200))
+    theirs = NearestNeighbors(n_neighbors=2, algorithm="brute").fit(rows.astype(float))
+    expected = theirs.kneighbors(rows.astype(float))[1][:, 1]
+    assert (ids[:, 1] == expected).mean() > 0.97
+
+
+@pytest.mark.parametrize("scale", [1e-42, 1e-23, 1.0, 1e20])
+def test_cosines_of_any_scale(scale: float, rng: np.random.Generator) -> None:
+    X = (rng.random((30, 40)) * (rng.random((30, 40)) < 0.1) + np.eye(30, 40)).astype(np.float32)
+    expected = index.search(index.build(X, "cosine"), X, 3)[1]
+    X = (X.astype(np.float64) * scale).astype(np.float32)
+    for form in (X, csr_matrix(X)):
+        found = index.search(index.build(form, "cosine"), form, 3)[1]
+        np.testing.assert_allclose(found, expected, atol=1e-5 if scale > 1e-40 else 0.1)
 
 
 def test_rows_are_left_out_by_their_bias() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import warnings
@@ -43,6 +44,8 @@ def main() -> None:
     warnings.showwarning = _show_warning  # type: ignore[assignment]
     if sys.stdout is None:  # closed by the caller
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal that has no ✓ shows something else
     try:
         app(gather_places(sys.argv[1:]))
     except Exception as error:
@@ -72,9 +75,6 @@ def _show_warning(message: Warning | str, *_: object) -> None:
 
 
 def _fail(error: Exception) -> NoReturn:
-    if isinstance(error, BrokenPipeError):  # whoever read our output has left
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
     if isinstance(error, (ValueError, OSError)):  # ours are among these
         print(f"exmlds: {' '.join(str(error).split())}", file=sys.stderr)
         sys.exit(2)

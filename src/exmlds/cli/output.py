@@ -18,14 +18,15 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: st
     from rich import box
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     cells = [[str(cell) for cell in row] for row in rows]
     for i, column in enumerate(columns):
         numbers = all(row[i].lstrip("+-")[:1].isdigit() for row in cells)
-        table.add_column(column, justify="right" if numbers else "left", overflow="fold")
+        table.add_column(Text(column), justify="right" if numbers else "left", overflow="fold")
     for row in cells:
-        table.add_row(*row)
+        table.add_row(*map(Text, row))
     console = Console(highlight=False)
     if not console.is_terminal:  # nothing wraps in a pipe
         console = Console(highlight=False, width=1000)

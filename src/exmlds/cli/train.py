@@ -38,6 +38,7 @@ def train(
     model = make_model(method, config, set_)
     if seed is not None:
         model.set_params(random_state=seed)
+    storage.check_target(output)
     with progress.shown():
         started = perf_counter()
         dataset = read(data, "train", labels)

@@ -22,17 +22,38 @@ def read_names(path: PathLike) -> list[str]:
     return [line.strip() for line in lines]
 
 
-def find_names(data: Path, usual: Sequence[str], width: int, *, fixed: bool) -> list[str] | None:
-    """The names that lie beside a data file, if they fit; `fixed`: a header has said the width."""
+def find_names(
+    data: Path, usual: Sequence[str], width: int, *, fixed: bool, unique: bool = False
+) -> list[str] | None:
+    """The names that lie beside a data file, if they fit.
+
+    fixed : a header has said the width
+    unique : they must differ, as those of labels
+    """
     for candidate in usual:
         path = data.with_name(candidate)
         if path.is_file():
             names = read_names(path)
             if len(names) == width or (not fixed and len(names) > width):
-                return names
+                return _made_unique(path, names) if unique else names
             warnings.warn(
                 f"{path} has {len(names)} lines, but {data.name} has {width} columns; it is not used.",
                 DataWarning,
                 stacklevel=4,
             )
     return None
+
+
+def _made_unique(path: Path, names: list[str]) -> list[str]:
+    """A name that stands again gets its number."""
+    seen: set[str] = set()
+    unique = []
+    for i, name in enumerate(names):
+        unique.append(f"{name} #{i}" if name in seen else name)
+        seen.add(unique[-1])
+    if unique != names:
+        again = sum(a != b for a, b in zip(unique, names))
+        warnings.warn(
+            f"{path}: {again} names stand again; their line numbers are added.", DataWarning, stacklevel=5
+        )
+    return unique

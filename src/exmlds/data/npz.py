@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 from scipy.sparse import csr_matrix, issparse, load_npz, save_npz
@@ -22,7 +23,9 @@ def read_npz(path: PathLike) -> csr_matrix:
     """Read a sparse matrix as csr float32, its ids sorted, repeated ones summed."""
     path = Path(path)
     try:
-        with path.open("rb") as file:
+        with reading(path) as file:
+            _check_size(file, path.stat().st_size)
+            file.seek(0)
             matrix = load_npz(file)
         if not issparse(matrix):
             raise ValueError("not a sparse matrix")
@@ -38,6 +41,14 @@ def read_npz(path: PathLike) -> csr_matrix:
     return matrix
 
 
+def _check_size(file: IO[bytes], size: int) -> None:
+    """Formats other than csr say their number of rows without storing one entry a row."""
+    with np.load(file) as archive:
+        rows = int(archive["shape"][0])
+    if 8 * rows > max(10**8, 1_000 * size):
+        raise ValueError(f"{rows} rows are declared in a file of {size} bytes")
+
+
 def write_npz(path: PathLike, dataset: Dataset) -> tuple[Path, Path]:
     """Write a pair of files, `X.name.npz` and `Y.name.npz`; returns their paths.
 
@@ -46,7 +57,7 @@ def write_npz(path: PathLike, dataset: Dataset) -> tuple[Path, Path]:
     path = Path(path)
     name = path.name[2:] if path.name.startswith(("X.", "Y.")) else path.name
     paths = path.with_name(f"X.{name}"), path.with_name(f"Y.{name}")
-    for target, matrix in zip(paths, (dataset.X, dataset.Y)):
-        with replacing(target) as file:
-            save_npz(file, matrix)
+    with replacing(paths[0]) as x_file, replacing(paths[1]) as y_file:
+        save_npz(x_file, dataset.X)
+        save_npz(y_file, dataset.Y)
     return paths

@@ -125,7 +125,7 @@ class TextFile:
         )
         X, Y = matrices(whole, self.n_features, self.n_labels)
         if disorder and ordered:
-            repeated = put_in_order(X, Y)
+            repeated = put_in_order(self.path, X, Y)
             warnings.warn(
                 f"{self.path}: ids out of order were sorted; {repeated[0]} repeated features were summed, "
                 f"{repeated[1]} repeated labels were taken once.",
@@ -289,13 +289,15 @@ def _csr(data: Array, indices: Array, counts: Array, width: int | None) -> csr_m
     return csr_matrix((data, indices, indptr), shape=(len(counts), width), copy=False)
 
 
-def put_in_order(X: csr_matrix, Y: csr_matrix) -> tuple[int, int]:
+def put_in_order(path: Path, X: csr_matrix, Y: csr_matrix) -> tuple[int, int]:
     """Sort the ids of each row, sum repeated features, take repeated labels once; how many there were."""
     before = X.nnz, Y.nnz
     for matrix in (X, Y):
         matrix.has_canonical_format = False
         matrix.sum_duplicates()
     Y.data[:] = 1
+    if not np.isfinite(X.data).all():
+        raise DataError(f"{path}: repeated features sum to more than a float32 can hold; scale the values.")
     return before[0] - X.nnz, before[1] - Y.nnz
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 
@@ -69,18 +69,14 @@ def _read_json(
         for number, line in enumerate(file, start=1):
             try:
                 row = json.loads(line)
-                labels, values = row["labels"], [float(score) for score in row["scores"]]
-            except (ValueError, KeyError, TypeError) as error:
-                wanted = '{"labels": […], "scores": […]}'
-                raise DataError(f"{path}:{number}: not {wanted} ({type(error).__name__}: {error}).") from None
-            for label in labels:
-                known = column.get(label, label)
-                if not isinstance(known, int) or known < 0 or (n_labels is not None and known >= n_labels):
-                    raise DataError(f"{path}:{number}: label {label!r} is not one of the data's labels.")
-                ids.append(known)
-            if len(labels) != len(values) or not np.isfinite(values).all():
-                raise DataError(f"{path}:{number}: labels and scores do not go together.")
-            scores.extend(values)
+                labels = [_column(label, column, n_labels) for label in row["labels"]]
+                values = np.array(row["scores"], np.float32)
+                if values.shape != (len(labels),) or not np.isfinite(values).all():
+                    raise ValueError("labels and scores do not go together")
+            except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
+                raise DataError(f'{path}:{number}: not {{"labels": […], "scores": […]}} ({error}).') from None
+            ids.extend(labels)
+            scores.extend(values.tolist())
             counts.append(len(labels))
     return np.array(ids, np.int64), np.array(scores, np.float32), np.array(counts, np.int64)
 
@@ -92,3 +88,10 @@ def write_predictions(file: IO[bytes], ids: Array, scores: Array) -> None:
         line = " ".join(f"{label}:{value}" for label, value in zip(labels, values) if label >= 0)
         # A blank for a row without predictions: a line without any character at the end would be no row.
         file.write(f"{line or ' '}\n".encode())
+
+
+def _column(label: Any, column: dict[str, int], n_labels: int | None) -> int:
+    known = column.get(label) if isinstance(label, str) else label
+    if not isinstance(known, int) or isinstance(known, bool) or not 0 <= known < (n_labels or 2**31):
+        raise ValueError(f"label {label!r} is not one of the data's labels")
+    return known

@@ -19,6 +19,7 @@ from scipy.sparse import csr_matrix
 from .. import progress
 from ..errors import DataError, DataWarning
 from ..files import PathLike, replacing
+from ..labels import indicator
 from .dataset import Dataset
 from .names import find_names
 from .npz import is_npz, read_npz
@@ -59,12 +60,16 @@ def read_xc(
     if labels is None and is_npz(path):
         path, labels = _pair(path)
     if labels is not None:
+        if one_based or (header is not True and header != "auto"):
+            raise DataError("one_based and header are for rows of labels and features in one file.")
         return _read_pair(path, Path(labels), n_features, n_labels)
     text = TextFile(path, labelled=True, header=header, base=int(one_based), limits=(n_features, n_labels))
     if text.is_half:
         return _read_pair(*_pair(path), n_features, n_labels)
     X, Y = text.read()
-    label_names = find_names(path, ("label_names.txt",), Y.shape[1], fixed=text.n_labels is not None)
+    label_names = find_names(
+        path, ("label_names.txt",), Y.shape[1], fixed=text.n_labels is not None, unique=True
+    )
     feature_names = find_names(
         path, ("feature_names.txt", "vocab.txt"), X.shape[1], fixed=text.n_features is not None
     )
@@ -97,7 +102,7 @@ def iter_xc(
     for piece in text.blocks():
         X, Y = matrices(piece, text.n_features, text.n_labels)
         if piece.disorder:
-            put_in_order(X, Y)
+            put_in_order(path, X, Y)
             if not warned:
                 warnings.warn(
                     f"{path}: ids out of order were sorted, repeated ones merged.", DataWarning, stacklevel=2
@@ -151,8 +156,12 @@ def write_xc(path: PathLike, dataset: Dataset) -> None:
 
     The values are written so that reading them gives the same float32 back.
     """
-    X, Y = dataset.X.tocsr(), dataset.Y.tocsr()
+    X, Y = csr_matrix(dataset.X, dtype=np.float32), indicator(dataset.Y)
     n = X.shape[0]
+    if Y.shape[0] != n:
+        raise DataError(f"X has {n} rows, but Y has {Y.shape[0]}; they must be of the same rows.")
+    if not np.isfinite(X.data).all():
+        raise DataError("X holds values that are not finite float32 numbers.")
     with replacing(path) as file, progress.stage("writing", n) as advance:
         file.write(f"{n} {X.shape[1]} {Y.shape[1]}\n".encode())
         for start in range(0, n, 1000):
@@ -170,7 +179,7 @@ def write_xc(path: PathLike, dataset: Dataset) -> None:
 
 def _tokens(X: csr_matrix, start: int, stop: int) -> list[str]:
     mine = slice(X.indptr[start], X.indptr[stop])
-    values = X.data[mine].astype(np.float32).astype("U").tolist()  # the shortest text of each float32
+    values = X.data[mine].astype("U").tolist()  # the shortest text of each float32
     return [f"{i}:{v.removesuffix('.0')}" for i, v in zip(X.indices[mine].tolist(), values)]
 
 
@@ -202,6 +211,6 @@ def _read_pair(x_path: Path, y_path: Path, n_features: int | None, n_labels: int
         )
     Y.eliminate_zeros()
     Y.data[:] = 1
-    label_names = find_names(y_path, ("label_names.txt",), Y.shape[1], fixed=True)
+    label_names = find_names(y_path, ("label_names.txt",), Y.shape[1], fixed=True, unique=True)
     feature_names = find_names(x_path, ("feature_names.txt", "vocab.txt"), X.shape[1], fixed=True)
     return Dataset(X, Y, label_names, feature_names)

@@ -1,4 +1,7 @@
-"""What `parse_rows` can find wrong with a token."""
+"""What `parse_rows` can find wrong with a token.
+
+These numbers are compiled into cached kernels: add new ones, do not change those that are there.
+"""
 
 NONE = 0
 NOT_A_NUMBER = 1

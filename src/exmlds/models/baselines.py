@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.sparse import csr_matrix, issparse
+from scipy.sparse import csr_matrix
 
 from .. import limits
 from ..contract import MOST_HELD_OUT, Matrix, XMCEstimator
@@ -63,7 +63,8 @@ class FeatureNeighbors(XMCEstimator):
 
     The others are those of every method, `XMCEstimator`.
 
-    Rows without a label do not vote. A row without a feature gets the most frequent labels.
+    Rows without a label do not vote, nor, by cosine, rows that have no feature in common with the one asked
+    about; where nobody is left, the most frequent labels are the answer.
 
     Example
     -------
@@ -110,20 +111,16 @@ class FeatureNeighbors(XMCEstimator):
         self.voters_ = np.flatnonzero(np.diff(Y.indptr))  # rows with a label
         self.index_ = index.build(X[self.voters_], self.metric)
         self.labels_ = Y[self.voters_]
-        self.prior_ = (self.label_counts_ / self.n_samples_fit_).astype(np.float32)
 
     def _candidates(self, X: Matrix, k: int) -> tuple[Array, Array]:
         neighbors, similarities = index.search(self.index_, X, self.n_neighbors)
-        return self._counted(X, neighbors, similarities, k)
+        return self._counted(neighbors, similarities, k)
 
-    def _counted(self, X: Matrix, neighbors: Array, similarities: Array, k: int) -> tuple[Array, Array]:
+    def _counted(self, neighbors: Array, similarities: Array, k: int) -> tuple[Array, Array]:
+        if self.metric == "cosine":
+            neighbors = vote.only_similar(neighbors, similarities)
         weights = vote.weigh(neighbors, similarities, self.vote, self.temperature)
-        ids, scores = vote.count(neighbors, weights, self.labels_, k)
-        empty = np.diff(X.indptr) == 0 if issparse(X) else ~X.any(axis=1)
-        if empty.any():
-            frequent = np.argsort(-self.prior_, kind="stable")[:k]
-            ids[empty], scores[empty] = frequent, self.prior_[frequent]
-        return ids, scores
+        return vote.count(neighbors, weights, self.labels_, k)
 
     def _held_out(
         self, X: Matrix, Y: csr_matrix, k: int, rng: np.random.Generator
@@ -137,6 +134,6 @@ class FeatureNeighbors(XMCEstimator):
             asked = X[rows[block]]
             neighbors, similarities = index.search(self.index_, asked, self.n_neighbors + 1)
             neighbors[neighbors == places[block, None]] = -1
-            return self._counted(asked, neighbors, similarities, k)
+            return self._counted(neighbors, similarities, k)
 
         return rows, *self._in_blocks(ask, n_held, k, "choosing the threshold")

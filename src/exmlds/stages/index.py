@@ -23,7 +23,7 @@ class Segment(NamedTuple):
     """Rows that were added together.
 
     rows : (n, d) dense float32; or (d, n) csr, the transpose, that is, for each feature its rows
-    bias : (n,) float32, added to the inner product; −inf leaves a row out
+    bias : (n,), added to the inner product; −inf leaves a row out
     """
 
     rows: Matrix
@@ -31,28 +31,32 @@ class Segment(NamedTuple):
 
 
 class Index(NamedTuple):
-    """Rows to be searched by `metric`, "cosine" or "euclidean"."""
+    """Rows to be searched by `metric`, "cosine" or "euclidean".
+
+    center : (d,) what is taken off dense rows, since float32 can't tell apart rows that are far from 0
+    """
 
     segments: list[Segment]
     metric: str
+    center: Array
 
 
 def build(X: Matrix, metric: str) -> Index:
     """Index the rows of X, (n, d)."""
-    return extend(Index([], metric), X)
+    dense_distances = metric == "euclidean" and not _is_sparse(X)
+    center = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel() if dense_distances else np.zeros(0)
+    return extend(Index([], metric, center), X)
 
 
 def extend(index: Index, X: Matrix) -> Index:
     """The index with more rows, numbered on from the last."""
+    X = _prepared(index, X)
     if index.metric == "cosine":
-        X = unit_rows(X)
         bias = np.zeros(X.shape[0], np.float32)
     else:
-        bias = -(row_norms(X) ** 2)  # −‖q − x‖² = 2⟨q, x⟩ − ‖x‖² − ‖q‖²
-    if issparse(X) and X.nnz > DENSE_FROM * X.shape[0] * X.shape[1]:
-        X = X.toarray()
-    rows = _transposed(X) if issparse(X) else np.ascontiguousarray(X, np.float32)
-    return index._replace(segments=[*index.segments, Segment(rows, bias.astype(np.float32))])
+        bias = (-(row_norms(X) ** 2)).astype(X.dtype)  # −‖q − x‖² = 2⟨q, x⟩ − ‖x‖² − ‖q‖²
+    rows = _transposed(X) if issparse(X) else np.ascontiguousarray(X)
+    return index._replace(segments=[*index.segments, Segment(rows, bias)])
 
 
 def search(index: Index, Q: Matrix, k: int) -> tuple[Array, Array]:
@@ -60,13 +64,14 @@ def search(index: Index, Q: Matrix, k: int) -> tuple[Array, Array]:
 
     The similarity is the cosine, or minus the Euclidean distance.
     """
+    Q = _prepared(index, Q)
+    scaled = Q if index.metric == "cosine" else 2 * Q
     ids = np.full((Q.shape[0], k), -1, np.int64)
-    scores = np.full((Q.shape[0], k), -np.inf, np.float32)
-    scaled = unit_rows(Q) if index.metric == "cosine" else 2 * Q
+    scores = np.full((Q.shape[0], k), -np.inf, Q.dtype)
     offset = 0
     for segment in index.segments:
         if issparse(segment.rows):
-            _search_sparse(segment, csr_matrix(scaled, dtype=np.float32), offset, ids, scores)
+            _search_sparse(segment, csr_matrix(scaled), offset, ids, scores)
         else:
             _search_dense(segment, scaled, offset, ids, scores)
         offset += len(segment.bias)
@@ -74,6 +79,20 @@ def search(index: Index, Q: Matrix, k: int) -> tuple[Array, Array]:
         squared = row_norms(Q)[:, None] ** 2 - scores
         scores = -np.sqrt(np.maximum(squared, 0, out=squared, where=ids >= 0))
     return ids, scores.astype(np.float32, copy=False)
+
+
+def _is_sparse(X: Matrix) -> bool:
+    return issparse(X) and X.nnz <= DENSE_FROM * X.shape[0] * X.shape[1]
+
+
+def _prepared(index: Index, X: Matrix) -> Matrix:
+    """Rows as they are compared: of length 1, or centred, or in float64 where they can't be centred."""
+    if index.metric == "cosine":
+        X = unit_rows(X)
+        return X if _is_sparse(X) or not issparse(X) or index.segments else X.toarray()
+    if len(index.center):
+        return ((X.toarray() if issparse(X) else X) - index.center).astype(np.float32)
+    return csr_matrix(X, dtype=np.float64)
 
 
 def _search_sparse(segment: Segment, Q: csr_matrix, offset: int, ids: Array, scores: Array) -> None:
@@ -95,26 +114,28 @@ def _search_sparse(segment: Segment, Q: csr_matrix, offset: int, ids: Array, sco
 def _search_dense(segment: Segment, Q: Matrix, offset: int, ids: Array, scores: Array) -> None:
     for start in range(0, len(segment.bias), DENSE_BLOCK):
         block = slice(start, start + DENSE_BLOCK)
-        similar = np.asarray(Q @ segment.rows[block].T, np.float32) + segment.bias[block]  # (q, block)
+        similar = np.asarray(Q @ segment.rows[block].T) + segment.bias[block]  # (q, block)
         kernels.merge_topk(similar, offset + start, ids, scores)
 
 
 def row_norms(X: Matrix) -> Array:
     """(n,) Euclidean lengths of the rows, float64."""
-    squares = X.multiply(X) if issparse(X) else np.square(X, dtype=np.float64)
-    return np.sqrt(np.asarray(squares.sum(axis=1, dtype=np.float64)).ravel())
+    if issparse(X):
+        X = csr_matrix((np.square(X.data, dtype=np.float64), X.indices, X.indptr), shape=X.shape)
+        return np.sqrt(np.asarray(X.sum(axis=1)).ravel())
+    return np.sqrt(np.square(X, dtype=np.float64).sum(axis=1))
 
 
 def unit_rows(X: Matrix) -> Matrix:
-    """The rows scaled to length 1; a row of zeros stays as it is."""
+    """The rows scaled to length 1, float32; a row of zeros stays as it is."""
     norms = row_norms(X)
-    scale = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0).astype(np.float32)
+    scale = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
     if not issparse(X):
-        return np.asarray(X, np.float32) * scale[:, None]
-    scaled = X.data * np.repeat(scale, np.diff(X.indptr))
+        return (X * scale[:, None]).astype(np.float32)
+    scaled = (X.data * np.repeat(scale, np.diff(X.indptr))).astype(np.float32)
     return csr_matrix((scaled, X.indices, X.indptr), shape=X.shape)
 
 
 def _transposed(X: csr_matrix) -> csr_matrix:
-    columns = csc_matrix(X, dtype=np.float32)
+    columns = csc_matrix(X)
     return csr_matrix((columns.data, columns.indices, columns.indptr), shape=X.shape[::-1])

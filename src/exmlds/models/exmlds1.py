@@ -1,0 +1,123 @@
+"""ExMLDS1, Algorithms 1 and 2 of the paper."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from .. import limits
+from ..stages import factorize, sppmi
+from .neighbors import NeighborVoting
+
+Array = np.ndarray
+
+
+class ExMLDS1(NeighborVoting):
+    """Embed rows by factorizing the SPPMI of their label overlaps, map features there, let neighbours vote.
+
+    Parameters
+    ----------
+    n_components : r, the dimension of the embedding
+    n_neighbors : training rows that vote, in each part asked
+    n_neighbors_fit : label sets nearest to a row that count as its context; None: all that share a label
+    n_parts : parts of similar rows, each with a map of its own; "auto": as few as keep a part under 40,000
+        rows; "paper": about 6,000 rows a part
+    n_parts_asked : parts that a new row asks
+    n_learners : ensembles of differently seeded partitions
+    shift, smoothing : k and α of the SPPMI; 1 and 1 leave both out
+    features : "none", "l2", "log1p-l2", "standardize", "nystroem"; "auto" chooses on held-out rows
+    l2, l1 : of the regression; l2 is in units of the mean squared length of the rows, "auto" chooses it
+    metric : "cosine" or "euclidean"
+    search : among the "mapped" training rows, Vx, or the "embedded" ones, Z
+    vote : "similarity" weighs a neighbour by exp((s − s₁) / temperature), "uniform" gives each one vote
+    temperature : the smaller, the more the nearest decide; "auto" chooses it
+
+    The others are those of every method, `XMCEstimator`.
+
+    Example
+    -------
+    >>> from exmlds import ExMLDS1
+    >>> from exmlds.data import make_library
+    >>> X, Y, names, _ = make_library(500, random_state=0)
+    >>> model = ExMLDS1(n_components=30, random_state=0).fit(X, Y, label_names=names)
+    >>> model.predict_labels(X[:1], k=2)
+    [['baking', 'war']]
+    """
+
+    _limits: ClassVar[Mapping[str, limits.Limit]] = {
+        **NeighborVoting._limits,
+        "n_neighbors_fit": limits.either(limits.one_of(None), limits.whole(1)),
+        "shift": limits.number(0, above=True),
+        "smoothing": limits.number(0, 1),
+    }
+
+    def __init__(
+        self,
+        *,
+        n_components: int = 300,
+        n_neighbors: int = 50,
+        n_neighbors_fit: int | None = None,
+        n_parts: str | int = "auto",
+        n_parts_asked: int = 1,
+        n_learners: int = 1,
+        shift: float = 1.0,
+        smoothing: float = 1.0,
+        features: str = "auto",
+        l2: str | float = "auto",
+        l1: float = 0.0,
+        metric: str = "cosine",
+        search: str = "mapped",
+        vote: str = "similarity",
+        temperature: str | float = "auto",
+        threshold: str | float = "auto",
+        max_labels: int = 100,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.n_neighbors = n_neighbors
+        self.n_neighbors_fit = n_neighbors_fit
+        self.n_parts = n_parts
+        self.n_parts_asked = n_parts_asked
+        self.n_learners = n_learners
+        self.shift = shift
+        self.smoothing = smoothing
+        self.features = features
+        self.l2 = l2
+        self.l1 = l1
+        self.metric = metric
+        self.search = search
+        self.vote = vote
+        self.temperature = temperature
+        self.threshold = threshold
+        self.max_labels = max_labels
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @classmethod
+    def paper(cls, **changes: Any) -> Self:
+        """The paper's settings, as far as it states them; those that it takes from SLEEC are SLEEC's."""
+        settings: dict[str, Any] = {
+            "n_components": 100,
+            "n_neighbors": 20,
+            "n_parts": "paper",
+            "features": "l2",
+            "l2": 1.0,
+            "vote": "uniform",
+            "temperature": 1.0,
+        }
+        return cls(**{**settings, **changes})
+
+    def _embed(self, Y: csr_matrix, rng: np.random.Generator) -> Array:
+        label_sets = sppmi.distinct(Y)
+        overlaps = sppmi.prepare(
+            label_sets, shift=self.shift, smoothing=self.smoothing, n_neighbors=self.n_neighbors_fit
+        )
+        U, s = factorize.embed(sppmi.operator(overlaps, n_jobs=self.n_jobs), self.n_components, rng)
+        # Rows of U belong to label sets, W^½ times as long as those of their rows.
+        return (U * np.sqrt(s) / overlaps.scale[:, None])[label_sets.group]

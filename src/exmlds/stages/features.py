@@ -1,0 +1,104 @@
+"""What is done to the features before anything else: fitted, saved with the model, applied at prediction."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_matrix, issparse
+
+Array = np.ndarray
+
+KINDS = ("none", "l2", "log1p-l2", "standardize", "nystroem")
+LANDMARKS = 1_500
+
+
+class Features(NamedTuple):
+    """A fitted transform; the arrays are empty where the kind has no use for them.
+
+    center, scale : (d,) of "standardize" and "nystroem"
+    landmarks : (m, d);  projection : (m, m') of "nystroem";  gamma : of its kernel exp(−γ‖x − x'‖²)
+    """
+
+    kind: str
+    center: Array
+    scale: Array
+    landmarks: Array
+    projection: Array
+    gamma: float
+
+
+def fits(kind: str, X: Any) -> bool:
+    """Whether a transform makes sense: a logarithm needs x ≥ 0, the kernel rows that are not sparse."""
+    if kind == "log1p-l2":
+        return (X.data if issparse(X) else X).min(initial=0) >= 0
+    return kind != "nystroem" or _is_filled(X)
+
+
+def _is_filled(X: Any) -> bool:
+    return not issparse(X) or X.nnz > 0.2 * X.shape[0] * X.shape[1]
+
+
+def fit(kind: str, X: Any, rng: np.random.Generator) -> Features:
+    """Fit a transform on the training rows X, (n, d)."""
+    none = np.zeros(0, np.float32)
+    plain = Features(kind, none, none, none, none, 0.0)
+    if kind not in ("standardize", "nystroem"):
+        return plain
+    mean = np.asarray(X.mean(axis=0), np.float64).ravel()
+    squares = X.multiply(X).mean(axis=0) if issparse(X) else np.square(X, dtype=np.float64).mean(axis=0)
+    spread = np.sqrt(np.maximum(np.asarray(squares, np.float64).ravel() - mean**2, 0))
+    scale = np.divide(1, spread, out=np.zeros_like(spread), where=spread > 0).astype(np.float32)
+    # Centred, sparse rows would not be sparse any more; they are scaled only.
+    center = mean.astype(np.float32) if _is_filled(X) else none
+    standardized = plain._replace(center=center, scale=scale)
+    if kind == "standardize":
+        return standardized
+    rows = np.sort(rng.choice(X.shape[0], min(LANDMARKS, X.shape[0]), replace=False))
+    landmarks = _standardize(standardized, X[rows])
+    gamma = 1 / max(float(np.median(_squared_distances(landmarks, landmarks))), 1e-12)
+    K = np.exp(-gamma * _squared_distances(landmarks, landmarks)).astype(np.float64)
+    values, vectors = np.linalg.eigh(K)
+    kept = values > 1e-6 * values[-1]
+    projection = (vectors[:, kept] / np.sqrt(values[kept])).astype(np.float32)
+    return standardized._replace(kind=kind, landmarks=landmarks, projection=projection, gamma=gamma)
+
+
+def apply(features: Features, X: Any) -> Any:
+    """The transformed rows, (n, d'), sparse where X is and the kind allows it, float32."""
+    if features.kind == "none":
+        return X
+    if features.kind == "standardize":
+        return _standardize(features, X)
+    if features.kind == "nystroem":
+        distances = _squared_distances(_standardize(features, X), features.landmarks)
+        return np.exp(-features.gamma * distances) @ features.projection
+    if features.kind == "log1p-l2":
+        if issparse(X):
+            X = csr_matrix((np.log1p(np.maximum(X.data, 0)), X.indices, X.indptr), shape=X.shape)
+        else:
+            X = np.log1p(np.maximum(X, 0))
+    return _unit_rows(X)
+
+
+def _standardize(features: Features, X: Any) -> Any:
+    if not len(features.center):
+        return csr_matrix((X.data * features.scale[X.indices], X.indices, X.indptr), shape=X.shape)
+    dense = X.toarray() if issparse(X) else np.asarray(X, np.float32)
+    return (dense - features.center) * features.scale
+
+
+def _squared_distances(A: Array, B: Array) -> Array:
+    distances = np.square(A).sum(axis=1)[:, None] + np.square(B).sum(axis=1) - 2 * (A @ B.T)
+    return np.maximum(distances, 0, out=distances)
+
+
+def _unit_rows(X: Any) -> Any:
+    if issparse(X):
+        squares = np.asarray(X.multiply(X).sum(axis=1), np.float64).ravel()
+    else:
+        squares = np.square(X, dtype=np.float64).sum(axis=1)
+    scale = np.divide(1, np.sqrt(squares), out=np.zeros_like(squares), where=squares > 0).astype(np.float32)
+    if issparse(X):
+        return csr_matrix((X.data * np.repeat(scale, np.diff(X.indptr)), X.indices, X.indptr), shape=X.shape)
+    return np.asarray(X, np.float32) * scale[:, None]
