@@ -26,7 +26,7 @@ Array = np.ndarray
 Matrix: TypeAlias = Any  # (n, d) csr or dense float32; a union of the two has no common interface
 
 BLOCK = 256  # rows predicted at a time
-MOST_HELD_OUT = 2_000  # rows that a threshold is chosen on
+MOST_HELD_OUT = 3_000  # rows that a threshold is chosen on
 
 
 class XMCEstimator(ClassifierMixin, BaseEstimator, ABC):

@@ -113,11 +113,11 @@ class ExMLDS1(NeighborVoting):
         }
         return cls(**{**settings, **changes})
 
-    def _embed(self, Y: csr_matrix, rng: np.random.Generator) -> Array:
+    def _embed(self, Y: csr_matrix, rank: int, rng: np.random.Generator) -> Array:
         label_sets = sppmi.distinct(Y)
         overlaps = sppmi.prepare(
             label_sets, shift=self.shift, smoothing=self.smoothing, n_neighbors=self.n_neighbors_fit
         )
-        U, s = factorize.embed(sppmi.operator(overlaps, n_jobs=self.n_jobs), self.n_components, rng)
+        U, s = factorize.embed(sppmi.operator(overlaps, n_jobs=self.n_jobs), rank, rng)
         # Rows of U belong to label sets, W^½ times as long as those of their rows.
         return (U * np.sqrt(s) / overlaps.scale[:, None])[label_sets.group]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from operator import attrgetter
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -11,14 +12,15 @@ from scipy.sparse import csr_matrix, issparse
 from sklearn.base import clone
 
 from .. import limits, metrics, selection
-from ..contract import Matrix, XMCEstimator
+from ..contract import MOST_HELD_OUT, Matrix, XMCEstimator
 from ..stages import features, index, partition, regress, vote
 
 Array = np.ndarray
 
 PART = 40_000  # rows of a part at most, where `n_parts` is "auto"
 PAPER_PART = 6_000  # rows of a part, about, where it is "paper"
-PROBED = 12_000  # rows that settings are chosen on at most, a fifth of them held out
+PROBED_KINDS = 12_000  # rows that the features are chosen on at most, a fifth of them held out
+PROBED = 40_000  # rows that l2 and temperature are chosen on: the best ones depend on the number of rows
 FEWEST = 50  # rows below which there is nothing to choose on
 KINDS = ("l2", "log1p-l2", "none", "standardize", "nystroem")  # of equals, the first is taken
 L2 = (1.0, 0.1, 10.0)
@@ -49,6 +51,7 @@ class Attempt(NamedTuple):
     kind: str
     l2: float
     temperature: float
+    rows: Array
     ids: Array
     scores: Array
 
@@ -91,8 +94,8 @@ class NeighborVoting(XMCEstimator):
     temperature: str | float
 
     @abstractmethod
-    def _embed(self, Y: csr_matrix, rng: np.random.Generator) -> Array:
-        """Z (n, r), the embedding of the rows with these labels."""
+    def _embed(self, Y: csr_matrix, rank: int, rng: np.random.Generator) -> Array:
+        """Z (n, rank), the embedding of the rows with these labels."""
 
     def _fit(self, X: Matrix, Y: csr_matrix, rng: np.random.Generator) -> None:
         settings_rng, features_rng, parts_rng = rng.spawn(3)
@@ -119,7 +122,7 @@ class NeighborVoting(XMCEstimator):
         return Learner(router, fitted)
 
     def _fit_part(self, X: Matrix, Y: csr_matrix, rows: Array, rng: np.random.Generator) -> Part:
-        Z = self._embed(Y, rng)
+        Z = self._embed(Y, self.n_components, rng)
         columns = np.unique(X.indices) if issparse(X) else np.arange(X.shape[1])
         X = X[:, columns] if len(columns) < X.shape[1] else X
         V = regress.fit(X, Z, l2=self.l2_ * _mean_square(X), l1=self.l1)
@@ -136,12 +139,33 @@ class NeighborVoting(XMCEstimator):
         nothing_to_choose = max(len(kinds), len(l2s), len(temperatures)) == 1
         if nothing_to_choose or X.shape[0] < FEWEST:
             return
+        first, second = rng.spawn(2)
+        if len(kinds) > 1:
+            probe = self._probe(X, Y, rows, temperatures, first, n_most=PROBED_KINDS, rank=100)
+            self.features_ = max((probe(kind, l2s[0]) for kind in kinds), key=attrgetter("score")).kind
+        probe = self._probe(X, Y, rows, temperatures, second, n_most=PROBED, rank=self.n_components)
+        best = max((probe(self.features_, l2) for l2 in l2s), key=attrgetter("score"))
+        self.l2_, self.temperature_ = best.l2, best.temperature
+        self._held = (best.rows, best.ids, best.scores)
+
+    def _probe(
+        self,
+        X: Matrix,
+        Y: csr_matrix,
+        rows: Array,
+        temperatures: list[float],
+        rng: np.random.Generator,
+        *,
+        n_most: int,
+        rank: int,
+    ) -> Callable[[str, float], Attempt]:
+        """A function that tries features and l2 on held-out rows, with the best of the temperatures."""
         embed_rng, features_rng, rows_rng = rng.spawn(3)
-        probed = np.sort(rows_rng.permutation(X.shape[0])[:PROBED])
-        train, held = (
-            probed[side] for side in selection.random_split(len(probed), 0.2, random_state=rows_rng)
-        )
-        Z = self._embed(Y[train], embed_rng)
+        probed = np.sort(rows_rng.permutation(X.shape[0])[:n_most])
+        sides = selection.random_split(len(probed), 0.2, random_state=rows_rng)
+        train, held = (probed[side] for side in sides)
+        held = held[:MOST_HELD_OUT]
+        Z = self._embed(Y[train], min(rank, self.n_components), embed_rng)
 
         def attempt(kind: str, l2: float) -> Attempt:
             fitted = features.fit(kind, X[train], features_rng.spawn(1)[0])
@@ -149,21 +173,18 @@ class NeighborVoting(XMCEstimator):
             V = regress.fit(A, Z, l2=l2 * _mean_square(A), l1=self.l1)
             found = index.build(np.asarray(A @ V) if self.search == "mapped" else Z, self.metric)
             near, similar = self._search_blocks(found, np.asarray(B @ V))
-            best = Attempt(-1.0, kind, l2, temperatures[0], near, near)
+            best = None
             for temperature in temperatures:
                 weights = vote.weigh(near, similar, self.vote, temperature)
                 ids, scores = vote.count(near, weights, Y[train], max(5, self.max_labels))
                 ranking = metrics.Ranking(Y[held], ids, 5)
                 score = float(np.mean([ranking.value(f"P@{place}") for place in (1, 3, 5)]))
-                if score > best.score:
-                    best = Attempt(score, kind, l2, temperature, ids, scores)
+                if best is None or score > best.score:
+                    best = Attempt(score, kind, l2, temperature, rows[held], ids, scores)
+            assert best is not None
             return best
 
-        tried = [attempt(kind, l2s[0]) for kind in kinds]
-        best = max(tried, key=lambda a: a.score)
-        best = max([best, *(attempt(best.kind, l2) for l2 in l2s[1:])], key=lambda a: a.score)
-        self.features_, self.l2_, self.temperature_ = best.kind, best.l2, best.temperature
-        self._held = (rows[held], best.ids, best.scores)
+        return attempt
 
     def _search_blocks(self, found: index.Index, Q: Array) -> tuple[Array, Array]:
         return self._in_blocks(

@@ -10,7 +10,7 @@ from scipy.sparse import csr_matrix, issparse
 Array = np.ndarray
 
 KINDS = ("none", "l2", "log1p-l2", "standardize", "nystroem")
-LANDMARKS = 1_500
+LANDMARKS = 3_000
 
 
 class Features(NamedTuple):

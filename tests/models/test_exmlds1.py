@@ -1,0 +1,156 @@
+"""ExMLDS1: Algorithms 1 and 2, and what our defaults add."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+
+from exmlds import ExMLDS1, FeatureNeighbors, load, metrics
+from exmlds.data import Dataset, make_xmc
+from exmlds.data import load as load_data
+
+FIXED: dict[str, Any] = {
+    "features": "l2",
+    "l2": 1.0,
+    "temperature": 0.05,
+    "threshold": 0.5,
+    "n_components": 20,
+}
+
+
+def scores(data: Dataset, **changes: Any) -> np.ndarray:
+    model = ExMLDS1(random_state=0, **{**FIXED, **changes}).fit(data.X[:300], data.Y[:300])
+    return model.decision_function(data.X[300:]).toarray()
+
+
+def slow_algorithms(X: np.ndarray, Y: np.ndarray, Q: np.ndarray, r: int, l2: float, k: int) -> np.ndarray:
+    """Algorithms 2 and 1 of the paper, line by line: one part, uniform votes, cosine."""
+    M = Y @ Y.T
+    sums = M.sum(axis=1)
+    with np.errstate(divide="ignore"):
+        S = np.maximum(np.where(M > 0, np.log(M * M.sum() / np.outer(sums, sums)), 0), 0)
+    U, s, _ = np.linalg.svd(S)
+    Z = U[:, :r] * np.sqrt(s[:r])
+    X, Q = (A / np.linalg.norm(A, axis=1, keepdims=True) for A in (X, Q))
+    V = np.linalg.solve(X.T @ X + l2 * np.eye(X.shape[1]), X.T @ Z)
+    zx, zq = (A @ V / np.linalg.norm(A @ V, axis=1, keepdims=True) for A in (X, Q))
+    similar = zq @ zx.T
+    votes = np.zeros((len(Q), Y.shape[1]))
+    for q, row in enumerate(similar):
+        for i in np.argsort(-row, kind="stable")[:k]:
+            votes[q] += Y[i] / k
+    return votes
+
+
+def test_the_papers_algorithms() -> None:
+    data = make_xmc(260, 40, 12, random_state=0)
+    X, Y = data.X.toarray().astype(float), data.Y.toarray().astype(float)
+    expected = slow_algorithms(X[:200], Y[:200], X[200:], r=10, l2=1.0, k=15)
+    model = ExMLDS1.paper(n_components=10, n_neighbors=15, n_parts=1, threshold=0.5, max_labels=12)
+    found = model.fit(data.X[:200], data.Y[:200]).decision_function(data.X[200:]).toarray()
+    # Rows at the edge of the neighbourhood may differ by rounding.
+    assert np.isclose(found, expected, atol=1e-5).mean() > 0.97
+    assert np.abs(found - expected).max() < 0.2
+
+
+def test_it_learns_more_than_the_features_say() -> None:
+    data = make_xmc(3_000, 800, 40, feature_noise=0.6, random_state=0)
+    train, test = data.rows(slice(0, 2_400)), data.rows(slice(2_400, None))
+    ours, theirs = (
+        model.fit(train.X, train.Y).score(test.X, test.Y)
+        for model in (ExMLDS1(n_components=50, random_state=0), FeatureNeighbors(n_neighbors=50))
+    )
+    assert ours > theirs
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value"),
+    [
+        ("n_components", 5),
+        ("n_neighbors", 5),
+        ("n_neighbors_fit", 3),
+        ("n_parts", 3),
+        ("n_learners", 2),
+        ("shift", 3.0),
+        ("smoothing", 0.5),
+        ("features", "none"),
+        ("l2", 30.0),
+        ("l1", 0.5),
+        ("metric", "euclidean"),
+        ("search", "embedded"),
+        ("vote", "uniform"),
+        ("temperature", 1.0),
+    ],
+)
+def test_every_modelling_parameter_changes_the_result(library: Dataset, parameter: str, value: Any) -> None:
+    # Learners differ by their partition, so an ensemble needs more than one part.
+    base: dict[str, Any] = {"n_parts": 3} if parameter == "n_learners" else {}
+    assert not np.allclose(scores(library, **base), scores(library, **base, **{parameter: value}), atol=1e-4)
+
+
+def test_more_parts_asked_change_the_result(library: Dataset) -> None:
+    one, two = (scores(library, n_parts=3, n_parts_asked=m) for m in (1, 2))
+    assert not np.allclose(one, two)
+
+
+def test_parts_and_learners_come_back_from_disk(library: Dataset, tmp_path: Path) -> None:
+    model = ExMLDS1(random_state=0, n_parts=3, n_learners=2, n_parts_asked=2, **FIXED).fit(
+        library.X, library.Y
+    )
+    model.save(tmp_path / "model")
+    for found, expected in zip(
+        load(tmp_path / "model").predict_topk(library.X), model.predict_topk(library.X)
+    ):
+        np.testing.assert_array_equal(found, expected)
+    assert len(model.learners_) == 2
+    assert sum(len(part.rows) for part in model.learners_[0].parts) == 400
+
+
+def test_settings_are_chosen_on_held_out_rows(library: Dataset) -> None:
+    model = ExMLDS1(n_components=20, random_state=0).fit(library.X, library.Y)
+    assert model.features_ in ("l2", "log1p-l2", "none", "standardize")
+    assert model.l2_ in (0.1, 1.0, 10.0)
+    assert 0.05 < model.threshold_ < 0.8
+    again = ExMLDS1(n_components=20, random_state=0).fit(library.X, library.Y)
+    np.testing.assert_array_equal(again.predict_topk(library.X)[1], model.predict_topk(library.X)[1])
+
+
+def test_dense_features_take_the_kernel() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1_500, 2)).astype(np.float32)
+    ring = (np.linalg.norm(X, axis=1)[:, None] > np.array([0.5, 1.0, 1.5])).sum(axis=1)  # nothing linear
+    Y = csr_matrix(np.eye(4)[ring])
+    model = ExMLDS1(n_components=10, n_neighbors=20, random_state=0).fit(X[:1_200], Y[:1_200])
+    assert model.features_ == "nystroem"
+    assert model.score(X[1_200:], Y[1_200:]) > 0.85
+
+
+def test_rows_without_label_or_feature() -> None:
+    data = make_xmc(200, 30, 10, random_state=0)
+    X, Y = data.X.toarray(), data.Y.toarray()
+    X[:5], Y[5:10] = 0, 0
+    model = ExMLDS1(**FIXED).fit(csr_matrix(X), csr_matrix(Y))
+    ids, scores = model.predict_topk(csr_matrix((2, 30)), 3)
+    frequency = Y.sum(axis=0)
+    assert ids[0].tolist() == np.argsort(-frequency, kind="stable")[:3].tolist()
+    assert np.isfinite(scores).all()
+
+
+def test_paper_settings() -> None:
+    settings = ExMLDS1.paper(random_state=3).get_params()
+    assert settings["vote"] == "uniform"
+    assert settings["n_parts"] == "paper"
+    assert settings["n_parts_asked"] == 1
+    assert settings["random_state"] == 3
+
+
+@pytest.mark.data
+@pytest.mark.slow
+def test_bibtex(real_data: Path) -> None:
+    train, test = load_data("bibtex")
+    model = ExMLDS1(random_state=0).fit(train.X, train.Y)
+    assert metrics.precision_at_k(test.Y, model.predict_topk(test.X, 5), 1) > 0.63

@@ -1,0 +1,61 @@
+"""Transforms of the features."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix, issparse
+from sklearn.kernel_approximation import Nystroem
+from sklearn.preprocessing import StandardScaler, normalize
+
+from exmlds.stages import features
+
+
+def transformed(kind: str, X: object, rng: np.random.Generator) -> object:
+    return features.apply(features.fit(kind, X, rng), X)
+
+
+def test_none_l2_and_log(rng: np.random.Generator) -> None:
+    dense = (rng.random((20, 30)) * (rng.random((20, 30)) < 0.1)).astype(np.float32)
+    for X in (dense, csr_matrix(dense)):
+        assert transformed("none", X, rng) is X
+        for kind, expected in (("l2", normalize(dense)), ("log1p-l2", normalize(np.log1p(dense)))):
+            found = transformed(kind, X, rng)
+            assert issparse(found) == issparse(X)
+            np.testing.assert_allclose(found.toarray() if issparse(found) else found, expected, atol=1e-6)
+
+
+def test_standardize_dense_and_sparse(rng: np.random.Generator) -> None:
+    X = rng.normal(3, 2, (50, 4)).astype(np.float32)
+    X[:, 3] = 7  # a constant says nothing
+    expected = StandardScaler().fit_transform(X)
+    expected[:, 3] = 0
+    np.testing.assert_allclose(transformed("standardize", X, rng), expected, atol=1e-4)
+    sparse = csr_matrix((rng.random((50, 40)) < 0.05).astype(np.float32))
+    found = transformed("standardize", sparse, rng)
+    assert issparse(found)
+    assert found.nnz == sparse.nnz
+
+
+def test_nystroem_is_the_kernel(rng: np.random.Generator) -> None:
+    X = rng.normal(size=(60, 5)).astype(np.float32)
+    fitted = features.fit("nystroem", X, rng)
+    mapped = features.apply(fitted, X)
+    standard = StandardScaler().fit_transform(X)
+    kernel = Nystroem(gamma=fitted.gamma, n_components=60, random_state=0).fit_transform(standard)
+    np.testing.assert_allclose(mapped @ mapped.T, kernel @ kernel.T, atol=1e-2)
+
+
+def test_what_makes_sense() -> None:
+    dense, sparse = np.ones((3, 4)), csr_matrix(np.eye(30))
+    assert features.fits("nystroem", dense)
+    assert not features.fits("nystroem", sparse)
+    assert features.fits("log1p-l2", sparse)
+    assert not features.fits("log1p-l2", -dense)
+    assert all(features.fits(kind, sparse) for kind in ("none", "l2", "standardize"))
+
+
+@pytest.mark.parametrize("kind", features.KINDS)
+def test_rows_of_zeros_stay_finite(kind: str, rng: np.random.Generator) -> None:
+    X = np.vstack([np.zeros(6), rng.random((9, 6))]).astype(np.float32)
+    assert np.isfinite(transformed(kind, X, rng)).all()
