@@ -52,7 +52,11 @@ def one(name: str, variant: str, seed: int, validation: bool) -> dict[str, Any]:
     model = ExMLDS1.paper(random_state=seed) if variant == "paper" else ExMLDS1(random_state=seed)
     if variant == "fixed":  # one fit with nothing left to choose: at what the default has chosen
         model.fit(train.X, train.Y)
-        chosen = {"features": model.features_, "l2": model.l2_, "temperature": model.temperature_}
+        chosen: dict[str, Any] = {
+            "features": model.features_,
+            "l2": model.l2_,
+            "temperature": model.temperature_,
+        }
         model = ExMLDS1(**chosen, threshold=model.threshold_, random_state=seed)
     fit_seconds = seconds(lambda: model.fit(train.X, train.Y))
     peak = peak_bytes()

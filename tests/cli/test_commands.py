@@ -65,7 +65,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_train_predict_evaluate(run: Run, files: Path, tmp_path: Path) -> None:
-    trained = run("train", files / "train.txt", "-o", tmp_path / "m", "--seed", 0)
+    method = ("--method", "feature-neighbors")
+    trained = run("train", files / "train.txt", "-o", tmp_path / "m", "--seed", 0, *method)
     assert trained.code == 0, trained.err
     assert "feature-neighbors on 450 rows × 371 features × 37 labels" in trained.out
     assert trained.err == ""
@@ -207,7 +208,7 @@ def test_registered_names(run: Run, files: Path, tmp_path: Path, monkeypatch: py
 
 def test_demo(run: Run) -> None:
     shown = run("demo", "--rows", 300).out
-    assert "FeatureNeighbors suggests" in shown
+    assert "ExMLDS1 suggests" in shown
     assert "✓" in shown
 
 

@@ -18,7 +18,7 @@ def demo(
     """Train, evaluate and show a model on built-in data."""
     from time import perf_counter
 
-    from .. import FeatureNeighbors, MostFrequent, metrics, progress
+    from .. import ExMLDS1, FeatureNeighbors, MostFrequent, metrics, progress
     from ..data import make_library, write_xc
     from ..files import replacing
     from ..selection import random_split
@@ -33,8 +33,9 @@ def demo(
 
     results = []
     with progress.shown():
-        FeatureNeighbors().fit(train.X[:9], train.Y[:9]).predict_topk(test.X[:9])  # the first run compiles
-        for method in (MostFrequent, FeatureNeighbors):
+        for method in (FeatureNeighbors, ExMLDS1):  # the first run compiles
+            method().fit(train.X[:60], train.Y[:60]).predict_topk(test.X)
+        for method in (MostFrequent, FeatureNeighbors, ExMLDS1):
             started = perf_counter()
             model = method(random_state=seed).fit(train.X, train.Y, label_names=books.label_names)
             seconds = perf_counter() - started

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..errors import DataError
 
-DEFAULT_METHOD = "feature-neighbors"
+DEFAULT_METHOD = "exmlds1"
 
 
 def method_name(class_name: str) -> str:

@@ -19,7 +19,7 @@ Array = np.ndarray
 
 PART = 40_000  # rows of a part at most, where `n_parts` is "auto"
 PAPER_PART = 6_000  # rows of a part, about, where it is "paper"
-PROBED_KINDS = 12_000  # rows that the features are chosen on at most, a fifth of them held out
+PROBED_KINDS = 12_000  # rows that the features are chosen on at most
 PROBED = 40_000  # rows that l2 and temperature are chosen on: the best ones depend on the number of rows
 FEWEST = 50  # rows below which there is nothing to choose on
 KINDS = ("l2", "log1p-l2", "none", "standardize", "nystroem")  # of equals, the first is taken
@@ -101,14 +101,12 @@ class NeighborVoting(XMCEstimator):
         settings_rng, features_rng, parts_rng = rng.spawn(3)
         labelled = np.flatnonzero(np.diff(Y.indptr))  # rows without a label neither teach nor vote
         X, Y = X[labelled], Y[labelled]
-        self._held = None
+        self._held: tuple[Array, Array, Array] | None = None  # until the threshold is chosen
         self._choose_settings(X, Y, labelled, settings_rng)
         self.feature_map_ = features.fit(self.features_, X, features_rng)
         X = features.apply(self.feature_map_, X)
         self.labels_ = Y
-        self.learners_ = [
-            self._fit_learner(X, Y, learner_rng) for learner_rng in parts_rng.spawn(self.n_learners)
-        ]
+        self.learners_ = [self._fit_learner(X, Y, mine) for mine in parts_rng.spawn(self.n_learners)]
 
     def _fit_learner(self, X: Matrix, Y: csr_matrix, rng: np.random.Generator) -> Learner:
         n = X.shape[0]
@@ -146,7 +144,8 @@ class NeighborVoting(XMCEstimator):
         probe = self._probe(X, Y, rows, temperatures, second, n_most=PROBED, rank=self.n_components)
         best = max((probe(self.features_, l2) for l2 in l2s), key=attrgetter("score"))
         self.l2_, self.temperature_ = best.l2, best.temperature
-        self._held = (best.rows, best.ids, best.scores)
+        if self.threshold == "auto":
+            self._held = (best.rows, best.ids, best.scores)
 
     def _probe(
         self,
@@ -162,9 +161,9 @@ class NeighborVoting(XMCEstimator):
         """A function that tries features and l2 on held-out rows, with the best of the temperatures."""
         embed_rng, features_rng, rows_rng = rng.spawn(3)
         probed = np.sort(rows_rng.permutation(X.shape[0])[:n_most])
-        sides = selection.random_split(len(probed), 0.2, random_state=rows_rng)
+        share = min(0.2, MOST_HELD_OUT / len(probed))
+        sides = selection.random_split(len(probed), share, random_state=rows_rng)
         train, held = (probed[side] for side in sides)
-        held = held[:MOST_HELD_OUT]
         Z = self._embed(Y[train], min(rank, self.n_components), embed_rng)
 
         def attempt(kind: str, l2: float) -> Attempt:
@@ -199,7 +198,8 @@ class NeighborVoting(XMCEstimator):
     ) -> tuple[Array, Array, Array]:
         """The rows that the settings were chosen on, if any were."""
         if self._held is not None:
-            return self._held
+            held, self._held = self._held, None
+            return held
         chosen = {"features": self.features_, "l2": self.l2_, "temperature": self.temperature_}
         return self._held_out_by(clone(self).set_params(**chosen), X, Y, k, rng)
 
