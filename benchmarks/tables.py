@@ -80,8 +80,20 @@ def paper() -> str:
             ]
         )
     cores = figures["machine"]["cores"]
-    columns = ["data set", "rows × features × labels", "the paper's ExMLDS1", "`ExMLDS1.paper()`", "`ExMLDS1()`"]
-    columns += ["paper, 40 cores", f"one fit, {cores} cores", "with its choices", "a row in batches/alone", "peak"]
+    columns = [
+        "data set",
+        "rows × features × labels",
+        "the paper's ExMLDS1",
+        "`ExMLDS1.paper()`",
+        "`ExMLDS1()`",
+    ]
+    columns += [
+        "paper, 40 cores",
+        f"one fit, {cores} cores",
+        "with its choices",
+        "a row in batches/alone",
+        "peak",
+    ]
     return table(columns, rows)
 
 

@@ -192,7 +192,8 @@ def test_info_and_defaults(run: Run, files: Path, tmp_path: Path) -> None:
 
 
 def test_convert(run: Run, files: Path, tmp_path: Path, library: Dataset) -> None:
-    assert run("convert", files / "train.txt", tmp_path / "X.trn.npz").code == 0
+    done = run("convert", files / "train.txt", tmp_path / "X.trn.npz", "--json")
+    assert json.loads(done.out)["rows"] == 450
     assert run("convert", tmp_path / "Y.trn.npz", tmp_path / "back.txt.gz").code == 0
     before, after = read_xc(files / "train.txt"), read_xc(tmp_path / "back.txt.gz")
     assert (before.X != after.X).nnz == 0
@@ -209,6 +210,9 @@ def test_registered_names(run: Run, files: Path, tmp_path: Path, monkeypatch: py
 def test_demo(run: Run) -> None:
     shown = run("demo", "--rows", 300).out
     assert "ExMLDS1 suggests" in shown
+    as_json = json.loads(run("demo", "--rows", 300, "--json").out)
+    assert as_json["test"] == 60
+    assert as_json["results"][-1]["P@1"] > as_json["results"][0]["P@1"]
     assert "✓" in shown
 
 

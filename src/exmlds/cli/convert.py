@@ -18,6 +18,7 @@ def convert(
     ] = None,
     split: Annotated[str | None, typer.Option(help="Of a named data set: train or test.")] = None,
     one_based: Annotated[bool, typer.Option("--one-based", help="Ids in SOURCE start from 1.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Convert a data set to XC text or .npz pairs.
 
@@ -26,6 +27,7 @@ def convert(
     from .. import data, progress
     from ..errors import DataError
     from ..files import replacing
+    from .output import print_json
     from .sources import check_output, locate
 
     if split not in (None, "train", "test"):
@@ -47,4 +49,8 @@ def convert(
                 with replacing(target.with_name(name)) as file:
                     file.write("".join(f"{line}\n" for line in lines).encode())
                 written = (*written, target.with_name(name))
-    print(f"{dataset!r}\n{', '.join(map(str, written))}")
+    if as_json:
+        sizes = {"rows": dataset.X.shape[0], "features": dataset.X.shape[1], "labels": dataset.Y.shape[1]}
+        print_json({**sizes, "files": list(map(str, written))})
+    else:
+        print(f"{dataset!r}\n{', '.join(map(str, written))}")

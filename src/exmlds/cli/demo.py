@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from ..data import Dataset
 
 
 def demo(
@@ -14,27 +17,26 @@ def demo(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="A folder to write the books to, as data files.")
     ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Train, evaluate and show a model on built-in data."""
     from time import perf_counter
 
     from .. import ExMLDS1, FeatureNeighbors, MostFrequent, metrics, progress
-    from ..data import make_library, write_xc
-    from ..files import replacing
+    from ..data import make_library
     from ..selection import random_split
-    from .output import percent, print_table
+    from .output import percent, print_json, print_table
 
     if output is not None:
         output.mkdir(parents=True, exist_ok=True)
     books = make_library(rows, random_state=seed)
     train_rows, test_rows = random_split(rows, 0.2, random_state=seed)
     train, test = books.rows(train_rows), books.rows(test_rows)
-    print(f"A library of {books!r}; {len(test_rows):,} books are kept for the test.\n")
-
-    results = []
+    names = ("P@1", "P@3", "P@5", "nDCG@5", "PSP@5")
+    results: list[dict[str, Any]] = []
     with progress.shown():
-        for method in (FeatureNeighbors, ExMLDS1):  # the first run compiles
-            method().fit(train.X[:60], train.Y[:60]).predict_topk(test.X)
+        for compiled in (FeatureNeighbors(), ExMLDS1()):  # by the first run
+            compiled.fit(train.X[:60], train.Y[:60]).predict_topk(test.X)
         for method in (MostFrequent, FeatureNeighbors, ExMLDS1):
             started = perf_counter()
             model = method(random_state=seed).fit(train.X, train.Y, label_names=books.label_names)
@@ -42,9 +44,18 @@ def demo(
             report = metrics.report(
                 test.Y, model.predict_topk(test.X, 5), inverse_propensity=metrics.inverse_propensity(train.Y)
             )
-            shown = [percent(report[name]) for name in ("P@1", "P@3", "P@5", "nDCG@5", "PSP@5")]
-            results.append((method.__name__, *shown, f"{seconds:.2f}"))
-    print_table(("method", "P@1", "P@3", "P@5", "nDCG@5", "PSP@5", "seconds"), results)
+            values = {name: report[name] for name in names}
+            results.append({"method": method.__name__, **values, "seconds": seconds})
+    if output is not None:
+        _write(output, books, train, test)
+    if as_json:
+        print_json({"train": len(train_rows), "test": len(test_rows), "results": results})
+        return
+    print(f"A library of {books!r}; {len(test_rows):,} books are kept for the test.\n")
+    print_table(
+        ("method", *names, "seconds"),
+        [(r["method"], *(percent(r[name]) for name in names), f"{r['seconds']:.2f}") for r in results],
+    )
 
     assert books.label_names is not None
     assert books.feature_names is not None
@@ -57,10 +68,16 @@ def demo(
     print_table(("some words of a book", "filed under", f"{type(model).__name__} suggests"), examples)
     if output is None:
         print("Next: exmlds train YOUR_FILE -o model; exmlds evaluate model TEST_FILE; exmlds --help")
-        return
+    else:
+        print(f"Wrote the books. Next: exmlds train {output}/train.txt.gz -o model")
+
+
+def _write(output: Path, books: Dataset, train: Dataset, test: Dataset) -> None:
+    from ..data import write_xc
+    from ..files import replacing
+
     for name, split in (("train", train), ("test", test)):
         write_xc(output / f"{name}.txt.gz", split)
     for name, lines in (("label_names", books.label_names), ("feature_names", books.feature_names)):
         with replacing(output / f"{name}.txt") as file:
-            file.write("".join(f"{line}\n" for line in lines).encode())
-    print(f"Wrote the books. Next: exmlds train {output}/train.txt.gz -o model")
+            file.write("".join(f"{line}\n" for line in lines or []).encode())

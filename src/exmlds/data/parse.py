@@ -63,13 +63,18 @@ class TextFile:
             widths = (self.header.n_features, self.header.n_labels)
             for noun, declared, wanted in zip(nouns, widths, limits):
                 if declared is not None and declared > LARGEST:
-                    raise DataError(f"{path}:1: the header declares {declared} {noun}s; at most {LARGEST}.")
-                if wanted is not None and declared is not None and declared != wanted:
                     raise DataError(
-                        f"{path}:1: the header declares {declared} {noun}s, but {wanted} are expected."
+                        f"{self.header_at}: the header declares {declared} {noun}s; at most {LARGEST}."
                     )
+                if wanted is not None and declared is not None and declared != wanted:
+                    said = f"{self.header_at}: the header declares {declared} {noun}s"
+                    raise DataError(f"{said}, but {wanted} are expected.")
             self.n_features = self.header.n_features
             self.n_labels = self.n_labels if self.header.n_labels is None else self.header.n_labels
+
+    @property
+    def header_at(self) -> str:
+        return f"{self.path}:{self.header_line}"
 
     def _read_header(self, choice: HeaderChoice) -> tuple[Header | None, bool]:
         with reading(self.path) as file:
@@ -78,24 +83,26 @@ class TextFile:
             raise DataError(f"{self.path} is empty.")
         if b"\0" in start:
             raise DataError(f"{self.path} is not text: it holds NUL bytes. Is it the right file?")
-        first, _, rest = start.removeprefix(b"\xef\xbb\xbf").partition(b"\n")
+        lines = start.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+        comments = next((i for i, line in enumerate(lines) if not line.startswith(b"#")), len(lines) - 1)
+        self.header_line = comments + 1
+        first, second = (*lines[comments:], b"")[:2]
         numbers = first.split()
         whole = all(re.fullmatch(rb"[0-9]{1,18}", number) for number in numbers)
         if choice is False or not whole or len(numbers) not in (2, 3):
             if choice is True:
                 token = first[:40].decode(errors="backslashreplace")
-                raise DataError(f"{self.path}:1: expected a header `rows features labels`, got {token!r}.")
+                raise DataError(f"{self.header_at}: expected a header `rows features labels`, got {token!r}.")
             return None, False
         if len(numbers) == 3 and (self.labelled or choice is True):
             n_rows, n_features, n_labels = map(int, numbers)
             return Header(n_rows, n_features, n_labels), False
         if len(numbers) == 2:
-            second = rest.partition(b"\n")[0]
             if self.labelled:
                 is_half = not (second[:1].isdigit() and b":" not in second.split()[0])
                 return (Header(int(numbers[0]), int(numbers[1]), None), True) if is_half else (None, False)
             # Rows of bare ids look like this header; then the number of lines decides.
-            if b":" in second or int(numbers[0]) == self._count_lines() - 1:
+            if b":" in second or int(numbers[0]) == self._count_lines() - self.header_line:
                 return Header(int(numbers[0]), int(numbers[1]), None), False
         return None, False
 
@@ -161,13 +168,11 @@ class TextFile:
         if 0 < missing <= n_blank:
             yield _empty_rows(missing)
         elif missing:
-            hint = " Correct its first line, or take it out."
-            raise DataError(
-                f"{self.path}:1: the header declares {self.header.n_rows} rows, the file has {n_rows}.{hint}"
-            )
+            said = f"{self.header_at}: the header declares {self.header.n_rows} rows, the file has {n_rows}."
+            raise DataError(f"{said} Correct that line, or take it out.")
 
     def _parsed(self) -> Iterator[tuple[Block, int]]:
-        lines_before = 1 if self.header else 0
+        lines_before = self.header_line if self.header else 0
         try:
             size = self.path.stat().st_size
         except OSError:
@@ -179,7 +184,7 @@ class TextFile:
             chunks = _whole_lines(file, self.block)
             first = next(chunks).removeprefix(b"\xef\xbb\xbf")
             if self.header:
-                first = first.partition(b"\n")[2]
+                first = (*first.split(b"\n", lines_before), b"")[lines_before]
             done = 0
             for chunk in chain([first], chunks):
                 parsed = self._parse(chunk, lines_before)
