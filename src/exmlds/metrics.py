@@ -123,8 +123,7 @@ class Ranking:
         if family in OF_LABELS:
             return self._of_labels(family, k)
         numerator, denominator = self.sums(name)
-        total = denominator.sum()
-        return float(numerator.sum() / total) if total else 0.0
+        return _share(numerator.sum(), denominator.sum())
 
     def sums(self, name: str) -> tuple[Array, Array]:
         """(n,) numerators and (n,) denominators, whose sums' ratio is the measure."""
@@ -172,7 +171,7 @@ class Ranking:
     def _of_labels(self, family: str, k: int) -> float:
         true, predicted, found = self.label_counts(k)
         if family == "coverage":
-            return float((found > 0).sum() / max((true > 0).sum(), 1))
+            return _share((found > 0).sum(), (true > 0).sum())
         return float(np.mean(2 * found / np.maximum(true + predicted, 1))) if len(true) else 0.0
 
 
@@ -189,9 +188,9 @@ def label_matrix(Y: Any, n_labels: int = 0) -> csr_matrix:
             raise DataError("Labels must be ids here, not names; `model.label_matrix(Y)` makes them ids.")
         counts = [len(set(row)) for row in Y]
         indices = np.array([label for row in Y for label in sorted(set(row))], np.int64)
-        if indices.size and indices.min() < 0:
+        if (indices < 0).any():
             raise DataError("Label ids must not be negative.")
-        width = max(n_labels, int(indices.max(initial=-1)) + 1)
+        width = max(n_labels, int(np.max(indices, initial=-1)) + 1)
         indptr = np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))
         matrix = csr_matrix((np.ones(len(indices), np.float32), indices, indptr), shape=(len(counts), width))
     else:
@@ -227,6 +226,11 @@ def ranked_ids(predicted: Any, k: int) -> Array:
     padded = np.full((len(ids), k), -1, np.int64)
     padded[:, : ids.shape[1]] = ids[:, :k]
     return padded
+
+
+def _share(part: Any, whole: Any) -> float:
+    """part / whole, and 0 of nothing."""
+    return float(part) / float(whole) if whole else 0.0
 
 
 def parse_name(name: str) -> tuple[str, int]:
@@ -306,9 +310,9 @@ def by_frequency(
             int(train_counts[labels[-1]]),
             int(true[labels].sum()),
             int(found[labels].sum()),
-            float(found[labels].sum() / max(true[labels].sum(), 1)),
-            float(found[labels].sum() / max(said[labels].sum(), 1)),
-            float((found[labels] > 0).sum() / max((true[labels] > 0).sum(), 1)),
+            _share(found[labels].sum(), true[labels].sum()),
+            _share(found[labels].sum(), said[labels].sum()),
+            _share((found[labels] > 0).sum(), (true[labels] > 0).sum()),
         )
         for name, labels in groups
     ]
@@ -330,8 +334,7 @@ def bootstrap(
     replicas = _resampled(np.stack(sums), n_resamples, random_state)
     ratios = replicas[:, 0] / np.where(replicas[:, 1] == 0, 1, replicas[:, 1])
     low, high = np.quantile(ratios, [(1 - level) / 2, (1 + level) / 2])
-    total = denominator.sum()
-    return Interval(float(numerator.sum() / total) if total else 0.0, float(low), float(high))
+    return Interval(_share(numerator.sum(), denominator.sum()), float(low), float(high))
 
 
 class Difference(NamedTuple):
@@ -442,7 +445,7 @@ def report(
     2 rows, 3 labels
     """
     ranking = Ranking(Y_true, predicted, max(k), inverse_propensity)
-    most = int((ranking.ids >= 0).sum(axis=1).max(initial=0))
+    most = int(np.max((ranking.ids >= 0).sum(axis=1), initial=0))
     if most < min(max(k), ranking.Y.shape[1]):
         warnings.warn(
             f"No row has more than {most} predictions; at {max(k)}, the empty places count as wrong.",
