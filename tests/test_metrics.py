@@ -125,7 +125,7 @@ def test_propensities() -> None:
         (np.eye(2), np.array([[0], [5]]), "Label 5 is predicted, but there are 2 labels"),
         (np.eye(2), np.array([[0.5], [0.5]]), "must be an .n, k. array of whole numbers"),
         (np.eye(2), csr_matrix(np.array([[np.nan, 0], [0, 0]])), "hold NaN"),
-        ("labels", [[0]], "Row|must be|negative|invalid"),
+        ("labels", [[0]], "must be ids here, not names"),
     ],
 )
 def test_bad_input_is_named(truth: Any, predicted: Any, said: str) -> None:

@@ -25,6 +25,15 @@ def test_none_l2_and_log(rng: np.random.Generator) -> None:
             np.testing.assert_allclose(found.toarray() if issparse(found) else found, expected, atol=1e-6)
 
 
+@pytest.mark.parametrize("scale", [1e-23, 1e20])
+def test_length_1_at_any_scale(scale: float, rng: np.random.Generator) -> None:
+    dense = (rng.random((9, 5)) * scale).astype(np.float32)
+    for X in (dense, csr_matrix(dense)):
+        found = transformed("l2", X, rng)
+        found = found.toarray() if issparse(found) else found
+        np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, rtol=1e-5)
+
+
 def test_standardize_dense_and_sparse(rng: np.random.Generator) -> None:
     X = rng.normal(3, 2, (50, 4)).astype(np.float32)
     X[:, 3] = 7  # a constant says nothing

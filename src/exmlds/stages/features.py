@@ -95,10 +95,12 @@ def _squared_distances(A: Array, B: Array) -> Array:
 
 def _unit_rows(X: Any) -> Any:
     if issparse(X):
-        squares = np.asarray(X.multiply(X).sum(axis=1), np.float64).ravel()
+        squares = csr_matrix((np.square(X.data, dtype=np.float64), X.indices, X.indptr), shape=X.shape)
+        norms = np.sqrt(np.asarray(squares.sum(axis=1)).ravel())
     else:
-        squares = np.square(X, dtype=np.float64).sum(axis=1)
-    scale = np.divide(1, np.sqrt(squares), out=np.zeros_like(squares), where=squares > 0).astype(np.float32)
+        norms = np.sqrt(np.square(X, dtype=np.float64).sum(axis=1))
+    scale = np.divide(1, norms, out=np.zeros_like(norms), where=norms > 0)
     if issparse(X):
-        return csr_matrix((X.data * np.repeat(scale, np.diff(X.indptr)), X.indices, X.indptr), shape=X.shape)
-    return np.asarray(X, np.float32) * scale[:, None]
+        scaled = (X.data * np.repeat(scale, np.diff(X.indptr))).astype(np.float32)
+        return csr_matrix((scaled, X.indices, X.indptr), shape=X.shape)
+    return (X * scale[:, None]).astype(np.float32)
