@@ -268,7 +268,8 @@ def test_edge_cases(method: type[XMCEstimator]) -> None:
     one_class = method().fit(np.eye(6), np.ones((6, 1)))
     assert one_class.predict_topk(np.eye(6), 2)[0].tolist() == [[0, -1]] * 6
     same_rows = method().fit(np.ones((9, 2)), [["a"], ["b"], ["a"]] * 3)
-    assert same_rows.predict_labels([[1.0, 1.0]], k=1) == [["a"]]
+    # Algorithm 4 adds nearness to labels, which by PMI is larger for the rarer one.
+    assert same_rows.predict_labels([[1.0, 1.0]], k=1) == [["b" if method is exmlds.ExMLDS3 else "a"]]
     with_empty = method().fit(
         csr_matrix(np.diag([1.0, 1, 1, 0, 0, 1])), csr_matrix(np.diag([1.0, 0, 1, 0, 1, 1]))
     )
@@ -356,8 +357,16 @@ def test_wrong_use_after_fit_is_named(method: type[XMCEstimator], data: Dataset)
         method().fit(data.X, data.Y, label_names=list("abcdefghijk"))
     with pytest.raises(ValueError, match="'a' stands twice"):
         method().fit(data.X, data.Y, label_names=[*list("abcdefghijka")[:11], "a"])
-    with pytest.raises(ValueError, match="here Y has its own labels"):
-        method().fit(np.eye(2), [["a"], ["b"]], label_names=["a", "b"])
+    with pytest.raises(ValueError, match="Label 'c' of row 1 is not among the label_names"):
+        method().fit(np.eye(2), [["a"], ["c"]], label_names=["a", "b"])
+
+
+@every_method
+def test_label_names_say_the_columns_of_lists_too(method: type[XMCEstimator]) -> None:
+    names = ["never seen", "b", "a"]
+    model = method(random_state=0).fit(np.eye(2), [["a"], ["b"]], label_names=names)
+    assert model.classes_.tolist() == names
+    assert model.label_counts_.tolist() == [0, 1, 1]
 
 
 class Frame:
@@ -374,3 +383,19 @@ class Frame:
 def test_columns_of_a_frame_name_the_labels(method: type[XMCEstimator]) -> None:
     model = method().fit(np.eye(2), Frame(np.eye(2), ["x", "y"]))
     assert model.classes_.tolist() == ["x", "y"]
+
+
+@every_method
+def test_memory_is_estimated_and_bounded(method: type[XMCEstimator], data: Dataset) -> None:
+    small, large = (method().estimate(n, 1_000, 1_000, 50 * n) for n in (10**4, 10**6))
+    assert 0 < small.memory < large.memory < 1e11
+    assert 0 < small.size <= large.size
+    roomy = fitted(method, data, max_memory="4 GB")
+    np.testing.assert_array_equal(
+        roomy.predict_topk(data.X, 5)[0], fitted(method, data).predict_topk(data.X, 5)[0]
+    )
+    with pytest.raises(ValueError, match="needs about .* GB for 120 rows, 30 features and 12 labels"):
+        fitted(method, data, max_memory=1000)
+    for wrong in ("much", 0, True, "-1 GB"):
+        with pytest.raises(ValueError, match="'max_memory' parameter"):
+            fitted(method, data, max_memory=wrong)

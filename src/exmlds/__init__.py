@@ -12,8 +12,11 @@ if TYPE_CHECKING:
     from . import data, metrics, selection
     from .contract import XMCEstimator, load
     from .errors import DataError, DataWarning, ExmldsError, ModelError
+    from .labels import Whole
     from .models.baselines import FeatureNeighbors, MostFrequent
     from .models.exmlds1 import ExMLDS1
+    from .models.exmlds2 import ExMLDS2
+    from .models.exmlds3 import ExMLDS3
 
 __version__ = "0.1.0"
 
@@ -21,10 +24,13 @@ _HOME = {
     "DataError": "errors",
     "DataWarning": "errors",
     "ExMLDS1": "models.exmlds1",
+    "ExMLDS2": "models.exmlds2",
+    "ExMLDS3": "models.exmlds3",
     "ExmldsError": "errors",
     "FeatureNeighbors": "models.baselines",
     "ModelError": "errors",
     "MostFrequent": "models.baselines",
+    "Whole": "labels",
     "XMCEstimator": "contract",
     "load": "contract",
 }
@@ -34,10 +40,13 @@ __all__ = [
     "DataError",
     "DataWarning",
     "ExMLDS1",
+    "ExMLDS2",
+    "ExMLDS3",
     "ExmldsError",
     "FeatureNeighbors",
     "ModelError",
     "MostFrequent",
+    "Whole",
     "XMCEstimator",
     "data",
     "load",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from scipy.sparse import csr_matrix, issparse
@@ -29,6 +29,40 @@ BLOCK = 256  # rows predicted at a time
 MOST_HELD_OUT = 3_000  # rows that a threshold is chosen on
 
 
+class DataSize(NamedTuple):
+    """What the cost of a fit depends on: rows, features, labels, and the stored values of X and of Y."""
+
+    n: int
+    d: int
+    n_labels: int
+    nnz: int
+    nnz_labels: int
+
+    @classmethod
+    def of(cls, X: Matrix, Y: csr_matrix) -> Self:
+        n, d = X.shape
+        return cls(n, d, Y.shape[1], X.nnz if issparse(X) else X.size, Y.nnz)
+
+    def rows_bytes(self) -> float:
+        """Of X as float32, sparse where that is smaller."""
+        return min(4.0 * self.n * self.d, 8.0 * self.nnz + 4.0 * self.n)
+
+    def labels_bytes(self) -> float:
+        """Of Y."""
+        return 8.0 * self.nnz_labels + 4.0 * self.n
+
+
+class Estimate(NamedTuple):
+    """Bytes.
+
+    memory : that a fit takes at its peak, with its rows and labels, without the interpreter's own
+    size : of the model on disk
+    """
+
+    memory: float
+    size: float
+
+
 class XMCEstimator(ClassifierMixin, BaseEstimator, ABC):
     """A scikit-learn classifier on sparse labels.
 
@@ -36,6 +70,7 @@ class XMCEstimator(ClassifierMixin, BaseEstimator, ABC):
     --------------------------
     threshold : the score from which `predict` says yes; "auto" has the best micro-F1 on held-out rows
     max_labels : labels of a row that `decision_function` and `predict` consider
+    max_memory : bytes, or words such as "8 GB", that a fit may take by its `estimate`; None: no limit
     n_jobs : threads; None means all cores. The result does not depend on it
     random_state : the same seed gives the same model
     verbose : 1 shows progress on a terminal
@@ -52,6 +87,7 @@ class XMCEstimator(ClassifierMixin, BaseEstimator, ABC):
     _limits: ClassVar[Mapping[str, limits.Limit]] = {
         "threshold": limits.either(limits.one_of("auto"), limits.number(0)),
         "max_labels": limits.whole(1),
+        "max_memory": limits.MEMORY,
         "n_jobs": limits.N_JOBS,
         "random_state": limits.SEED,
         "verbose": limits.whole(0),
@@ -60,13 +96,17 @@ class XMCEstimator(ClassifierMixin, BaseEstimator, ABC):
     # Set by every method's __init__.
     threshold: str | float
     max_labels: int
+    max_memory: float | str | None
     n_jobs: int | None
     random_state: Any
     verbose: int
 
+    # What `fit` takes beside X and Y, and whether it goes by rows.
+    _side: ClassVar[Mapping[str, bool]] = {}
+
     @abstractmethod
-    def _fit(self, X: Matrix, Y: csr_matrix, rng: np.random.Generator) -> None:
-        """Learn from X, (n, d) csr or dense float32, and Y, (n, L) csr of ones."""
+    def _fit(self, X: Matrix, Y: csr_matrix, rng: np.random.Generator, **side: Any) -> None:
+        """Learn from X, (n, d) csr or dense float32, and Y, (n, L) csr of ones, and what else `fit` takes."""
 
     @abstractmethod
     def _candidates(self, X: Matrix, k: int) -> tuple[Array, Array]:
@@ -75,6 +115,10 @@ class XMCEstimator(ClassifierMixin, BaseEstimator, ABC):
         Scores are above 0 and at most 1; −1 pads where there are fewer. Called on several threads at once.
         """
 
+    @abstractmethod
+    def _estimate(self, data: DataSize) -> Estimate:
+        """What a fit on data of this size takes."""
+
     def fit(self, X: Any, Y: Any, *, label_names: Sequence[str] | None = None) -> Self:
         """Learn from rows and their labels.
 
@@ -82,18 +126,42 @@ class XMCEstimator(ClassifierMixin, BaseEstimator, ABC):
         ----------
         X : (n, d) sparse or dense, any numeric dtype
         Y : (n, L) sparse or dense matrix of 0 and 1; or one list or set of labels a row, names or numbers
-        label_names : L names of the columns of Y
+        label_names : L names of the columns of Y; with lists of names, all names in the order of the
+            columns, also those that no row has
         """
+        return self._learn(X, Y, label_names)
+
+    def _learn(self, X: Any, Y: Any, label_names: Sequence[str] | None, **side: Any) -> Self:
         limits.check(type(self).__name__, self.get_params(deep=False), self._limits)
         with progress.shown(self.verbose > 0), one_blas_thread():
             X = self._checked_rows(X, reset=True)
             Y, self.classes_ = self._checked_labels(X, Y, label_names)
+            side = self._checked_side(Y, **side)
             self.label_counts_ = np.bincount(Y.indices, minlength=Y.shape[1])
             self.n_samples_fit_ = X.shape[0]
+            self._check_memory(DataSize.of(X, Y))
             fit_rng, threshold_rng = _generator(self.random_state).spawn(2)
-            self._fit(X, Y, fit_rng)
-            self.threshold_ = self._chosen_threshold(X, Y, threshold_rng)
+            self._fit(X, Y, fit_rng, **side)
+            self.threshold_ = self._chosen_threshold(X, Y, threshold_rng, **side)
         return self
+
+    def estimate(
+        self, n: int, d: int, n_labels: int, nnz: int | None = None, nnz_labels: int | None = None
+    ) -> Estimate:
+        """The memory that a fit will take and the size of its model, in bytes, before there is any.
+
+        Parameters
+        ----------
+        n, d, n_labels : rows, features, labels
+        nnz : stored values of X; n × d if not given
+        nnz_labels : stored values of Y; five a row if not given
+        """
+        limits.check(type(self).__name__, self.get_params(deep=False), self._limits)
+        return self._estimate(
+            DataSize(
+                n, d, n_labels, n * d if nnz is None else nnz, 5 * n if nnz_labels is None else nnz_labels
+            )
+        )
 
     def predict_topk(self, X: Any, k: int = 5, *, allow: Any = None, deny: Any = None) -> tuple[Array, Array]:
         """The k best labels of each row.
@@ -200,6 +268,29 @@ class XMCEstimator(ClassifierMixin, BaseEstimator, ABC):
             raise ValueError("Y holds no label at all; there is nothing to learn.")
         return encoded, classes
 
+    def _checked_side(self, Y: csr_matrix, **side: Any) -> dict[str, Any]:
+        """What `fit` takes beside X and Y, checked against the labels."""
+        return side
+
+    @classmethod
+    def side_rows(cls, side: Mapping[str, Any], rows: Array) -> dict[str, Any]:
+        """The part of it that belongs to these rows; what does not go by rows stays whole."""
+        return {
+            name: value[rows] if cls._side[name] and value is not None else value
+            for name, value in side.items()
+        }
+
+    def _check_memory(self, data: DataSize) -> None:
+        if self.max_memory is None:
+            return
+        needed, allowed = self._estimate(data).memory, limits.as_bytes(self.max_memory)
+        if needed > allowed:
+            raise ValueError(
+                f"{type(self).__name__} needs about {needed / 1e9:.2g} GB for {data.n:,} rows, "
+                f"{data.d:,} features and {data.n_labels:,} labels, but 'max_memory' allows "
+                f"{allowed / 1e9:.2g} GB. Allow more, or use fewer rows or features, or a smaller model."
+            )
+
     def _in_blocks(
         self, work: Callable[[slice], tuple[Array, Array]], n: int, k: int, stage: str
     ) -> tuple[Array, Array]:
@@ -256,25 +347,25 @@ class XMCEstimator(ClassifierMixin, BaseEstimator, ABC):
     def _columns(self) -> dict[Any, int]:
         return {label: column for column, label in enumerate(self.classes_.tolist())}
 
-    def _chosen_threshold(self, X: Matrix, Y: csr_matrix, rng: np.random.Generator) -> float:
+    def _chosen_threshold(self, X: Matrix, Y: csr_matrix, rng: np.random.Generator, **side: Any) -> float:
         """ "auto" has the best micro-F1 on rows that the model has not seen."""
         if self.threshold != "auto":
             return float(self.threshold)
         if X.shape[0] < 5:
             return 0.5
-        held, ids, scores = self._held_out(X, Y, min(self.max_labels, Y.shape[1]), rng)
+        held, ids, scores = self._held_out(X, Y, min(self.max_labels, Y.shape[1]), rng, **side)
         hits = metrics.Ranking(Y[held], ids, ids.shape[1]).hits
         present = ids >= 0
         return selection.best_threshold(hits[present], scores[present], Y[held].nnz)
 
     def _held_out(
-        self, X: Matrix, Y: csr_matrix, k: int, rng: np.random.Generator
+        self, X: Matrix, Y: csr_matrix, k: int, rng: np.random.Generator, **side: Any
     ) -> tuple[Array, Array, Array]:
         """Rows, and their top-k by a model that has not seen them. A method may know a cheaper way."""
-        return self._held_out_by(clone(self), X, Y, k, rng)
+        return self._held_out_by(clone(self), X, Y, k, rng, **side)
 
     def _held_out_by(
-        self, probe: XMCEstimator, X: Matrix, Y: csr_matrix, k: int, rng: np.random.Generator
+        self, probe: XMCEstimator, X: Matrix, Y: csr_matrix, k: int, rng: np.random.Generator, **side: Any
     ) -> tuple[Array, Array, Array]:
         n = X.shape[0]
         train, held = selection.random_split(n, min(0.2, MOST_HELD_OUT / n), random_state=rng)
@@ -282,7 +373,7 @@ class XMCEstimator(ClassifierMixin, BaseEstimator, ABC):
         probe.classes_, probe.n_features_in_ = self.classes_, self.n_features_in_
         probe.label_counts_ = np.bincount(Y[train].indices, minlength=Y.shape[1])
         probe.n_samples_fit_ = len(train)
-        probe._fit(X[train], Y[train], rng)
+        probe._fit(X[train], Y[train], rng, **self.side_rows(side, train))
         return held, *probe.predict_topk(X[held], k)
 
 

@@ -16,7 +16,7 @@ def encode(Y: Any, label_names: Sequence[str] | None = None) -> tuple[csr_matrix
 
     Y : 2-d array, data frame or sparse matrix of 0 and 1; a list of lists or sets of labels, names or
         numbers; or a 1-d array with one label a row
-    label_names : the names of the columns of an indicator
+    label_names : the names of all columns; for rows of labels they also say the order of the columns
     """
     Y = as_array(Y)
     if is_indicator(Y):
@@ -24,16 +24,26 @@ def encode(Y: Any, label_names: Sequence[str] | None = None) -> tuple[csr_matrix
             label_names = [str(name) for name in Y.columns]
         matrix = indicator(Y)
         return matrix, _classes(label_names, matrix.shape[1])
-    if label_names is not None:
-        raise ValueError("label_names name the columns of an indicator matrix; here Y has its own labels.")
     rows = label_rows(Y)
     _refuse_indicator(Y, rows)
+    if label_names is not None:
+        classes = _classes(label_names, len(label_names))
+        return from_rows(rows, _listed(rows, classes)), classes
     try:
         names = sorted({label for row in rows for label in row})
     except TypeError:
         raise ValueError("The labels in Y must be all strings or all whole numbers.") from None
     classes = np.array(names) if names and not isinstance(names[0], str) else _objects(names)
     return from_rows(rows, {name: column for column, name in enumerate(names)}), classes
+
+
+def _listed(rows: list[list[Any]], classes: Array) -> dict[Any, int]:
+    columns = {name: column for column, name in enumerate(classes)}
+    for number, row in enumerate(rows):
+        for label in row:
+            if label not in columns:
+                raise ValueError(f"Label {label!r} of row {number} is not among the label_names.")
+    return columns
 
 
 def as_array(Y: Any) -> Any:
@@ -123,6 +133,61 @@ def from_rows(rows: Sequence[Iterable[Any]], column: dict[Any, int]) -> csr_matr
         indptr.append(len(indices))
     parts = (np.ones(len(indices), np.float32), np.array(indices, np.int32), np.array(indptr))
     return csr_matrix(parts, shape=(len(indptr) - 1, len(column)))
+
+
+class Whole:
+    """A matrix of labels by labels that cross-validation must not cut, however many rows it has.
+
+    scikit-learn takes everything with as many rows as X for something that goes by rows.
+    """
+
+    def __init__(self, matrix: Any) -> None:
+        self.matrix = matrix
+
+
+def cooccurrence(C: Any, n_labels: int) -> csr_matrix:
+    """A label co-occurrence matrix as csr float64: checked for shape, numbers, signs and symmetry."""
+    try:
+        C = csr_matrix(C, dtype=np.float64, copy=True)
+    except (TypeError, ValueError):
+        raise ValueError("label_cooccurrence must be a matrix of numbers.") from None
+    if C.shape != (n_labels, n_labels):
+        raise ValueError(
+            f"label_cooccurrence must be of shape {(n_labels, n_labels)}, one row and one column a label. "
+            f"Got {C.shape} instead. If cross-validation has cut it, pass exmlds.Whole(C)."
+        )
+    C.sum_duplicates()
+    for words, wrong in (
+        ("finite", ~np.isfinite(C.data)),
+        ("at least 0", np.where(np.isfinite(C.data), C.data, 0) < 0),
+    ):
+        if wrong.any():
+            place = int(np.argmax(wrong))
+            row = int(np.searchsorted(C.indptr, place, side="right")) - 1
+            raise ValueError(
+                f"label_cooccurrence must be {words}. Got {C.data[place]} for labels {row} and "
+                f"{C.indices[place]} instead."
+            )
+    uneven = abs(C - C.T).tocoo()
+    if uneven.nnz and uneven.data.max() > 1e-6 * max(C.data.max(), 1e-300):
+        place = int(np.argmax(uneven.data))
+        i, j = int(uneven.row[place]), int(uneven.col[place])
+        raise ValueError(
+            f"label_cooccurrence must be symmetric. Got {C[i, j]} for labels {i} and {j}, but {C[j, i]} for "
+            f"{j} and {i}."
+        )
+    C.eliminate_zeros()
+    if not C.nnz:
+        raise ValueError("label_cooccurrence holds nothing but zeros.")
+    return C
+
+
+def observed(known: Any, Y: csr_matrix) -> csr_matrix:
+    """The cells of Y that are known, as csr of ones; those that are present are known."""
+    known = indicator(known)
+    if known.shape != Y.shape:
+        raise ValueError(f"observed must be of the shape of Y, {Y.shape}. Got {known.shape} instead.")
+    return csr_matrix(known.maximum(Y), dtype=np.float32)
 
 
 def _classes(label_names: Sequence[str] | None, n_labels: int) -> Array:

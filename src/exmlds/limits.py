@@ -49,6 +49,14 @@ def one_of(*choices: Any) -> Limit:
     return Limit(words, lambda value: any(value is choice or value == choice for choice in choices))
 
 
+def three(limit: Limit) -> Limit:
+    """Three values, each within the limit."""
+    return Limit(
+        f"three values, each {limit.words}",
+        lambda value: isinstance(value, (tuple, list)) and len(value) == 3 and all(map(limit.allows, value)),
+    )
+
+
 def either(*limits: Limit) -> Limit:
     """What any of the limits allows."""
     return Limit(
@@ -68,6 +76,30 @@ SEED = Limit(
         or (_is(value, Integral) and value >= 0)
         or isinstance(value, (np.random.RandomState, np.random.Generator))
     ),
+)
+
+
+UNITS = {"KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
+
+
+def as_bytes(value: float | str) -> float:
+    """Bytes from a number of them, or from words such as "500 MB"; NaN for anything else.
+
+    >>> as_bytes("1.5GB")
+    1500000000.0
+    """
+    number, unit = str(value).strip(), 1.0
+    if isinstance(value, str) and number[-2:].upper() in UNITS:
+        number, unit = number[:-2], UNITS[number[-2:].upper()]
+    try:
+        return float(number) * unit
+    except ValueError:
+        return np.nan
+
+
+MEMORY = Limit(
+    "None, a number of bytes, or words such as '8 GB'",
+    lambda value: value is None or (not isinstance(value, bool) and 0 < as_bytes(value) < np.inf),
 )
 
 

@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_matrix, random_array
 
 from exmlds.kernels import problems
+from exmlds.kernels.jit import gram as jit_gram
 from exmlds.kernels.jit import hits as jit_hits
 from exmlds.kernels.jit import split as jit_split
 from exmlds.kernels.jit import text as jit_text
 from exmlds.kernels.jit import topk as jit_topk
 from exmlds.kernels.jit import vote as jit_vote
-from exmlds.kernels.reference import hits, split, text, topk, vote
+from exmlds.kernels.reference import gram, hits, split, text, topk, vote
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -207,3 +208,17 @@ def test_split_by_labels(seed: int, n: int, share: float) -> None:
     assert results[0] == results[1]
     kept = np.bincount(Y[np.flatnonzero(np.array(results[0]) == 0)].indices, minlength=6)
     assert not ((kept == 0) & (frequency > 1)).any()
+
+
+@given(seed=seeds)
+@settings(max_examples=20)
+def test_gram_rows(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    A = sparse(rng, int(rng.integers(1, 12)), int(rng.integers(1, 9)))
+    At = A.T.tocsr()
+    start = int(rng.integers(A.shape[0]))
+    out = np.zeros((2, A.shape[0] - start, A.shape[0]), np.float32)
+    for engine, filled in zip((jit_gram, gram), out):
+        engine.gram_rows(A.indptr, A.indices, A.data, At.indptr, At.indices, At.data, start, filled)
+    np.testing.assert_allclose(out[0], out[1], rtol=1e-5)
+    np.testing.assert_allclose(out[0], np.tril((A @ A.T).toarray()[start:], start), rtol=1e-5)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -154,3 +156,47 @@ def test_bibtex(real_data: Path) -> None:
     train, test = load_data("bibtex")
     model = ExMLDS1(random_state=0).fit(train.X, train.Y)
     assert metrics.precision_at_k(test.Y, model.predict_topk(test.X, 5), 1) > 0.63
+
+
+def test_less_memory_makes_more_parts() -> None:
+    data = make_xmc(3_000, 500, 100, random_state=0)
+    model = ExMLDS1(random_state=0, **{**FIXED, "n_components": 100})
+    needed = model.estimate(3_000, 500, 100, data.X.nnz, data.Y.nnz)
+    assert len(model.fit(data.X, data.Y).learners_[0].parts) == 1
+    model.set_params(max_memory=0.3 * needed.memory).fit(data.X, data.Y)
+    assert len(model.learners_[0].parts) > 1
+
+
+MEASURED = """
+import re, sys
+from pathlib import Path
+from exmlds import ExMLDS1
+from exmlds.data import make_xmc
+
+def resident(key):
+    return 1024 * int(re.search(key + r":\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
+
+n, d, n_labels, dense = map(int, sys.argv[1:])
+ExMLDS1(n_components=2).fit(*make_xmc(60, 20, 5)[:2])
+before = resident("VmRSS")
+X, Y = make_xmc(n, d, n_labels, random_state=0)[:2]
+X = X.toarray() if dense else X
+model = ExMLDS1(random_state=0)
+nnz = n * d if dense else X.nnz
+estimate = model.estimate(n, d, n_labels, nnz, Y.nnz)
+model.fit(X, Y)
+model.save("model")
+size = sum(path.stat().st_size for path in Path("model").rglob("*") if path.is_file())
+print(estimate.memory / (resident("VmHWM") - before), estimate.size / size)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads the peak from /proc")
+@pytest.mark.parametrize("shape", [(12_000, 20_000, 2_000, 0), (3_000, 100, 50, 1)], ids=["sparse", "dense"])
+def test_the_estimate_is_near_what_is_measured(shape: tuple[int, ...], tmp_path: Path) -> None:
+    command = [sys.executable, "-c", MEASURED, *map(str, shape)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    memory, size = map(float, done.stdout.split())
+    assert 0.8 < memory < 4, "too low is worse than too high: label overlaps may fill their matrix or not"
+    assert 0.7 < size < 2

@@ -21,7 +21,7 @@ def problem(n: int, d: int, rng: np.random.Generator) -> tuple[csr_matrix, np.nd
 def test_ridge(
     n: int, d: int, way: str, dense: bool, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(regress, "MOST_EXACT", 1000 if way == "exact" else 0)
+    monkeypatch.setattr(regress, "is_exact", lambda *_: way == "exact")
     X, Z = problem(n, d, rng)
     full = X.toarray().astype(float)
     for l2 in (0.1, 10.0):
@@ -59,5 +59,19 @@ def test_l1_shrinks_the_embedding_and_none_is_ridge(rng: np.random.Generator) ->
     sizes = [np.abs(X @ regress.fit(X, Z, l2=1.0, l1=l1)).sum() for l1 in (0.0, 0.5, 2.0)]
     assert sizes[0] > sizes[1] > sizes[2]
     np.testing.assert_allclose(
-        regress.admm(X, Z, l2=1.0, l1=0.0, tolerance=1e-6), regress.fit(X, Z, l2=1.0), atol=2e-3
+        regress.admm(regress.prepare(X, 3), Z, l2=1.0, l1=0.0, tolerance=1e-6),
+        regress.fit(X, Z, l2=1.0),
+        atol=2e-3,
     )
+
+
+def test_a_path_is_its_fits(rng: np.random.Generator) -> None:
+    X, Z = problem(60, 20, rng)
+    for l2, V in zip((0.1, 1.0), regress.path(X, Z, (0.1, 1.0))):
+        np.testing.assert_array_equal(V, regress.fit(X, Z, l2=l2))
+
+
+def test_factorizing_is_for_small_systems() -> None:
+    assert regress.is_exact(15_539, 5_000, 3_700_000, 300)  # EURLex-4K
+    assert not regress.is_exact(10_000, 50_000, 240_000, 300)  # very sparse: conjugate gradients are cheap
+    assert not regress.is_exact(10**6, 10**5, 10**9, 300)

@@ -18,6 +18,9 @@ OPERATIONS = {
     "vote": "vote",
     "mark_hits": "hits",
     "split_by_labels": "split",
+    "gram_rows": "gram",
+    "expand_neighbors": "neighbors",
+    "sgns_pairs": "sgns",
 }
 
 ENGINE = os.environ.get("EXMLDS_KERNELS", "jit")

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from .. import limits
-from ..contract import MOST_HELD_OUT, Matrix, XMCEstimator
+from ..contract import MOST_HELD_OUT, DataSize, Estimate, Matrix, XMCEstimator
 from ..stages import index, vote
 
 Array = np.ndarray
@@ -31,19 +31,24 @@ class MostFrequent(XMCEstimator):
         *,
         threshold: str | float = "auto",
         max_labels: int = 100,
+        max_memory: float | str | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
         self.threshold = threshold
         self.max_labels = max_labels
+        self.max_memory = max_memory
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
 
-    def _fit(self, X: Matrix, Y: csr_matrix, rng: np.random.Generator) -> None:
+    def _fit(self, X: Matrix, Y: csr_matrix, rng: np.random.Generator, **side: Any) -> None:
         self.ranking_ = np.argsort(-self.label_counts_, kind="stable")
         self.shares_ = (self.label_counts_[self.ranking_] / self.n_samples_fit_).astype(np.float32)
+
+    def _estimate(self, data: DataSize) -> Estimate:
+        return Estimate(data.rows_bytes() + data.labels_bytes() + 28 * data.n_labels, 20 * data.n_labels)
 
     def _candidates(self, X: Matrix, k: int) -> tuple[Array, Array]:
         shape = (X.shape[0], k)
@@ -93,6 +98,7 @@ class FeatureNeighbors(XMCEstimator):
         temperature: float = 0.1,
         threshold: str | float = "auto",
         max_labels: int = 100,
+        max_memory: float | str | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -103,14 +109,20 @@ class FeatureNeighbors(XMCEstimator):
         self.temperature = temperature
         self.threshold = threshold
         self.max_labels = max_labels
+        self.max_memory = max_memory
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
 
-    def _fit(self, X: Matrix, Y: csr_matrix, rng: np.random.Generator) -> None:
+    def _fit(self, X: Matrix, Y: csr_matrix, rng: np.random.Generator, **side: Any) -> None:
         self.voters_ = np.flatnonzero(np.diff(Y.indptr))  # rows with a label
         self.index_ = index.build(X[self.voters_], self.metric)
         self.labels_ = Y[self.voters_]
+
+    def _estimate(self, data: DataSize) -> Estimate:
+        rows, labels = data.rows_bytes(), data.labels_bytes()
+        # The rows as given, those with a label, of length 1 and, if sparse, by feature.
+        return Estimate(4 * rows + 2 * labels, rows + labels + 4 * data.d)
 
     def _candidates(self, X: Matrix, k: int) -> tuple[Array, Array]:
         neighbors, similarities = index.search(self.index_, X, self.n_neighbors)
@@ -123,7 +135,7 @@ class FeatureNeighbors(XMCEstimator):
         return vote.count(neighbors, weights, self.labels_, k)
 
     def _held_out(
-        self, X: Matrix, Y: csr_matrix, k: int, rng: np.random.Generator
+        self, X: Matrix, Y: csr_matrix, k: int, rng: np.random.Generator, **side: Any
     ) -> tuple[Array, Array, Array]:
         """Each row asked leaves itself out of the vote."""
         n_held = min(MOST_HELD_OUT, len(self.voters_))

@@ -9,8 +9,9 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from .. import limits
+from ..contract import Matrix
 from ..stages import factorize, sppmi
-from .neighbors import NeighborVoting
+from .neighbors import Embedding, NeighborVoting
 
 Array = np.ndarray
 
@@ -28,6 +29,8 @@ class ExMLDS1(NeighborVoting):
     n_parts_asked : parts that a new row asks
     n_learners : ensembles of differently seeded partitions
     shift, smoothing : k and α of the SPPMI; 1 and 1 leave both out
+    association : "pmi", the paper's, or "conditional": log P(i|j) in place of the PMI, as noise-contrastive
+        estimation has it, which needs a shift below 1, about one over the rows that share a label with a row
     features : "none", "l2", "log1p-l2", "standardize", "nystroem"; "auto" chooses on held-out rows
     l2, l1 : of the regression; l2 is in units of the mean squared length of the rows, "auto" chooses it
     metric : "cosine" or "euclidean"
@@ -52,6 +55,7 @@ class ExMLDS1(NeighborVoting):
         "n_neighbors_fit": limits.either(limits.one_of(None), limits.whole(1)),
         "shift": limits.number(0, above=True),
         "smoothing": limits.number(0, 1),
+        "association": limits.one_of("pmi", "conditional"),
     }
 
     def __init__(
@@ -65,6 +69,7 @@ class ExMLDS1(NeighborVoting):
         n_learners: int = 1,
         shift: float = 1.0,
         smoothing: float = 1.0,
+        association: str = "pmi",
         features: str = "auto",
         l2: str | float = "auto",
         l1: float = 0.0,
@@ -74,6 +79,7 @@ class ExMLDS1(NeighborVoting):
         temperature: str | float = "auto",
         threshold: str | float = "auto",
         max_labels: int = 100,
+        max_memory: float | str | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -86,6 +92,7 @@ class ExMLDS1(NeighborVoting):
         self.n_learners = n_learners
         self.shift = shift
         self.smoothing = smoothing
+        self.association = association
         self.features = features
         self.l2 = l2
         self.l1 = l1
@@ -95,6 +102,7 @@ class ExMLDS1(NeighborVoting):
         self.temperature = temperature
         self.threshold = threshold
         self.max_labels = max_labels
+        self.max_memory = max_memory
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -113,11 +121,24 @@ class ExMLDS1(NeighborVoting):
         }
         return cls(**{**settings, **changes})
 
-    def _embed(self, Y: csr_matrix, rank: int, rng: np.random.Generator) -> Array:
+    def _embed(
+        self, X: Matrix, Y: csr_matrix, rank: int, rng: np.random.Generator, **given: Any
+    ) -> Embedding:
+        conditional = self.association == "conditional"
+        if conditional and self.shift >= 1:
+            raise ValueError(
+                "With association='conditional' the 'shift' parameter must be below 1: the logarithm of a "
+                f"probability is never positive, so that nothing is left. Got {self.shift} instead."
+            )
         label_sets = sppmi.distinct(Y)
         overlaps = sppmi.prepare(
-            label_sets, shift=self.shift, smoothing=self.smoothing, n_neighbors=self.n_neighbors_fit
+            label_sets,
+            shift=self.shift,
+            smoothing=self.smoothing,
+            n_neighbors=self.n_neighbors_fit,
+            conditional=conditional,
         )
-        U, s = factorize.embed(sppmi.operator(overlaps, n_jobs=self.n_jobs), rank, rng)
+        S = sppmi.operator(overlaps, n_jobs=self.n_jobs, max_bytes=self._max_overlaps())
+        U, s = factorize.embed(S, rank, rng, symmetric=not conditional)
         # Rows of U belong to label sets, W^½ times as long as those of their rows.
-        return (U * np.sqrt(s) / overlaps.scale[:, None])[label_sets.group]
+        return Embedding((U * np.sqrt(s) / overlaps.scale[:, None])[label_sets.group])

@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
+import copy
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
-from operator import attrgetter
-from typing import ClassVar, NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_matrix, issparse
 from sklearn.base import clone
 
-from .. import limits, metrics, selection
-from ..contract import MOST_HELD_OUT, Matrix, XMCEstimator
+from .. import limits, metrics, parallel, selection
+from ..contract import MOST_HELD_OUT, DataSize, Estimate, Matrix, XMCEstimator
 from ..stages import features, index, partition, regress, vote
+from ..stages.vote import LabelScorer
 
 Array = np.ndarray
 
 PART = 40_000  # rows of a part at most, where `n_parts` is "auto"
+SMALLEST_PART = 1_000  # rows of a part that `max_memory` may lead to
 PAPER_PART = 6_000  # rows of a part, about, where it is "paper"
 PROBED_KINDS = 12_000  # rows that the features are chosen on at most
 PROBED = 40_000  # rows that l2 and temperature are chosen on: the best ones depend on the number of rows
 FEWEST = 50  # rows below which there is nothing to choose on
 KINDS = ("l2", "log1p-l2", "none", "standardize", "nystroem")  # of equals, the first is taken
-L2 = (1.0, 0.1, 10.0)
 TINY = np.finfo(np.float32).tiny
-TEMPERATURES = (0.05, 0.02, 0.1, 0.01)
+OVERLAPS = 1e9  # bytes of label overlaps that are kept; beyond, they are made again for each product
 
 
 class Part(NamedTuple):
@@ -44,13 +46,46 @@ class Learner(NamedTuple):
     parts: list[Part]
 
 
-class Attempt(NamedTuple):
-    """Settings tried on held-out rows, and what they gave."""
+class Embedding(NamedTuple):
+    """Where training rows lie, and labels too where a method embeds them."""
 
-    score: float
-    kind: str
-    l2: float
-    temperature: float
+    rows: Array  # (n, r)
+    labels: Array | None = None  # (L, r)
+
+
+class Votes(NamedTuple):
+    """What a block of rows was told.
+
+    neighbors, weights : (b, m) training rows, −1 pads, and how much each counts
+    places : (b, r) where the rows lie, for each learner and each part asked
+    """
+
+    neighbors: Array
+    weights: Array
+    places: list[Array]
+
+    def rows(self, block: slice) -> Votes:
+        return Votes(self.neighbors[block], self.weights[block], [Z[block] for Z in self.places])
+
+
+class Grid(NamedTuple):
+    """Settings to try, in all combinations."""
+
+    features: list[str]
+    l2s: list[float]
+    temperatures: list[float]
+    embeddings: list[dict[str, Any]]
+    votings: list[dict[str, Any]]
+
+    def first(self) -> Grid:
+        return Grid._make(values[:1] for values in self)
+
+
+class Attempt(NamedTuple):
+    """One of each setting, and what they gave on held-out rows."""
+
+    grid: Grid
+    quality: float
     rows: Array
     ids: Array
     scores: Array
@@ -62,6 +97,8 @@ class NeighborVoting(XMCEstimator):
     Attributes after fit
     --------------------
     features_, l2_, temperature_ : the settings chosen, or given
+    labels_ : (n, L) csr, the labels that training rows vote for
+    learners_ : the members of the ensemble
     """
 
     _limits: ClassVar[Mapping[str, limits.Limit]] = {
@@ -93,97 +130,251 @@ class NeighborVoting(XMCEstimator):
     vote: str
     temperature: str | float
 
+    # What "auto" chooses among; of equals, the first is taken.
+    _l2s: ClassVar[tuple[float, ...]] = (1.0, 0.1, 10.0)
+    _temperatures: ClassVar[tuple[float, ...]] = (0.05, 0.02, 0.1, 0.01)
+    # Whether rows are embedded all together, or part by part.
+    _embeds_whole: ClassVar[bool] = False
+
     @abstractmethod
-    def _embed(self, Y: csr_matrix, rank: int, rng: np.random.Generator) -> Array:
-        """Z (n, rank), the embedding of the rows with these labels."""
+    def _embed(
+        self, X: Matrix, Y: csr_matrix, rank: int, rng: np.random.Generator, **given: Any
+    ) -> Embedding:
+        """Embed rows with these features, not transformed, and labels; of a part, or all.
 
-    def _fit(self, X: Matrix, Y: csr_matrix, rng: np.random.Generator) -> None:
-        settings_rng, features_rng, parts_rng = rng.spawn(3)
+        given : what `fit` takes beside them, and the settings of `_embedding_settings`
+        """
+
+    def _embedding_settings(self, Y: csr_matrix, **side: Any) -> list[dict[str, Any]]:
+        """Settings of `_embed` to choose among on held-out rows, the default first."""
+        return [{}]
+
+    def _voting_settings(self) -> list[dict[str, Any]]:
+        """Settings of `_voting_labels` to choose among on held-out rows, the default first."""
+        return [{}]
+
+    def _voting_labels(self, Y: csr_matrix, **given: Any) -> csr_matrix:
+        """(n, L) the labels that training rows vote for."""
+        return Y
+
+    def _rank(
+        self, votes: Votes, labels: csr_matrix, scorer: LabelScorer | None, k: int
+    ) -> tuple[Array, Array]:
+        """The k best labels by the votes of rows, and of labels where they are embedded."""
+        return vote.count(votes.neighbors, votes.weights, labels, k)
+
+    def _fit(self, X: Matrix, Y: csr_matrix, rng: np.random.Generator, **side: Any) -> None:
+        settings_rng, features_rng, parts_rng, whole_rng = rng.spawn(4)
         labelled = np.flatnonzero(np.diff(Y.indptr))  # rows without a label neither teach nor vote
-        X, Y = X[labelled], Y[labelled]
+        X, Y, side = X[labelled], Y[labelled], self.side_rows(side, labelled)
         self._held: tuple[Array, Array, Array] | None = None  # until the threshold is chosen
-        self._choose_settings(X, Y, labelled, settings_rng)
+        self._choose_settings(X, Y, labelled, settings_rng, side)
         self.feature_map_ = features.fit(self.features_, X, features_rng)
-        X = features.apply(self.feature_map_, X)
-        self.labels_ = Y
-        self.learners_ = [self._fit_learner(X, Y, mine) for mine in parts_rng.spawn(self.n_learners)]
+        chosen = {**side, **self._chosen}
+        whole = self._embed(X, Y, self.n_components, whole_rng, **chosen) if self._embeds_whole else None
+        labels = whole.labels if whole is not None else None
+        self.scorer_ = None if labels is None else vote.label_scorer(labels)
+        self.labels_ = self._voting_labels(Y, **chosen)
+        self.learners_ = [
+            self._fit_learner(X, Y, whole, mine, chosen) for mine in parts_rng.spawn(self.n_learners)
+        ]
 
-    def _fit_learner(self, X: Matrix, Y: csr_matrix, rng: np.random.Generator) -> Learner:
-        n = X.shape[0]
-        by_size = {"auto": -(-n // PART), "paper": max(1, round(n / PAPER_PART))}
-        n_parts = min(by_size.get(str(self.n_parts)) or int(self.n_parts), n)
-        router, parts = partition.fit(X, n_parts, cap=2 * n // n_parts, rng=rng)
+    def _fit_learner(
+        self,
+        X: Matrix,
+        Y: csr_matrix,
+        whole: Embedding | None,
+        rng: np.random.Generator,
+        given: Mapping[str, Any],
+    ) -> Learner:
+        n_parts = self._n_parts(DataSize.of(X, Y))
+        routed = features.routed(self.feature_map_, X) if n_parts > 1 else X
+        router, parts = partition.fit(routed, n_parts, cap=_cap(X.shape[0], n_parts), rng=rng)
+        del routed
         kept = [rows for rows in parts if rows.size]
         if len(kept) < n_parts:
             router = partition.Router(router.centers[[rows.size > 0 for rows in parts]])
-        fitted = [self._fit_part(X[rows], Y[rows], rows, r) for rows, r in zip(kept, rng.spawn(len(kept)))]
+        fitted = []
+        for rows, mine in zip(kept, rng.spawn(len(kept))):
+            if whole is None:
+                Z = self._embed(X[rows], Y[rows], self.n_components, mine, **given).rows
+            else:
+                Z = whole.rows[rows]
+            fitted.append(self._fit_part(X[rows], Z, rows))
         return Learner(router, fitted)
 
-    def _fit_part(self, X: Matrix, Y: csr_matrix, rows: Array, rng: np.random.Generator) -> Part:
-        Z = self._embed(Y, self.n_components, rng)
+    def _fit_part(self, X: Matrix, Z: Array, rows: Array) -> Part:
+        X = features.apply(self.feature_map_, X)
         columns = np.unique(X.indices) if issparse(X) else np.arange(X.shape[1])
         X = X[:, columns] if len(columns) < X.shape[1] else X
-        V = regress.fit(X, Z, l2=self.l2_ * _mean_square(X), l1=self.l1)
+        V = regress.fit(X, Z, l2=self.l2_ * _mean_square(X), l1=self.l1, n_jobs=self.n_jobs)
         found = X @ V if self.search == "mapped" else Z
         return Part(rows, columns, V, index.build(np.asarray(found), self.metric))
 
-    def _choose_settings(self, X: Matrix, Y: csr_matrix, rows: Array, rng: np.random.Generator) -> None:
-        """Settings that are "auto" are those with the best mean of P@1, P@3 and P@5 on held-out rows."""
-        kinds = [self.features] if self.features != "auto" else [k for k in KINDS if features.fits(k, X)]
-        l2s = list(L2) if self.l2 == "auto" else [float(self.l2)]
-        temperatures = list(TEMPERATURES) if self.temperature == "auto" else [float(self.temperature)]
-        temperatures = temperatures if self.vote == "similarity" else temperatures[:1]
-        self.features_, self.l2_, self.temperature_ = kinds[0], l2s[0], temperatures[0]
-        nothing_to_choose = max(len(kinds), len(l2s), len(temperatures)) == 1
-        if nothing_to_choose or X.shape[0] < FEWEST:
-            return
-        first, second = rng.spawn(2)
-        if len(kinds) > 1:
-            probe = self._probe(X, Y, rows, temperatures, first, n_most=PROBED_KINDS, rank=100)
-            self.features_ = max((probe(kind, l2s[0]) for kind in kinds), key=attrgetter("score")).kind
-        probe = self._probe(X, Y, rows, temperatures, second, n_most=PROBED, rank=self.n_components)
-        best = max((probe(self.features_, l2) for l2 in l2s), key=attrgetter("score"))
-        self.l2_, self.temperature_ = best.l2, best.temperature
-        if self.threshold == "auto":
-            self._held = (best.rows, best.ids, best.scores)
+    def _n_parts(self, data: DataSize) -> int:
+        """As asked for; "auto" is the fewest that keep a part under PART rows and a fit under max_memory."""
+        if self.n_parts != "auto":
+            given = round(data.n / PAPER_PART) if self.n_parts == "paper" else int(self.n_parts)
+            return min(max(given, 1), data.n)
+        fewest = -(-data.n // PART)
+        if self.max_memory is None:
+            return fewest
+        most = max(fewest, data.n // SMALLEST_PART)
+        tries = [min(fewest << doubled, most) for doubled in range(most.bit_length() + 1)]
+        costs = [self._cost(data, n_parts).memory for n_parts in tries]
+        fit = [n_parts for n_parts, cost in zip(tries, costs) if cost <= limits.as_bytes(self.max_memory)]
+        return fit[0] if fit else tries[int(np.argmin(costs))]
+
+    def _most_probed(self, n: int, n_parts: int) -> int:
+        """Rows that settings are chosen on: no more than a part has, where memory is bounded."""
+        return min(n, PROBED) if self.max_memory is None else min(PROBED, _cap(n, n_parts))
+
+    def _max_overlaps(self) -> float:
+        return OVERLAPS if self.max_memory is None else min(OVERLAPS, limits.as_bytes(self.max_memory) / 4)
+
+    def _estimate(self, data: DataSize) -> Estimate:
+        return self._cost(data, self._n_parts(data))
+
+    def _cost(self, data: DataSize, n_parts: int) -> Estimate:
+        """Sizes of the arrays that `_fit` holds at once; of those that depend on the data, the most."""
+        n, r = data.n, self.n_components
+        as_dense = data.nnz > features.FILLED * n * data.d
+        kernel = as_dense and self.features in ("auto", "nystroem")
+        in_part = min(n, _cap(n, n_parts))
+        d = min(features.LANDMARKS, n) if kernel else min(data.d, -(-data.nnz * in_part // n))
+
+        def working(m: int) -> float:
+            """On m rows: transformed, embedded and regressed on."""
+            rows = 4.0 * m * d if as_dense else 16.0 * m * data.nnz / n
+            embedding = min(self._max_overlaps(), 4.0 * m * m) + 16.0 * m * 1.1 * r
+            exact = regress.is_exact(m, d, m * d if as_dense else m * data.nnz / n, r)
+            threads = parallel.n_threads(self.n_jobs)
+            solving = 8.0 * min(m, d) ** 2 if exact else 32.0 * threads * regress.COLUMNS * d
+            return rows + 12.0 * m * r + max(embedding, solving + 16.0 * d * r)
+
+        landmarks = 32.0 * min(features.LANDMARKS, n) ** 2 if kernel else 0.0
+        maps = self.n_learners * 4.0 * r * (n_parts * d + n)
+        held = 3 * data.rows_bytes() + 2 * data.labels_bytes() + landmarks
+        memory = held + max(working(self._most_probed(n, n_parts)), maps + working(in_part))
+        return Estimate(memory, maps + data.labels_bytes() + landmarks / 8)
+
+    def _choose_settings(
+        self, X: Matrix, Y: csr_matrix, rows: Array, rng: np.random.Generator, side: Mapping[str, Any]
+    ) -> None:
+        """Settings that are "auto" are those with the best mean of P@1, P@3 and P@5 on held-out rows.
+
+        The features come first, on fewer rows and dimensions; what rows vote for comes last.
+        """
+        grid = Grid(
+            [self.features] if self.features != "auto" else [k for k in KINDS if features.fits(k, X)],
+            list(self._l2s) if self.l2 == "auto" else [float(self.l2)],
+            list(self._temperatures) if self.temperature == "auto" else [float(self.temperature)],
+            self._embedding_settings(Y, **side),
+            self._voting_settings(),
+        )
+        if self.vote != "similarity":
+            grid = grid._replace(temperatures=grid.temperatures[:1])
+        chosen = grid.first()
+        if any(len(values) > 1 for values in grid) and X.shape[0] >= FEWEST:
+            kinds_rng, others_rng = rng.spawn(2)
+            if len(grid.features) > 1:
+                kinds = chosen._replace(features=grid.features, temperatures=grid.temperatures)
+                probe = self._probe(X, Y, rows, kinds_rng, side, n_most=PROBED_KINDS, rank=100)
+                chosen = chosen._replace(features=probe(kinds).grid.features)
+            most = self._most_probed(X.shape[0], self._n_parts(DataSize.of(X, Y)))
+            probe = self._probe(X, Y, rows, others_rng, side, n_most=most, rank=self.n_components)
+            best = probe(grid._replace(features=chosen.features, votings=chosen.votings))
+            if len(grid.votings) > 1:
+                best = probe(best.grid._replace(votings=grid.votings))
+            chosen = best.grid
+            if self.threshold == "auto":
+                self._held = (best.rows, best.ids, best.scores)
+        (self.features_,), (self.l2_,), (self.temperature_,) = chosen[:3]
+        self._chosen = {**chosen.embeddings[0], **chosen.votings[0]}
 
     def _probe(
         self,
         X: Matrix,
         Y: csr_matrix,
         rows: Array,
-        temperatures: list[float],
         rng: np.random.Generator,
+        side: Mapping[str, Any],
         *,
         n_most: int,
         rank: int,
-    ) -> Callable[[str, float], Attempt]:
-        """A function that tries features and l2 on held-out rows, with the best of the temperatures."""
+    ) -> Callable[[Grid], Attempt]:
+        """A function that gives the best attempt of a grid on held-out rows of at most `n_most` rows."""
         embed_rng, features_rng, rows_rng = rng.spawn(3)
         probed = np.sort(rows_rng.permutation(X.shape[0])[:n_most])
         share = min(0.2, MOST_HELD_OUT / len(probed))
-        sides = selection.random_split(len(probed), share, random_state=rows_rng)
-        train, held = (probed[side] for side in sides)
-        Z = self._embed(Y[train], min(rank, self.n_components), embed_rng)
+        splits = [
+            selection.random_split(len(probed), share, random_state=rows_rng)
+            for _ in range(self._n_splits(len(probed)))
+        ]
+        rank = min(rank, self.n_components)
+        n_best = min(max(5, self.max_labels), Y.shape[1])
 
-        def attempt(kind: str, l2: float) -> Attempt:
-            fitted = features.fit(kind, X[train], features_rng.spawn(1)[0])
-            A, B = features.apply(fitted, X[train]), features.apply(fitted, X[held])
-            V = regress.fit(A, Z, l2=l2 * _mean_square(A), l1=self.l1)
-            found = index.build(np.asarray(A @ V) if self.search == "mapped" else Z, self.metric)
-            near, similar = self._search_blocks(found, np.asarray(B @ V))
+        @cache
+        def embedded(split: int, settings: tuple[tuple[str, Any], ...]) -> Embedding:
+            train = probed[splits[split][0]]
+            mine = self.side_rows(side, train)
+            return self._embed(X[train], Y[train], rank, copy.deepcopy(embed_rng), **mine, **dict(settings))
+
+        def attempts(split: int, grid: Grid) -> Iterator[Attempt]:
+            train, held = (probed[places] for places in splits[split])
+            mine = self.side_rows(side, train)
+            voters = [self._voting_labels(Y[train], **mine, **voting) for voting in grid.votings]
+            for kind in grid.features:
+                fitted = features.fit(kind, X[train], copy.deepcopy(features_rng))
+                A, B = features.apply(fitted, X[train]), features.apply(fitted, X[held])
+                scaled = [l2 * _mean_square(A) for l2 in grid.l2s]
+                for embedding in grid.embeddings:
+                    Z, labels = embedded(split, tuple(embedding.items()))
+                    scorer = None if labels is None else vote.label_scorer(labels)
+                    for l2, V in zip(grid.l2s, regress.path(A, Z, scaled, l1=self.l1, n_jobs=self.n_jobs)):
+                        found = index.build(np.asarray(A @ V) if self.search == "mapped" else Z, self.metric)
+                        Q = np.asarray(B @ V)
+                        near, similar = self._search_blocks(found, Q)
+                        for temperature in grid.temperatures:
+                            votes = Votes(near, vote.weigh(near, similar, self.vote, temperature), [Q])
+                            for voting, theirs in zip(grid.votings, voters):
+                                one = Grid([kind], [l2], [temperature], [embedding], [voting])
+                                ids, scores = self._rank_blocks(votes, theirs, scorer, n_best)
+                                yield Attempt(one, _quality(Y[held], ids), rows[held], ids, scores)
+
+        def probe(grid: Grid) -> Attempt:
             best = None
-            for temperature in temperatures:
-                weights = vote.weigh(near, similar, self.vote, temperature)
-                ids, scores = vote.count(near, weights, Y[train], max(5, self.max_labels))
-                ranking = metrics.Ranking(Y[held], ids, 5)
-                score = float(np.mean([ranking.value(f"P@{place}") for place in (1, 3, 5)]))
-                if best is None or score > best.score:
-                    best = Attempt(score, kind, l2, temperature, rows[held], ids, scores)
+            for same in zip(*(attempts(split, grid) for split in range(len(splits)))):
+                quality = float(np.mean([attempt.quality for attempt in same]))
+                if best is None or quality > best.quality:
+                    parts = ([getattr(one, name) for one in same] for name in ("rows", "ids", "scores"))
+                    best = Attempt(same[0].grid, quality, *map(np.concatenate, parts))
             assert best is not None
             return best
 
-        return attempt
+        return probe
+
+    def _n_splits(self, n: int) -> int:
+        """Of n rows into training and held-out ones."""
+        return 1
+
+    def _rank_blocks(
+        self, votes: Votes, labels: csr_matrix, scorer: LabelScorer | None, k: int
+    ) -> tuple[Array, Array]:
+        n = len(votes.neighbors)
+        return self._in_blocks(
+            lambda block: self._rank(votes.rows(block), labels, scorer, k), n, k, "choosing settings"
+        )
+
+    def _nearest(self, places: Matrix, k: int) -> Array:
+        """(m, k) for each place the k nearest by cosine, itself among them, −1 where nothing is in common."""
+        found = index.build(places, "cosine")
+
+        def search(block: slice) -> tuple[Array, Array]:
+            near, similar = index.search(found, places[block], k)
+            return vote.only_similar(near, similar), similar
+
+        return self._in_blocks(search, places.shape[0], k, "neighbours")[0]
 
     def _search_blocks(self, found: index.Index, Q: Array) -> tuple[Array, Array]:
         return self._in_blocks(
@@ -194,41 +385,66 @@ class NeighborVoting(XMCEstimator):
         )
 
     def _held_out(
-        self, X: Matrix, Y: csr_matrix, k: int, rng: np.random.Generator
+        self, X: Matrix, Y: csr_matrix, k: int, rng: np.random.Generator, **side: Any
     ) -> tuple[Array, Array, Array]:
         """The rows that the settings were chosen on, if any were."""
         if self._held is not None:
             held, self._held = self._held, None
             return held
-        chosen = {"features": self.features_, "l2": self.l2_, "temperature": self.temperature_}
-        return self._held_out_by(clone(self).set_params(**chosen), X, Y, k, rng)
+        chosen = {
+            "features": self.features_,
+            "l2": self.l2_,
+            "temperature": self.temperature_,
+            **self._chosen,
+        }
+        return self._held_out_by(clone(self).set_params(**chosen), X, Y, k, rng, **side)
 
     def _candidates(self, X: Matrix, k: int) -> tuple[Array, Array]:
-        neighbors, weights = self._voters(features.apply(self.feature_map_, X))
-        return vote.count(neighbors, weights, self.labels_, k)
+        return self._rank(self._votes(X), self.labels_, self.scorer_, k)
 
-    def _voters(self, X: Matrix) -> tuple[Array, Array]:
-        """(b, m) training rows and their weights; every learner and every part asked has one vote in all."""
-        neighbors, weights = [], []
+    def _votes(self, X: Matrix) -> Votes:
+        """Every learner and every part asked has one vote in all."""
+        neighbors, weights, places = [], [], []
+        is_routed = any(len(learner.parts) > 1 for learner in self.learners_)
+        routed = features.routed(self.feature_map_, X) if is_routed else X
+        X = features.apply(self.feature_map_, X)
         for learner in self.learners_:
-            asked = learner.router.assign(X, min(self.n_parts_asked, len(learner.parts)))
+            asked = learner.router.assign(routed, min(self.n_parts_asked, len(learner.parts)))
             for choice in asked.T:
                 near = np.full((X.shape[0], self.n_neighbors), -1, np.int64)
                 similar = np.full(near.shape, -np.inf, np.float32)
+                Z = np.empty((X.shape[0], self.n_components), np.float32)
                 for p in np.unique(choice):
                     mine = np.flatnonzero(choice == p)
-                    near[mine], similar[mine] = self._search(learner.parts[p], X[mine])
+                    part = learner.parts[p]
+                    Z[mine] = (
+                        X[mine][:, part.columns] @ part.V
+                        if len(part.columns) < X.shape[1]
+                        else X[mine] @ part.V
+                    )
+                    near[mine], similar[mine] = self._search(part, Z[mine])
                 weight = vote.weigh(near, similar, self.vote, self.temperature_)
                 neighbors.append(near)
                 weights.append(weight / np.maximum(weight.sum(axis=1, keepdims=True), TINY))
-        return np.concatenate(neighbors, axis=1), np.concatenate(weights, axis=1)
+                places.append(Z)
+        return Votes(np.concatenate(neighbors, axis=1), np.concatenate(weights, axis=1), places)
 
-    def _search(self, part: Part, X: Matrix) -> tuple[Array, Array]:
-        X = X[:, part.columns] if len(part.columns) < X.shape[1] else X
-        near, similar = index.search(part.found, np.asarray(X @ part.V), self.n_neighbors)
+    def _search(self, part: Part, Z: Array) -> tuple[Array, Array]:
+        near, similar = index.search(part.found, Z, self.n_neighbors)
         if self.metric == "cosine":
             near = vote.only_similar(near, similar)
         return np.where(near >= 0, part.rows[np.maximum(near, 0)], -1), similar
+
+
+def _cap(n: int, n_parts: int) -> int:
+    """The most rows of a part: parts of similar rows are not all of one size, within this."""
+    return n if n_parts == 1 else 2 * n // n_parts
+
+
+def _quality(Y: csr_matrix, ids: Array) -> float:
+    """The mean of P@1, P@3 and P@5."""
+    ranking = metrics.Ranking(Y, ids, 5)
+    return float(np.mean([ranking.value(f"P@{place}") for place in (1, 3, 5)]))
 
 
 def _mean_square(X: Matrix) -> float:

@@ -7,10 +7,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_matrix, issparse
 
+from ..parallel import blocks, map_blocks
+
 Array = np.ndarray
 
 KINDS = ("none", "l2", "log1p-l2", "standardize", "nystroem")
 LANDMARKS = 3_000
+BLOCK = 1_024  # rows mapped by the kernel at a time
+FILLED = 0.2  # share of stored values from which rows count as dense
 
 
 class Features(NamedTuple):
@@ -36,7 +40,7 @@ def fits(kind: str, X: Any) -> bool:
 
 
 def _is_filled(X: Any) -> bool:
-    return not issparse(X) or X.nnz > 0.2 * X.shape[0] * X.shape[1]
+    return not issparse(X) or X.nnz > FILLED * X.shape[0] * X.shape[1]
 
 
 def fit(kind: str, X: Any, rng: np.random.Generator) -> Features:
@@ -71,8 +75,7 @@ def apply(features: Features, X: Any) -> Any:
     if features.kind == "standardize":
         return _standardize(features, X)
     if features.kind == "nystroem":
-        distances = _squared_distances(_standardize(features, X), features.landmarks)
-        return np.exp(-features.gamma * distances) @ features.projection
+        return _kernel_map(features, _standardize(features, X))
     if features.kind == "log1p-l2":
         if issparse(X):
             X = csr_matrix((np.log1p(np.maximum(X.data, 0)), X.indices, X.indptr), shape=X.shape)
@@ -81,11 +84,29 @@ def apply(features: Features, X: Any) -> Any:
     return _unit_rows(X)
 
 
+def routed(features: Features, X: Any) -> Any:
+    """The rows as parts are made of them: as `apply`, but without the kernel, which is made part by part."""
+    return _standardize(features, X) if features.kind == "nystroem" else apply(features, X)
+
+
 def _standardize(features: Features, X: Any) -> Any:
     if not len(features.center):
         return csr_matrix((X.data * features.scale[X.indices], X.indices, X.indptr), shape=X.shape)
     dense = X.toarray() if issparse(X) else np.asarray(X, np.float32)
     return (dense - features.center) * features.scale
+
+
+def _kernel_map(features: Features, X: Array) -> Array:
+    mapped = np.empty((len(X), features.projection.shape[1]), np.float32)
+
+    def fill(rows: slice) -> None:
+        distances = _squared_distances(X[rows], features.landmarks)
+        distances *= np.float32(-features.gamma)
+        np.dot(np.exp(distances, out=distances), features.projection, out=mapped[rows])
+
+    for _ in map_blocks(fill, blocks(len(X), BLOCK), n_jobs=None, stage="features", total=len(X)):
+        pass
+    return mapped
 
 
 def _squared_distances(A: Array, B: Array) -> Array:

@@ -5,34 +5,98 @@ min over V of  ‖Z − XV‖² + l2 ‖V‖² + l1 ‖XV‖₁
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.sparse import issparse
 
+from .. import kernels
+from ..parallel import blocks, map_blocks
+
 Array = np.ndarray
 
-MOST_EXACT = 8_000  # features or rows, whichever is less, up to which the system is factorized
+COLUMNS = 64  # of the embedding solved for at a time, by conjugate gradients
+GRAM_BLOCK = 256  # rows of a Gram matrix made at a time
+MOST_EXACT = 10_000  # features or rows, whichever is less, up to which the system may be factorized
+SPARSE_FLOPS = 2_000  # that conjugate gradients take for each value of X, in the time of as many dense ones
 
 
-def fit(X: Any, Z: Array, *, l2: float, l1: float = 0.0) -> Array:
+class System(NamedTuple):
+    """X and its transpose, and the lower triangle of the smaller of XᵀX (primal) and XXᵀ.
+
+    gram is None where conjugate gradients are faster than factorizing it.
+    """
+
+    X: Any
+    Xt: Any
+    gram: Array | None
+    primal: bool
+
+
+def fit(X: Any, Z: Array, *, l2: float, l1: float = 0.0, n_jobs: int | None = None) -> Array:
     """V (d, r) for X (n, d), sparse or dense, and Z (n, r)."""
-    if l1 == 0:
-        return solver(X, l2)(X.T @ Z)
-    return admm(X, Z, l2=l2, l1=l1)
+    return next(path(X, Z, [l2], l1=l1, n_jobs=n_jobs))
 
 
-def solver(X: Any, l2: float) -> Callable[[Array], Array]:
-    """B ↦ (XᵀX + l2 I)⁻¹ B, by the smaller of XᵀX and XXᵀ, or by conjugate gradients where both are large."""
+def path(
+    X: Any, Z: Array, l2s: Iterable[float], *, l1: float = 0.0, n_jobs: int | None = None
+) -> Iterator[Array]:
+    """V for each l2 in turn; the Gram matrix is made once."""
+    system = prepare(X, Z.shape[1], n_jobs)
+    for l2 in l2s:
+        V = (
+            solver(system, l2, n_jobs)(system.Xt @ Z)
+            if l1 == 0
+            else admm(system, Z, l2=l2, l1=l1, n_jobs=n_jobs)
+        )
+        # Row by row in memory: a sparse row times V would copy all of V otherwise.
+        yield np.ascontiguousarray(V, np.float32)
+
+
+def is_exact(n: int, d: int, nnz: float, width: int) -> bool:
+    """Whether factorizing is affordable, and no slower than conjugate gradients, for `width` columns."""
+    smaller = float(min(n, d))
+    return smaller <= MOST_EXACT and smaller**3 / 3 + 6 * smaller**2 * width <= SPARSE_FLOPS * nnz * width
+
+
+def prepare(X: Any, width: int, n_jobs: int | None = None) -> System:
+    """What all the solutions for X share."""
     n, d = X.shape
-    if min(n, d) > MOST_EXACT:
-        return lambda B: _conjugate_gradients(X, l2, B)
+    X = X.sorted_indices() if issparse(X) and not X.has_sorted_indices else X
+    Xt = X.T.tocsr() if issparse(X) else X.T  # products by rows are the faster ones
     primal = d <= n
-    G = _gram(X.T if primal else X)
+    exact = is_exact(n, d, X.nnz if issparse(X) else X.size, width)
+    rows, columns = (Xt, X) if primal else (X, Xt)
+    return System(X, Xt, _gram(rows, columns, n_jobs) if exact else None, primal)
+
+
+def _gram(A: Any, At: Any, n_jobs: int | None) -> Array:
+    """The lower triangle of A Aᵀ, dense float32; what is above it may be 0."""
+    G = np.zeros((A.shape[0], A.shape[0]), np.float32)
+
+    def fill(rows: slice) -> None:
+        if issparse(A):
+            kernels.gram_rows(
+                A.indptr, A.indices, A.data, At.indptr, At.indices, At.data, rows.start, G[rows]
+            )
+        else:
+            G[rows, : rows.stop] = A[rows] @ At[:, : rows.stop]
+
+    for _ in map_blocks(fill, blocks(len(G), GRAM_BLOCK), n_jobs=n_jobs, stage="regression", total=len(G)):
+        pass
+    return G
+
+
+def solver(system: System, l2: float, n_jobs: int | None = None) -> Callable[[Array], Array]:
+    """B ↦ (XᵀX + l2 I)⁻¹ B."""
+    X, Xt, gram, primal = system
+    if gram is None:
+        return lambda B: _in_columns(system, l2, B, n_jobs)
     # A trace of the scale keeps the system definite when l2 is 0 and features repeat.
-    l2 = max(l2, 1e-6 * float(np.trace(G)) / len(G) + 1e-30)
+    l2 = max(l2, 1e-6 * float(np.trace(gram)) / len(gram) + 1e-30)
+    G = gram.copy()
     G[np.diag_indices_from(G)] += np.float32(l2)
     factor = cho_factor(G, lower=True, overwrite_a=True, check_finite=False)
 
@@ -40,36 +104,49 @@ def solver(X: Any, l2: float) -> Callable[[Array], Array]:
         if primal:
             return cho_solve(factor, B, check_finite=False)
         # (XᵀX + l2 I)⁻¹ = (I − Xᵀ(XXᵀ + l2 I)⁻¹X) / l2
-        return (B - X.T @ cho_solve(factor, X @ B, check_finite=False)) / np.float32(l2)
+        return (B - Xt @ cho_solve(factor, X @ B, check_finite=False)) / np.float32(l2)
 
     def refined(B: Array) -> Array:
         # Factorized in float32, three times as fast as in float64; two corrections bring the digits back.
         B = np.asarray(B, np.float32)
         V = once(B)
         for _ in range(2):
-            V += once(B - X.T @ (X @ V) - np.float32(l2) * V)
+            V += once(B - Xt @ (X @ V) - np.float32(l2) * V)
         return V
 
     return refined
 
 
-def _gram(X: Any) -> Array:
-    """X Xᵀ, dense float32."""
-    product = X @ X.T
-    return np.asarray(product.toarray() if issparse(product) else product, np.float32)
+def _in_columns(system: System, l2: float, B: Array, n_jobs: int | None) -> Array:
+    """Conjugate gradients for the columns of B, some of them at a time on each thread."""
+    V = np.empty(B.shape, np.float32)
+    columns = blocks(B.shape[1], COLUMNS)
+    solved = map_blocks(
+        lambda some: _conjugate_gradients(system, l2, B[:, some]),
+        columns,
+        n_jobs=n_jobs,
+        stage="regression",
+        total=B.shape[1],
+    )
+    for some, v in zip(columns, solved):
+        V[:, some] = v
+    return V
 
 
-def _conjugate_gradients(X: Any, l2: float, B: Array, *, tolerance: float = 1e-4, limit: int = 200) -> Array:
+def _conjugate_gradients(
+    system: System, l2: float, B: Array, *, tolerance: float = 1e-4, limit: int = 200
+) -> Array:
     """All columns at once, each with its own step, preconditioned by the diagonal."""
+    X, Xt = system.X, system.Xt
     squares = X.multiply(X).sum(axis=0) if issparse(X) else np.square(X).sum(axis=0)
-    diagonal = (np.asarray(squares, np.float32).ravel() + max(l2, 1e-8))[:, None]
+    diagonal = (np.asarray(squares, np.float32).ravel() + np.float32(max(l2, 1e-8)))[:, None]
     V = np.zeros(B.shape, np.float32)
-    R = np.asarray(B, np.float32).copy()
+    R = np.array(B, np.float32, order="C")
     D = R / diagonal
     descent = np.einsum("ij,ij->j", R, D)
     goal = tolerance**2 * np.einsum("ij,ij->j", R, R)
     for _ in range(limit):
-        AD = X.T @ (X @ D) + l2 * D
+        AD = Xt @ (X @ D) + np.float32(l2) * D
         curvature = np.einsum("ij,ij->j", D, AD)
         step = np.divide(descent, curvature, out=np.zeros_like(descent), where=curvature > 0)
         V += step * D
@@ -84,7 +161,15 @@ def _conjugate_gradients(X: Any, l2: float, B: Array, *, tolerance: float = 1e-4
 
 
 def admm(
-    X: Any, Z: Array, *, l2: float, l1: float, rho: float = 1.0, tolerance: float = 1e-4, limit: int = 500
+    system: System,
+    Z: Array,
+    *,
+    l2: float,
+    l1: float,
+    rho: float = 1.0,
+    tolerance: float = 1e-4,
+    limit: int = 500,
+    n_jobs: int | None = None,
 ) -> Array:
     """Split XV = W (Boyd et al., 2011, section 3): ridge for V, soft thresholds for W, a scaled dual u.
 
@@ -92,17 +177,18 @@ def admm(
     """
     # V = argmin ‖Z − XV‖² + l2‖V‖² + ρ/2 ‖XV − W + u‖², that is,
     # (XᵀX + 2l2/(2+ρ) I) V = Xᵀ(2Z + ρ(W − u)) / (2+ρ)
-    solve = solver(X, 2 * l2 / (2 + rho))
+    X, Xt = system.X, system.Xt
+    solve = solver(system, 2 * l2 / (2 + rho), n_jobs)
     W = np.zeros_like(Z)
     u = np.zeros_like(Z)
     for _ in range(limit):
-        V = solve(X.T @ (2 * Z + rho * (W - u)) / (2 + rho))
+        V = solve(Xt @ (2 * Z + rho * (W - u)) / (2 + rho))
         XV = X @ V
         before = W
         W = np.sign(XV + u) * np.maximum(np.abs(XV + u) - l1 / rho, 0)
         u = u + XV - W
-        primal, dual = np.linalg.norm(XV - W), rho * np.linalg.norm(X.T @ (W - before))
+        primal, dual = np.linalg.norm(XV - W), rho * np.linalg.norm(Xt @ (W - before))
         small = tolerance * (1e-2 * np.sqrt(Z.size) + max(np.linalg.norm(XV), np.linalg.norm(W)))
-        if primal < small and dual < tolerance * (1e-2 * np.sqrt(V.size) + rho * np.linalg.norm(X.T @ u)):
+        if primal < small and dual < tolerance * (1e-2 * np.sqrt(V.size) + rho * np.linalg.norm(Xt @ u)):
             break
-    return V.astype(np.float32)
+    return V

@@ -12,14 +12,21 @@ the counts,
     SPPMI = G S Gᵀ = (G W^−½) (W^½ S W^½) (G W^−½)ᵀ,
 
 and the columns of G W^−½ are orthonormal: an SVD of W^½ S W^½, (m, m), is one of SPPMI, (n, n).
+
+Labels may be embedded beside the rows, by Algorithm 3: the matrix is then that of
+
+    A = [[μ₂ M, μ₃ Y], [μ₃ Yᵀ, μ₁ C]]
+
+with C the co-occurrences of labels; the labels follow the label sets, each with the count 1.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, hstack
 from scipy.sparse.linalg import LinearOperator
 
 from ..parallel import blocks, map_blocks
@@ -57,93 +64,159 @@ def distinct(Y: csr_matrix) -> LabelSets:
 
 
 class Overlaps(NamedTuple):
-    """What SPPMI is made from, block by block.
+    """What SPPMI is made from, block by block; there are m label sets, and L labels after them or none.
 
     sets : (m, L) csr of ones
     pattern : (m, m) csr of ones, the overlaps that count, or None for all
-    logs : (m,) log of the share of each set, m_i / |M|;  log_total : log |M| + log k
-    scale : (m,) the square root of the counts
+    mu : the weights of M and Y
+    below : (L, m + L) csr, μ₃ Yᵀ and μ₁ C; or None
+    logs : (m + L,) log of the share of each, a_i / |A|;  log_total : log |A| + log k
+    scale : (m + L,) the square root of the counts
+    conditional : log(A_ij / a_j) − log k takes the place of the PMI
     """
 
     sets: csr_matrix
     pattern: csr_matrix | None
+    mu: tuple[float, float]
+    below: csr_matrix | None
     logs: Array
     log_total: float
     scale: Array
+    conditional: bool
 
 
 def prepare(
-    label_sets: LabelSets, *, shift: float = 1.0, smoothing: float = 1.0, n_neighbors: int | None = None
+    label_sets: LabelSets,
+    *,
+    shift: float = 1.0,
+    smoothing: float = 1.0,
+    n_neighbors: int | None = None,
+    conditional: bool = False,
+    cooccurrence: csr_matrix | None = None,
+    mu: tuple[float, float, float] = (1.0, 1.0, 1.0),
 ) -> Overlaps:
-    """The sums of M over all n rows, from the distinct sets and their counts."""
+    """The sums of M, or of A, over all n rows, from the distinct sets and their counts.
+
+    conditional : factorize the logarithm of the conditional probability, as noise-contrastive estimation
+        does, not the PMI
+    cooccurrence : C, (L, L); None leaves labels out
+    mu : (μ₁, μ₂, μ₃), the weights of C, M and Y
+    """
     sets, counts = label_sets.sets, label_sets.counts.astype(np.float64)
+    of_labels, of_rows, of_both = mu
     pattern = None if n_neighbors is None else _nearest(sets, n_neighbors)
     M_times = sets @ (sets.T @ counts) if pattern is None else pattern.multiply(sets @ sets.T) @ counts
-    sums = np.asarray(M_times).ravel()  # m_i = Σ_j ⟨y_i, y_j⟩
+    sums = of_rows * np.asarray(M_times).ravel()  # a_i = Σ_j μ₂⟨y_i, y_j⟩ + …
+    below = None
+    if cooccurrence is not None:
+        below = hstack([of_both * sets.T, of_labels * cooccurrence], format="csr", dtype=np.float32)
+        below.eliminate_zeros()
+        sums += of_both * np.asarray(sets.sum(axis=1)).ravel()
+        counts = np.concatenate([counts, np.ones(sets.shape[1])])
+        sums = np.concatenate([sums, below @ counts])
     logs = smoothing * np.log(np.maximum(sums, np.finfo(np.float64).tiny))
     logs -= np.log(counts @ np.exp(logs))
     return Overlaps(
         sets,
         pattern,
+        (of_rows, of_both),
+        below,
         logs.astype(np.float32),
         float(np.log(counts @ sums) + np.log(shift)),
         np.sqrt(counts).astype(np.float32),
+        conditional,
     )
 
 
-def rows_of(overlaps: Overlaps, rows: slice) -> csr_matrix:
-    """A block of the rows of W^½ S W^½, (b, m) csr float32."""
-    sets = overlaps.sets
-    M = (sets[rows] @ sets.T).tocsr()
-    if overlaps.pattern is not None:
-        M = overlaps.pattern[rows].multiply(M).tocsr()
-    row = np.repeat(np.arange(rows.start, rows.stop), np.diff(M.indptr))
-    pmi = np.log(M.data, dtype=np.float32)
-    pmi -= np.float32(overlaps.log_total)
-    pmi -= overlaps.logs[row]
-    pmi -= overlaps.logs[M.indices]
-    np.maximum(pmi, 0, out=pmi)
-    pmi *= overlaps.scale[row]
-    pmi *= overlaps.scale[M.indices]
-    M = csr_matrix((pmi, M.indices, M.indptr), shape=M.shape)
-    M.eliminate_zeros()
-    return M
+def _counts_of(overlaps: Overlaps, rows: slice) -> csr_matrix:
+    """A block of the rows of A, of label sets or of labels."""
+    m = overlaps.sets.shape[0]
+    if overlaps.below is not None and rows.start >= m:
+        return overlaps.below[rows.start - m : rows.stop - m]
+    of_rows, of_both = overlaps.mu
+    if of_rows:
+        M = (overlaps.sets[rows] @ overlaps.sets.T).tocsr()
+        M = M if overlaps.pattern is None else overlaps.pattern[rows].multiply(M).tocsr()
+        M.data *= np.float32(of_rows)
+    else:
+        M = csr_matrix((rows.stop - rows.start, m), dtype=np.float32)
+    if overlaps.below is None:
+        return M
+    A = hstack([M, of_both * overlaps.sets[rows]], format="csr", dtype=np.float32)
+    A.eliminate_zeros()
+    return A
+
+
+def rows_of(overlaps: Overlaps, rows: slice, *, transposed: bool = False) -> csr_matrix:
+    """A block of the rows of W^½ S W^½, csr float32, or of its transpose, which is another if conditional."""
+    A = _counts_of(overlaps, rows)
+    row = np.repeat(np.arange(rows.start, rows.stop), np.diff(A.indptr))
+    values = np.log(A.data, dtype=np.float32)
+    values -= np.float32(overlaps.log_total)
+    if not overlaps.conditional or transposed:
+        values -= overlaps.logs[row]
+    if not overlaps.conditional or not transposed:
+        values -= overlaps.logs[A.indices]
+    np.maximum(values, 0, out=values)
+    values *= overlaps.scale[row]
+    values *= overlaps.scale[A.indices]
+    A = csr_matrix((values, A.indices, A.indptr), shape=A.shape)
+    A.eliminate_zeros()
+    return A
 
 
 def operator(overlaps: Overlaps, *, n_jobs: int | None, max_bytes: float = 1e9) -> LinearOperator:
     """W^½ S W^½ to multiply with: kept if it fits in max_bytes, made anew for each product if not."""
     m = overlaps.sets.shape[0]
-    todo = blocks(m, BLOCK)
+    size = len(overlaps.scale)
+    todo = [*blocks(m, BLOCK), *(slice(m + b.start, m + b.stop) for b in blocks(size - m, BLOCK))]
 
-    def make(rows: slice) -> csr_matrix | Array:
-        block = rows_of(overlaps, rows)
-        is_dense = block.nnz > DENSE_FROM * block.shape[0] * m
-        bytes_dense, bytes_sparse = 4 * block.shape[0] * m, 8 * block.nnz
-        return block.toarray() if is_dense and bytes_dense < 1.5 * bytes_sparse else block
+    def multiplier(transposed: bool, budget: float) -> tuple[Callable[[Array], Array], float]:
+        """A product with the matrix or its transpose, and the bytes that it keeps."""
+        kept: dict[int, csr_matrix | Array] = {}
+        used = 0.0
 
-    kept: list[csr_matrix | Array] | None = []
-    size = 0
-    for block in map_blocks(make, todo, n_jobs=n_jobs, stage="label overlaps", total=m):
-        size += block.nbytes if isinstance(block, np.ndarray) else 8 * block.nnz
-        if size > max_bytes:
-            kept = None
-            break
-        assert kept is not None
-        kept.append(block)
+        def make(rows: slice) -> csr_matrix | Array:
+            block = rows_of(overlaps, rows, transposed=transposed)
+            is_dense = block.nnz > DENSE_FROM * block.shape[0] * size
+            bytes_dense, bytes_sparse = 4 * block.shape[0] * size, 8 * block.nnz
+            return block.toarray() if is_dense and bytes_dense < 1.5 * bytes_sparse else block
 
-    def multiply(Q: Array) -> Array:
-        Q = np.ascontiguousarray(Q, np.float32).reshape(m, -1)
+        for rows, block in zip(
+            todo, map_blocks(make, todo, n_jobs=n_jobs, stage="label overlaps", total=size)
+        ):
+            used += block.nbytes if isinstance(block, np.ndarray) else 8 * block.nnz
+            if used > budget:
+                kept.clear()
+                break
+            kept[rows.start] = block
 
-        def product(rows: slice) -> Array:
-            block = make(rows) if kept is None else kept[rows.start // BLOCK]
-            if isinstance(block, np.ndarray):
-                return block @ Q
-            dense = block.nnz > DENSE_FROM * block.shape[0] * m
-            return (block.toarray() if dense else block) @ Q
+        def multiply(Q: Array) -> Array:
+            Q = np.ascontiguousarray(Q, np.float32).reshape(size, -1)
 
-        return np.concatenate(list(map_blocks(product, todo, n_jobs=n_jobs, stage="factorizing", total=m)))
+            def product(rows: slice) -> Array:
+                block = kept[rows.start] if kept else make(rows)
+                if isinstance(block, np.ndarray):
+                    return block @ Q
+                dense = block.nnz > DENSE_FROM * block.shape[0] * size
+                return (block.toarray() if dense else block) @ Q
 
-    return LinearOperator((m, m), matvec=multiply, matmat=multiply, dtype=np.float32)
+            return np.concatenate(
+                list(map_blocks(product, todo, n_jobs=n_jobs, stage="factorizing", total=size))
+            )
+
+        return multiply, used if kept else 0.0
+
+    multiply, used = multiplier(False, max_bytes)
+    transposed = multiplier(True, max_bytes - used)[0] if overlaps.conditional else multiply
+    return LinearOperator(
+        (size, size),
+        matvec=multiply,
+        rmatvec=transposed,
+        matmat=multiply,
+        rmatmat=transposed,
+        dtype=np.float32,
+    )
 
 
 def _nearest(sets: csr_matrix, k: int) -> csr_matrix:

@@ -1,6 +1,8 @@
-"""Neighbours vote on labels, equation (1) of the paper."""
+"""Neighbours vote on labels, equation (1) of the paper; labels near to a row add to it, Algorithm 4."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -8,6 +10,8 @@ from scipy.sparse import csr_matrix
 from .. import kernels
 
 Array = np.ndarray
+
+LABELS = 8_192  # labels scored at a time
 
 
 def weigh(neighbors: Array, similarities: Array, vote: str, temperature: float) -> Array:
@@ -36,9 +40,61 @@ def count(neighbors: Array, weights: Array, Y: csr_matrix, k: int) -> tuple[Arra
     ids = np.full((len(neighbors), k), -1, np.int64)
     shares = np.zeros((len(neighbors), k), np.float32)
     kernels.vote(neighbors, weights, Y.indptr, Y.indices, Y.shape[1], ids, shares)
-    silent = ~(weights > 0).any(axis=1)
-    if silent.any():
-        prior = np.bincount(Y.indices, minlength=Y.shape[1]) / max(Y.shape[0], 1)
-        frequent = np.argsort(-prior, kind="stable")[:k]
-        ids[silent, : len(frequent)], shares[silent, : len(frequent)] = frequent, prior[frequent]
+    _answer_silence(np.max(weights, axis=1, initial=0) <= 0, Y, ids, shares)
     return ids, shares
+
+
+def _answer_silence(silent: Array, Y: csr_matrix, ids: Array, shares: Array) -> None:
+    if not silent.any():
+        return
+    prior = np.bincount(Y.indices, weights=Y.data, minlength=Y.shape[1]) / max(Y.shape[0], 1)
+    frequent = np.argsort(-prior, kind="stable")[: ids.shape[1]]
+    ids[silent, : len(frequent)], shares[silent, : len(frequent)] = frequent, prior[frequent]
+
+
+class LabelScorer(NamedTuple):
+    """Embedded labels: Z₂, (L, r), and Z₂ᵀZ₂, by which ‖Z₂ z‖ is known without a row of all labels."""
+
+    places: Array
+    gram: Array
+
+    def scaled(self, Z: Array) -> Array:
+        """Rows z as z / ‖Z₂ z‖, so that their scores have the length 1; z = 0 stays."""
+        squares = np.einsum("ij,ij->i", Z @ self.gram, Z)
+        lengths = np.sqrt(np.maximum(squares, 0, dtype=np.float64))
+        return Z * np.divide(1, lengths, out=np.zeros_like(lengths), where=lengths > 0)[:, None].astype(
+            np.float32
+        )
+
+
+def label_scorer(Z: Array) -> LabelScorer:
+    """A scorer of the labels that lie at the rows of Z."""
+    return LabelScorer(Z, (Z.T.astype(np.float64) @ Z).astype(np.float32))
+
+
+def count_with_labels(
+    neighbors: Array, weights: Array, Y: csr_matrix, places: list[Array], scorer: LabelScorer, k: int
+) -> tuple[Array, Array]:
+    """The k labels with the best s₁/‖s₁‖ + s₂/‖s₂‖, Algorithm 4, halved: (q, k) ids, −1 pads, and scores.
+
+    s₁ : the votes of neighbours for their labels, which may be weighted: the values of Y
+    s₂ = Z₂ z : how near the labels are, for each of the places of a row; places have one voice together
+    """
+    n, n_labels = len(neighbors), Y.shape[1]
+    present = neighbors >= 0
+    indptr = np.concatenate(([0], np.cumsum(present.sum(axis=1))))
+    votes = csr_matrix((weights[present], neighbors[present], indptr), shape=(n, Y.shape[0])) @ Y
+    lengths = np.sqrt(np.asarray(votes.multiply(votes).sum(axis=1), np.float64).ravel())
+    row = np.repeat(np.arange(n), np.diff(votes.indptr))
+    share = (0.5 * votes.data / np.maximum(lengths, np.finfo(np.float32).tiny)[row]).astype(np.float32)
+    order = np.argsort(votes.indices, kind="stable")
+    row, column, share = row[order], votes.indices[order], share[order]
+    Z = scorer.scaled(np.sum([scorer.scaled(z) for z in places], axis=0)) * np.float32(0.5)
+    ids, scores = np.full((n, k), -1, np.int64), np.zeros((n, k), np.float32)  # a score must be above 0
+    for start in range(0, n_labels, LABELS):
+        block = Z @ scorer.places[start : start + LABELS].T
+        mine = slice(*np.searchsorted(column, (start, start + LABELS)))
+        block[row[mine], column[mine] - start] += share[mine]
+        kernels.merge_topk(block, start, ids, scores)
+    _answer_silence(ids[:, 0] < 0, Y, ids, scores)
+    return ids, np.minimum(scores, 1)

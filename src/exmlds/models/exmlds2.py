@@ -1,0 +1,167 @@
+"""ExMLDS2: Algorithm 2 with the embedding learnt by skip-grams, equation (3) of the paper."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from .. import limits
+from ..contract import Matrix
+from ..stages import factorize, neighbors, sgns, sppmi
+from .neighbors import Embedding, NeighborVoting
+
+Array = np.ndarray
+
+SMALL = 20_000  # rows of a part up to which there are as many negatives and epochs as the paper has
+NEGATIVES = (15, 2)  # the paper's for small data and for large
+EPOCHS = (35, 5)
+
+
+class ExMLDS2(NeighborVoting):
+    """Embed rows by skip-grams with their neighbours as contexts, map features there, let neighbours vote.
+
+    Parameters
+    ----------
+    n_components : r, the dimension of the embedding
+    n_neighbors : training rows that vote, in each part asked
+    n_neighbors_fit : rows that are the context of a row
+    context : where these are nearest, by cosine: in their "labels", as in the paper, their "features", or an
+        "embedding" of their labels, that of ExMLDS1
+    tied : one vector a row, as in the paper; False learns a second one for the row as a context, as word2vec
+    n_negative, n_epochs : negatives for each pair, and passes over all pairs; "auto" is 15 and 35 up to
+        20,000 rows, falling to the paper's 2 and 5 for large data
+    smoothing : negatives are drawn by how often a row is context, to this power: 0 is uniform, as in the
+        paper's text, 0.75 as in its appendix and in word2vec
+    learning_rate : at the start; it falls to nothing
+    n_parts, n_parts_asked, n_learners, features, l2, l1, metric, search, vote, temperature : as in `ExMLDS1`
+
+    The others are those of every method, `XMCEstimator`.
+
+    Example
+    -------
+    >>> from exmlds import ExMLDS2
+    >>> from exmlds.data import make_library
+    >>> X, Y, names, _ = make_library(500, random_state=0)
+    >>> model = ExMLDS2(n_components=30, random_state=0).fit(X, Y, label_names=names)
+    >>> model.predict_labels(X[:1], k=2)
+    [['baking', 'war']]
+    """
+
+    _limits: ClassVar[Mapping[str, limits.Limit]] = {
+        **NeighborVoting._limits,
+        "n_neighbors_fit": limits.whole(1),
+        "context": limits.one_of("labels", "features", "embedding"),
+        "tied": limits.one_of(True, False),
+        "n_negative": limits.either(limits.one_of("auto"), limits.whole(1)),
+        "n_epochs": limits.either(limits.one_of("auto"), limits.whole(1)),
+        "smoothing": limits.number(0, 1),
+        "learning_rate": limits.number(0, above=True),
+    }
+
+    def __init__(
+        self,
+        *,
+        n_components: int = 100,
+        n_neighbors: int = 50,
+        n_neighbors_fit: int = 20,
+        context: str = "labels",
+        tied: bool = True,
+        n_negative: str | int = "auto",
+        n_epochs: str | int = "auto",
+        smoothing: float = 0.0,
+        learning_rate: float = 0.05,
+        n_parts: str | int = "auto",
+        n_parts_asked: int = 1,
+        n_learners: int = 1,
+        features: str = "auto",
+        l2: str | float = "auto",
+        l1: float = 0.0,
+        metric: str = "cosine",
+        search: str = "mapped",
+        vote: str = "similarity",
+        temperature: str | float = "auto",
+        threshold: str | float = "auto",
+        max_labels: int = 100,
+        max_memory: float | str | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.n_neighbors = n_neighbors
+        self.n_neighbors_fit = n_neighbors_fit
+        self.context = context
+        self.tied = tied
+        self.n_negative = n_negative
+        self.n_epochs = n_epochs
+        self.smoothing = smoothing
+        self.learning_rate = learning_rate
+        self.n_parts = n_parts
+        self.n_parts_asked = n_parts_asked
+        self.n_learners = n_learners
+        self.features = features
+        self.l2 = l2
+        self.l1 = l1
+        self.metric = metric
+        self.search = search
+        self.vote = vote
+        self.temperature = temperature
+        self.threshold = threshold
+        self.max_labels = max_labels
+        self.max_memory = max_memory
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @classmethod
+    def paper(cls, **changes: Any) -> Self:
+        """The paper's settings, as far as it states them; those that it takes from SLEEC are SLEEC's."""
+        settings: dict[str, Any] = {
+            "n_neighbors": 20,
+            "n_parts": "paper",
+            "features": "l2",
+            "l2": 1.0,
+            "vote": "uniform",
+            "temperature": 1.0,
+        }
+        return cls(**{**settings, **changes})
+
+    def _embed(
+        self, X: Matrix, Y: csr_matrix, rank: int, rng: np.random.Generator, **given: Any
+    ) -> Embedding:
+        ties_rng, vectors_rng = rng.spawn(2)
+        near = self._contexts(X, Y, rank, ties_rng)
+        n = Y.shape[0]
+        n_negative, n_epochs = self._effort(n)
+        pairs = [sgns.relate(neighbors.graph(near, n), n_negative, power=self.smoothing)]
+        state = sgns.init(n, rank, n_epochs=n_epochs, tied=self.tied, rng=vectors_rng)
+        while state.epoch < n_epochs:
+            state = sgns.epoch(state, pairs, self.learning_rate)
+        return Embedding(state.vectors)
+
+    def _contexts(self, X: Matrix, Y: csr_matrix, rank: int, rng: np.random.Generator) -> Array:
+        """(n, n_neighbors_fit) the rows that are a row's context; distinct label sets are searched once."""
+        if self.context == "features":
+            return neighbors.expand(
+                self._nearest(X, self.n_neighbors_fit + 1), np.arange(X.shape[0]), self.n_neighbors_fit, rng
+            )
+        label_sets = sppmi.distinct(Y)
+        places = label_sets.sets
+        if self.context == "embedding":
+            overlaps = sppmi.prepare(label_sets)
+            S = sppmi.operator(overlaps, n_jobs=self.n_jobs, max_bytes=self._max_overlaps())
+            U, s = factorize.embed(S, rank, rng)
+            places = U * np.sqrt(s) / overlaps.scale[:, None]
+        return neighbors.expand(
+            self._nearest(places, self.n_neighbors_fit + 1), label_sets.group, self.n_neighbors_fit, rng
+        )
+
+    def _effort(self, n: int) -> tuple[int, int]:
+        """n_negative and n_epochs."""
+        auto = [max(few, round(many * min(1, SMALL / n))) for many, few in (NEGATIVES, EPOCHS)]
+        given = (self.n_negative, self.n_epochs)
+        n_negative, n_epochs = (a if g == "auto" else int(g) for a, g in zip(auto, given))
+        return n_negative, n_epochs

@@ -1,0 +1,283 @@
+"""ExMLDS3, Algorithms 3 and 4 of the paper: rows and labels in one space, and labels that are not known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy.sparse import csr_matrix
+from sklearn.utils.validation import check_is_fitted
+
+from .. import labels, limits
+from ..contract import MOST_HELD_OUT, Matrix
+from ..stages import complete, factorize, index, neighbors, sgns, sppmi, vote
+from ..stages.vote import LabelScorer
+from .neighbors import Embedding, NeighborVoting, Votes
+
+Array = np.ndarray
+
+STRENGTHS = (0.6, 1.0, 0.3, 0.0)  # of completion, the first is tried with every other setting
+N_CONTEXT = 20  # label neighbours of a row that are its context, for skip-grams
+
+
+class ExMLDS3(NeighborVoting):
+    """Embed rows and labels together, map features there, let near rows and near labels decide.
+
+    Copes with labels that are missing: `fit` takes what is known of the co-occurrences of labels, and which
+    cells of Y are known.
+
+    Parameters
+    ----------
+    n_components : r, the dimension of the embedding
+    n_neighbors : training rows that vote, in each part asked
+    mu : (μ₁, μ₂, μ₃), the weights of label–label, row–row and row–label pairs; "auto" chooses, on held-out
+        rows, between (1, 1, 10) and (1/p, 0, 1), p the share of labels that are visible
+    solver : "sppmi" factorizes; "sgns" trains the combined objective by skip-grams
+    complete_labels : strength, from 0 (off) to 1, with which labels that co-occur with a training row's
+        labels vote too; "auto" chooses it
+    shift, smoothing : k and α of the SPPMI; 1 and 1 leave both out
+    n_negative : for each label–label, row–row and row–label pair; one number or three (solver "sgns")
+    n_epochs, learning_rate : of the skip-grams (solver "sgns")
+    n_parts, n_parts_asked, n_learners, features, l2, l1, metric, search, vote, temperature : as in `ExMLDS1`;
+        the embedding is one for all parts
+
+    The others are those of every method, `XMCEstimator`.
+
+    Attributes after fit
+    --------------------
+    label_embeddings_ : (L, r) where the labels lie
+    visible_share_ : p, the share of labels that Y shows, by the co-occurrences given; 1 if none are
+    mu_, complete_labels_ : the settings chosen, or given
+
+    Example
+    -------
+    >>> from exmlds import ExMLDS3
+    >>> from exmlds.data import make_library
+    >>> X, Y, names, _ = make_library(500, random_state=0)
+    >>> model = ExMLDS3(n_components=30, random_state=0).fit(X, Y, label_names=names)
+    >>> model.predict_labels(X[:1], k=2)
+    [['baking', 'war']]
+    """
+
+    _limits: ClassVar[Mapping[str, limits.Limit]] = {
+        **NeighborVoting._limits,
+        "mu": limits.either(limits.one_of("auto"), limits.three(limits.number(0))),
+        "solver": limits.one_of("sppmi", "sgns"),
+        "complete_labels": limits.either(limits.one_of("auto"), limits.number(0, 1)),
+        "shift": limits.number(0, above=True),
+        "smoothing": limits.number(0, 1),
+        "n_negative": limits.either(limits.whole(1), limits.three(limits.whole(1))),
+        "n_epochs": limits.whole(1),
+        "learning_rate": limits.number(0, above=True),
+    }
+    _side: ClassVar[Mapping[str, bool]] = {"label_cooccurrence": False, "observed": True}
+    _embeds_whole: ClassVar[bool] = True
+    # Few visible labels want more regularization and more neighbours.
+    _l2s: ClassVar[tuple[float, ...]] = (3.0, 1.0, 10.0, 0.3)
+    _temperatures: ClassVar[tuple[float, ...]] = (0.1, 0.05, 0.2, 0.02)
+
+    def __init__(
+        self,
+        *,
+        n_components: int = 300,
+        n_neighbors: int = 50,
+        mu: str | tuple[float, float, float] = "auto",
+        solver: str = "sppmi",
+        complete_labels: str | float = "auto",
+        shift: float = 1.0,
+        smoothing: float = 1.0,
+        n_negative: int | tuple[int, int, int] = 15,
+        n_epochs: int = 35,
+        learning_rate: float = 0.05,
+        n_parts: str | int = "auto",
+        n_parts_asked: int = 1,
+        n_learners: int = 1,
+        features: str = "auto",
+        l2: str | float = "auto",
+        l1: float = 0.0,
+        metric: str = "cosine",
+        search: str = "mapped",
+        vote: str = "similarity",
+        temperature: str | float = "auto",
+        threshold: str | float = "auto",
+        max_labels: int = 100,
+        max_memory: float | str | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.n_neighbors = n_neighbors
+        self.mu = mu
+        self.solver = solver
+        self.complete_labels = complete_labels
+        self.shift = shift
+        self.smoothing = smoothing
+        self.n_negative = n_negative
+        self.n_epochs = n_epochs
+        self.learning_rate = learning_rate
+        self.n_parts = n_parts
+        self.n_parts_asked = n_parts_asked
+        self.n_learners = n_learners
+        self.features = features
+        self.l2 = l2
+        self.l1 = l1
+        self.metric = metric
+        self.search = search
+        self.vote = vote
+        self.temperature = temperature
+        self.threshold = threshold
+        self.max_labels = max_labels
+        self.max_memory = max_memory
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @classmethod
+    def paper(cls, **changes: Any) -> Self:
+        """The paper's settings, as far as it states them: of μ₁ it says that it is higher than the others."""
+        settings: dict[str, Any] = {
+            "n_components": 100,
+            "n_neighbors": 20,
+            "mu": (5.0, 1.0, 1.0),
+            "complete_labels": 0.0,
+            "n_parts": "paper",
+            "features": "l2",
+            "l2": 1.0,
+            "vote": "uniform",
+            "temperature": 1.0,
+        }
+        return cls(**{**settings, **changes})
+
+    def fit(
+        self,
+        X: Any,
+        Y: Any,
+        *,
+        label_names: Sequence[str] | None = None,
+        label_cooccurrence: Any = None,
+        observed: Any = None,
+    ) -> Self:
+        """Learn from rows and those of their labels that are known.
+
+        Parameters
+        ----------
+        X, Y, label_names : as for every method
+        label_cooccurrence : C, (L, L) symmetric and not negative, in the order of the columns of Y, sparse or
+            dense: how often two labels occur together, or how near their meanings are; YᵀY if not given.
+            `exmlds.Whole(C)` keeps scikit-learn's cross-validation from cutting it where L = n
+        observed : (n, L) 1 where a cell of Y is known; if known and absent, the label is never completed
+        """
+        return self._learn(X, Y, label_names, label_cooccurrence=label_cooccurrence, observed=observed)
+
+    @property
+    def label_embeddings_(self) -> Array:
+        check_is_fitted(self)
+        assert self.scorer_ is not None
+        return self.scorer_.places
+
+    def similar_labels(self, label: Any, k: int = 10) -> list[tuple[Any, float]]:
+        """The k labels that lie nearest to a label, by cosine, and their cosines."""
+        check_is_fitted(self)
+        (column,) = self._known_columns([label])
+        places = index.build(self.label_embeddings_, "cosine")
+        near, similar = index.search(places, self.label_embeddings_[[column]], k + 1)
+        found = zip(near[0].tolist(), similar[0].tolist())
+        names = self.classes_.tolist()
+        return [(names[j], cosine) for j, cosine in found if j not in (column, -1)][:k]
+
+    def _checked_side(self, Y: csr_matrix, **side: Any) -> dict[str, Any]:
+        C, observed = side["label_cooccurrence"], side["observed"]
+        if isinstance(C, labels.Whole):
+            C = C.matrix
+        if C is not None:
+            C = labels.cooccurrence(C, Y.shape[1])
+        if observed is not None:
+            observed = labels.observed(observed, Y)
+        return {"label_cooccurrence": C, "observed": observed}
+
+    def _fit(self, X: Matrix, Y: csr_matrix, rng: np.random.Generator, **side: Any) -> None:
+        C = side["label_cooccurrence"]
+        self.visible_share_ = 1.0 if C is None else complete.visible_share(Y, C)
+        super()._fit(X, Y, rng, **side)
+        self.mu_, self.complete_labels_ = self._chosen["mu"], self._chosen["complete_labels"]
+
+    def _embedding_settings(self, Y: csr_matrix, **side: Any) -> list[dict[str, Any]]:
+        if self.mu != "auto":
+            return [{"mu": tuple(float(weight) for weight in self.mu)}]
+        return [{"mu": (1.0, 1.0, 10.0)}, {"mu": (1 / self.visible_share_, 0.0, 1.0)}]
+
+    def _voting_settings(self) -> list[dict[str, Any]]:
+        strengths = STRENGTHS if self.complete_labels == "auto" else (float(self.complete_labels),)
+        return [{"complete_labels": strength} for strength in strengths]
+
+    def _voting_labels(self, Y: csr_matrix, **given: Any) -> csr_matrix:
+        C = given["label_cooccurrence"]
+        P = complete.likely(csr_matrix(Y.T @ Y) if C is None else C)
+        return complete.complete(Y, P, given["complete_labels"], given["observed"])
+
+    def _n_splits(self, n: int) -> int:
+        """More where few rows with few visible labels would decide."""
+        return int(np.clip(round(MOST_HELD_OUT / (0.2 * n)), 1, 5))
+
+    def _rank(
+        self, votes: Votes, labels: csr_matrix, scorer: LabelScorer | None, k: int
+    ) -> tuple[Array, Array]:
+        assert scorer is not None
+        return vote.count_with_labels(votes.neighbors, votes.weights, labels, votes.places, scorer, k)
+
+    def _embed(
+        self, X: Matrix, Y: csr_matrix, rank: int, rng: np.random.Generator, **given: Any
+    ) -> Embedding:
+        C = given["label_cooccurrence"]
+        C = csr_matrix(Y.T @ Y) if C is None else complete.in_units_of(Y, C, self.visible_share_)
+        if self.solver == "sgns":
+            return self._by_skip_grams(Y, C, given["mu"], rank, rng)
+        label_sets = sppmi.distinct(Y)
+        A = sppmi.prepare(
+            label_sets, shift=self.shift, smoothing=self.smoothing, cooccurrence=C, mu=given["mu"]
+        )
+        S = sppmi.operator(A, n_jobs=self.n_jobs, max_bytes=self._max_overlaps())
+        U, s = factorize.embed(S, rank, rng)
+        Z = U * np.sqrt(s) / A.scale[:, None]
+        n_sets = len(label_sets.counts)
+        return Embedding(Z[:n_sets][label_sets.group], Z[n_sets:])
+
+    def _by_skip_grams(
+        self,
+        Y: csr_matrix,
+        C: csr_matrix,
+        mu: tuple[float, float, float],
+        rank: int,
+        rng: np.random.Generator,
+    ) -> Embedding:
+        """The combined objective, equation (5): rows are words 0…n−1, labels follow."""
+        n, n_labels = Y.shape
+        ties_rng, vectors_rng = rng.spawn(2)
+        label_sets = sppmi.distinct(Y)
+        near = neighbors.expand(
+            self._nearest(label_sets.sets, N_CONTEXT + 1), label_sets.group, N_CONTEXT, ties_rng
+        )
+        near_labels = self._nearest(C, N_CONTEXT + 1)[:, 1:]
+        given = self.n_negative
+        of_labels, of_rows, of_both = (given,) * 3 if isinstance(given, int) else given
+        relations = [
+            sgns.relate(
+                neighbors.graph(near_labels, n_labels),
+                of_labels,
+                weight=mu[0],
+                row_offset=n,
+                column_offset=n,
+            ),
+            sgns.relate(neighbors.graph(near, n), of_rows, weight=mu[1]),
+            sgns.relate(Y, of_both, weight=mu[2], column_offset=n),
+        ]
+        largest = max(mu)
+        relations = [
+            relation._replace(weights=relation.weights / np.float32(largest)) for relation in relations
+        ]
+        state = sgns.init(n + n_labels, rank, n_epochs=self.n_epochs, tied=True, rng=vectors_rng)
+        while state.epoch < self.n_epochs:
+            state = sgns.epoch(state, relations, self.learning_rate)
+        return Embedding(state.vectors[:n], state.vectors[n:])
