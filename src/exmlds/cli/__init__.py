@@ -16,6 +16,7 @@ from .demo import demo
 from .evaluate import evaluate
 from .info import info
 from .inspect import inspect
+from .labels import labels
 from .predict import predict
 from .train import train
 
@@ -26,7 +27,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for command in (demo, train, predict, evaluate, compare, inspect, info, convert):
+for command in (demo, train, predict, evaluate, compare, inspect, labels, info, convert):
     app.command()(command)
 
 

@@ -22,6 +22,17 @@ def train(
         list[str] | None, typer.Option("--set", help="A parameter, key=value; may be repeated.")
     ] = None,
     config: Annotated[Path | None, typer.Option(help="A TOML file, as `exmlds info METHOD` prints.")] = None,
+    label_cooccurrence: Annotated[
+        Path | None,
+        typer.Option(help="A matrix of labels by labels, .npz, .npy or text of `label:value` (exmlds3)."),
+    ] = None,
+    complete_labels: Annotated[
+        str | None,
+        typer.Option(
+            help="How strongly labels that are likely missing vote, 0 to 1 or auto (exmlds3).",
+            metavar="STRENGTH",
+        ),
+    ] = None,
     seed: Annotated[
         int | None, typer.Option(help="The random_state; the same seed gives the same model.")
     ] = None,
@@ -29,13 +40,18 @@ def train(
 ) -> None:
     """Train a model on a file and write it to a folder."""
     from .. import progress, storage
+    from ..data import read_cooccurrence
+    from ..errors import DataError
     from .output import print_json, size
     from .settings import make_model, method_name
     from .sources import read
 
-    if set_ is None:
-        set_ = []
-    model = make_model(method, config, set_)
+    assignments = [*(set_ or [])]
+    if complete_labels is not None:
+        assignments.append(f"complete_labels={complete_labels}")
+    model = make_model(method, config, assignments)
+    if label_cooccurrence is not None and "label_cooccurrence" not in model._side:
+        raise DataError(f"{method_name(type(model).__name__)} takes no --label-cooccurrence; exmlds3 does.")
     if seed is not None:
         model.set_params(random_state=seed)
     storage.check_target(output)
@@ -44,7 +60,10 @@ def train(
         dataset = read(data, "train", labels)
         read_seconds = perf_counter() - started
         started = perf_counter()
-        model.fit(dataset.X, dataset.Y, label_names=dataset.label_names)
+        side = {}
+        if label_cooccurrence is not None:
+            side["label_cooccurrence"] = read_cooccurrence(label_cooccurrence)
+        model.fit(dataset.X, dataset.Y, label_names=dataset.label_names, **side)
         fit_seconds = perf_counter() - started
         model.save(output)
     summary = {

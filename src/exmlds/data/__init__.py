@@ -1,5 +1,6 @@
 """Data sets: reading, writing, making and finding them by name."""
 
+from .cooccurrence import cooccurrence_from_taxonomy, cooccurrence_from_texts, read_cooccurrence
 from .dataset import Dataset
 from .names import read_names
 from .npz import read_npz, write_npz
@@ -14,6 +15,8 @@ __all__ = [
     "DatasetInfo",
     "Splits",
     "available",
+    "cooccurrence_from_taxonomy",
+    "cooccurrence_from_texts",
     "declared_rows",
     "find",
     "iter_xc",
@@ -21,6 +24,7 @@ __all__ = [
     "make_library",
     "make_xmc",
     "propensity_parameters",
+    "read_cooccurrence",
     "read_label_filter",
     "read_names",
     "read_npz",

@@ -66,13 +66,13 @@ class ExMLDS2(NeighborVoting):
         *,
         n_components: int = 100,
         n_neighbors: int = 50,
-        n_neighbors_fit: int = 20,
+        n_neighbors_fit: int = 30,
         context: str = "labels",
         tied: bool = True,
         n_negative: str | int = "auto",
         n_epochs: str | int = "auto",
         smoothing: float = 0.0,
-        learning_rate: float = 0.05,
+        learning_rate: float = 0.025,
         n_parts: str | int = "auto",
         n_parts_asked: int = 1,
         n_learners: int = 1,
@@ -121,6 +121,7 @@ class ExMLDS2(NeighborVoting):
         """The paper's settings, as far as it states them; those that it takes from SLEEC are SLEEC's."""
         settings: dict[str, Any] = {
             "n_neighbors": 20,
+            "n_neighbors_fit": 20,
             "n_parts": "paper",
             "features": "l2",
             "l2": 1.0,

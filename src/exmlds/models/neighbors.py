@@ -23,6 +23,7 @@ PART = 40_000  # rows of a part at most, where `n_parts` is "auto"
 SMALLEST_PART = 1_000  # rows of a part that `max_memory` may lead to
 PAPER_PART = 6_000  # rows of a part, about, where it is "paper"
 PROBED_KINDS = 12_000  # rows that the features are chosen on at most
+KINDS_RANK = 100  # dimensions that the features are chosen with at most
 PROBED = 40_000  # rows that l2 and temperature are chosen on: the best ones depend on the number of rows
 FEWEST = 50  # rows below which there is nothing to choose on
 KINDS = ("l2", "log1p-l2", "none", "standardize", "nystroem")  # of equals, the first is taken
@@ -277,12 +278,13 @@ class NeighborVoting(XMCEstimator):
         chosen = grid.first()
         if any(len(values) > 1 for values in grid) and X.shape[0] >= FEWEST:
             kinds_rng, others_rng = rng.spawn(2)
-            if len(grid.features) > 1:
-                kinds = chosen._replace(features=grid.features, temperatures=grid.temperatures)
-                probe = self._probe(X, Y, rows, kinds_rng, side, n_most=PROBED_KINDS, rank=100)
-                chosen = chosen._replace(features=probe(kinds).grid.features)
             most = self._most_probed(X.shape[0], self._n_parts(DataSize.of(X, Y)))
             probe = self._probe(X, Y, rows, others_rng, side, n_most=most, rank=self.n_components)
+            if len(grid.features) > 1:
+                kinds = chosen._replace(features=grid.features, temperatures=grid.temperatures)
+                is_small = X.shape[0] <= PROBED_KINDS and self.n_components <= KINDS_RANK
+                cheaper = self._probe(X, Y, rows, kinds_rng, side, n_most=PROBED_KINDS, rank=KINDS_RANK)
+                chosen = chosen._replace(features=(probe if is_small else cheaper)(kinds).grid.features)
             best = probe(grid._replace(features=chosen.features, votings=chosen.votings))
             if len(grid.votings) > 1:
                 best = probe(best.grid._replace(votings=grid.votings))
@@ -328,10 +330,13 @@ class NeighborVoting(XMCEstimator):
                 fitted = features.fit(kind, X[train], copy.deepcopy(features_rng))
                 A, B = features.apply(fitted, X[train]), features.apply(fitted, X[held])
                 scaled = [l2 * _mean_square(A) for l2 in grid.l2s]
-                for embedding in grid.embeddings:
-                    Z, labels = embedded(split, tuple(embedding.items()))
-                    scorer = None if labels is None else vote.label_scorer(labels)
-                    for l2, V in zip(grid.l2s, regress.path(A, Z, scaled, l1=self.l1, n_jobs=self.n_jobs)):
+                # All embeddings in one system of equations.
+                places = [embedded(split, tuple(embedding.items())) for embedding in grid.embeddings]
+                Zs = np.hstack([Z for Z, _ in places])
+                for l2, Vs in zip(grid.l2s, regress.path(A, Zs, scaled, l1=self.l1, n_jobs=self.n_jobs)):
+                    for number, (embedding, (Z, labels)) in enumerate(zip(grid.embeddings, places)):
+                        V = Vs[:, number * rank : (number + 1) * rank]
+                        scorer = None if labels is None else vote.label_scorer(labels)
                         found = index.build(np.asarray(A @ V) if self.search == "mapped" else Z, self.metric)
                         Q = np.asarray(B @ V)
                         near, similar = self._search_blocks(found, Q)

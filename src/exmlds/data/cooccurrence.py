@@ -1,0 +1,131 @@
+"""Matrices of labels by labels: how often two occur together, or how near their meanings are.
+
+`ExMLDS3.fit(…, label_cooccurrence=C)` takes any that is symmetric and not negative, so they can be added up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_matrix, diags_array, eye_array
+
+from ..errors import DataError
+from ..files import PathLike, reading
+from .npz import is_npz, read_npz
+from .xc import read_sparse
+
+NUMPY = b"\x93NUMPY"
+
+
+def read_cooccurrence(path: PathLike) -> csr_matrix:
+    """Read a matrix of labels by labels: sparse .npz, dense .npy, or text with rows of `label:value`."""
+    path = Path(path)
+    with reading(path) as file:
+        is_npy = file.read(len(NUMPY)) == NUMPY
+    if is_npy:
+        try:
+            return csr_matrix(np.load(path, allow_pickle=False), dtype=np.float32)
+        except (TypeError, ValueError) as error:
+            raise DataError(f"{path}: cannot be read as a matrix of numbers ({error}).") from None
+    return read_npz(path) if is_npz(path) else read_sparse(path, noun="label")
+
+
+def cooccurrence_from_texts(texts: Sequence[str], *, n_neighbors: int = 10, least: float = 0.1) -> csr_matrix:
+    """How near labels are by their names or descriptions, (L, L) csr with ones on the diagonal.
+
+    The cosine of tf-idf weights of pieces of words, 3 to 5 letters long, so that "machine-learning" is near
+    to "learning machines".
+
+    Parameters
+    ----------
+    texts : a name or a description of each label, in the order of the columns of Y
+    n_neighbors : that a label keeps, at most
+    least : cosine, below which labels have nothing in common
+
+    Example
+    -------
+    >>> C = cooccurrence_from_texts(["sea birds", "birds", "tax law"])
+    >>> bool(C[0, 1] > 0.1), float(C[0, 2])
+    (True, 0.0)
+    """
+    if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
+        raise ValueError("Give one text for each label, names or descriptions, in a list.")
+    from sklearn.feature_extraction.text import TfidfVectorizer  # takes a while to import
+
+    # A space on both sides: names shorter than three letters have a piece too.
+    pieces = TfidfVectorizer(analyzer="char_wb", ngram_range=(3, 5), sublinear_tf=True)
+    try:
+        weights = csr_matrix(pieces.fit_transform([f" {text.replace('_', ' ')} " for text in texts]))
+    except ValueError:  # not one piece in all texts
+        weights = csr_matrix((len(texts), 1))
+    rows, columns, values = [], [], []
+    for start in range(0, len(texts), 1_024):
+        near = csr_matrix(weights[start : start + 1_024] @ weights.T)
+        for row in range(near.shape[0]):
+            mine = slice(near.indptr[row], near.indptr[row + 1])
+            label, others, cosines = start + row, near.indices[mine], near.data[mine]
+            kept = np.flatnonzero((cosines >= least) & (others != label))
+            kept = kept[np.argsort(-cosines[kept], kind="stable")[:n_neighbors]]
+            rows += [label] * len(kept)
+            columns += others[kept].tolist()
+            values += np.minimum(cosines[kept], 1).tolist()
+    C = csr_matrix((values, (rows, columns)), shape=(len(texts),) * 2, dtype=np.float64)
+    return csr_matrix(C.maximum(C.T) + eye_array(len(texts)))
+
+
+def cooccurrence_from_taxonomy(broader: Any, *, decay: float = 0.5) -> csr_matrix:
+    """How near labels are in a taxonomy, (L, L) csr with ones on the diagonal.
+
+    A label and its broader label share `decay`; two labels under one broader label, and a label and what is
+    broader than its broader label, share decay².
+
+    Parameters
+    ----------
+    broader : for each label, in the order of the columns of Y, the columns of its broader labels: one, a list
+        of them, or None; or an (L, L) matrix with a 1 where the column is broader than the row
+
+    Example
+    -------
+    >>> C = cooccurrence_from_taxonomy([None, 0, 0])  # birds; gulls and owls are birds
+    >>> C.toarray().tolist()
+    [[1.0, 0.5, 0.5], [0.5, 1.0, 0.25], [0.5, 0.25, 1.0]]
+    """
+    B = _adjacency(broader)
+    steps = csr_matrix(B.maximum(B.T))
+    steps.setdiag(0)
+    twice = csr_matrix((B @ B.T) + (B @ B) + (B @ B).T)
+    twice.setdiag(0)
+    for near in (steps, twice):
+        near.eliminate_zeros()
+        near.data[:] = 1
+    C = (decay * steps).maximum(decay**2 * twice)
+    return csr_matrix(C + diags_array(np.ones(B.shape[0])), dtype=np.float64)
+
+
+def _adjacency(broader: Any) -> csr_matrix:
+    if hasattr(broader, "ndim") and broader.ndim == 2:
+        matrix = csr_matrix(broader, dtype=np.float64)
+        if matrix.shape[0] != matrix.shape[1]:
+            raise ValueError(
+                f"broader must have a row and a column for each label. Got {matrix.shape} instead."
+            )
+        return matrix
+    lists = [_listed(one) for one in broader]
+    rows = np.repeat(np.arange(len(lists)), [len(one) for one in lists])
+    columns = np.array([column for one in lists for column in one], np.int64)
+    wrong = np.flatnonzero((columns < 0) | (columns >= len(lists)))
+    if wrong.size:
+        raise ValueError(
+            f"broader names column {columns[wrong[0]]} for label {rows[wrong[0]]}, but there are "
+            f"{len(lists)} labels."
+        )
+    return csr_matrix((np.ones(len(rows)), (rows, columns)), shape=(len(lists),) * 2)
+
+
+def _listed(one: Any) -> list[int]:
+    if one is None:
+        return []
+    return [int(column) for column in one] if isinstance(one, Iterable) else [int(one)]
