@@ -148,9 +148,14 @@ class Whole:
 def cooccurrence(C: Any, n_labels: int) -> csr_matrix:
     """A label co-occurrence matrix as csr float64: checked for shape, numbers, signs and symmetry."""
     try:
-        C = csr_matrix(C, dtype=np.float64, copy=True)
-    except (TypeError, ValueError):
-        raise ValueError("label_cooccurrence must be a matrix of numbers.") from None
+        C = C if issparse(C) else np.atleast_2d(C)
+    except ValueError:
+        raise ValueError(
+            "label_cooccurrence must be a matrix of numbers; its rows differ in length."
+        ) from None
+    if C.dtype.kind not in "biuf":
+        raise ValueError(f"label_cooccurrence must be a matrix of numbers. Got {C.dtype} instead.")
+    C = csr_matrix(C, dtype=np.float64, copy=True)
     if C.shape != (n_labels, n_labels):
         raise ValueError(
             f"label_cooccurrence must be of shape {(n_labels, n_labels)}, one row and one column a label. "

@@ -94,12 +94,23 @@ def hide_labels(Y: csr_matrix, fraction: float, *, random_state: Seed = None) ->
 
 
 def cross_predict(
-    estimator: Any, X: Any, Y: csr_matrix, k: int, *, n_folds: int = 5, random_state: Seed = None
+    estimator: Any,
+    X: Any,
+    Y: csr_matrix,
+    k: int,
+    *,
+    n_folds: int = 5,
+    random_state: Seed = None,
+    **side: Any,
 ) -> tuple[Array, Array]:
-    """Top-k of every row by a clone of the estimator that has not seen the row: (n, k) ids and scores."""
+    """Top-k of every row by a clone of the estimator that has not seen the row: (n, k) ids and scores.
+
+    side : what else `fit` takes; of what goes by rows, each clone gets its rows
+    """
     ids, scores = np.full((X.shape[0], k), -1, np.int64), np.zeros((X.shape[0], k), np.float32)
     for train, held in folds(X.shape[0], n_folds, random_state=random_state):
-        fitted = clone(estimator).fit(X[train], Y[train])
+        mine = estimator.side_rows(side, train) if side else {}
+        fitted = clone(estimator).fit(X[train], Y[train], **mine)
         ids[held], scores[held] = fitted.predict_topk(X[held], k)
     return ids, scores
 
@@ -135,15 +146,18 @@ def choose_estimator(
     share: float = 0.2,
     scoring: Callable[[Any, Any, Any], float] | None = None,
     random_state: Seed = None,
+    **side: Any,
 ) -> Choice:
     """The estimator that scores best on held-out rows after a fit on the others; not fitted to all rows yet.
 
     scoring : called with (fitted estimator, X, Y); P@1 if not given
+    side : what else `fit` takes; of what goes by rows, it gets the rows to train on
     """
     train, held = random_split(X.shape[0], share, random_state=random_state)
 
     def on_held_out(candidate: Any) -> float:
-        fitted = clone(candidate).fit(X[train], Y[train])
+        mine = candidate.side_rows(side, train) if side else {}
+        fitted = clone(candidate).fit(X[train], Y[train], **mine)
         return scoring(fitted, X[held], Y[held]) if scoring else fitted.score(X[held], Y[held])
 
     return choose(candidates, on_held_out)

@@ -13,11 +13,13 @@ from scipy.sparse import csr_matrix, random_array
 from exmlds.kernels import problems
 from exmlds.kernels.jit import gram as jit_gram
 from exmlds.kernels.jit import hits as jit_hits
+from exmlds.kernels.jit import neighbors as jit_neighbors
+from exmlds.kernels.jit import sgns as jit_sgns
 from exmlds.kernels.jit import split as jit_split
 from exmlds.kernels.jit import text as jit_text
 from exmlds.kernels.jit import topk as jit_topk
 from exmlds.kernels.jit import vote as jit_vote
-from exmlds.kernels.reference import gram, hits, split, text, topk, vote
+from exmlds.kernels.reference import gram, hits, neighbors, sgns, split, text, topk, vote
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -222,3 +224,62 @@ def test_gram_rows(seed: int) -> None:
         engine.gram_rows(A.indptr, A.indices, A.data, At.indptr, At.indices, At.data, start, filled)
     np.testing.assert_allclose(out[0], out[1], rtol=1e-5)
     np.testing.assert_allclose(out[0], np.tril((A @ A.T).toarray()[start:], start), rtol=1e-5)
+
+
+@settings(max_examples=100)
+@given(seeds, st.integers(0, 60), st.integers(0, 4), st.integers(1, 9), st.booleans())
+@example(0, 60, 4, 3, True)
+def test_sgns_pairs(seed: int, n_pairs: int, n_negative: int, rank: int, tied: bool) -> None:
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 8))
+    rows, columns = rng.integers(0, n, n_pairs), rng.integers(0, n, n_pairs)
+    if tied:
+        columns = (rows + rng.integers(1, n, n_pairs)) % n  # no row is its own context
+    weights = rng.choice(np.array([0, 0.5, 1, 2], np.float32), n_pairs)
+    negatives = rng.integers(0, n, (n_pairs, n_negative))
+    start = rng.normal(size=(2, n, rank)).astype(np.float32)
+    results = []
+    for engine in (jit_sgns, sgns):
+        vectors, contexts = start.copy()
+        contexts = vectors if tied else contexts
+        engine.sgns_pairs(rows, columns, weights, negatives, 0.3, 0.1, vectors, contexts, tied)
+        results.append((vectors, contexts))
+    np.testing.assert_allclose(results[0][0], results[1][0], rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(results[0][1], results[1][1], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("engine", [jit_sgns, sgns])
+def test_sgns_pairs_by_hand(engine: Any) -> None:
+    vectors, contexts = np.array([[1.0, 0], [0, 0]], np.float32), np.array([[0, 2.0], [0, 0]], np.float32)
+    pair = np.array([0]), np.array([1]), np.array([0.5], np.float32), np.array([[0, 0]])
+    engine.sgns_pairs(*pair, 0.4, 0.4, vectors, contexts, False)  # all inner products are 0, and σ(0) = ½
+    step = 0.4 * 0.5 / 2
+    second = 0.4 * 0.5 / (1 + np.exp(step))  # the negative has moved when it is met again
+    np.testing.assert_allclose(contexts, [[-step - second, 2], [step, 0]], rtol=1e-5)
+    np.testing.assert_allclose(vectors, [[1 + second * step, -2 * step - 2 * second], [0, 0]], rtol=1e-5)
+
+
+@pytest.mark.parametrize("engine", [jit_sgns, sgns])
+def test_sgns_pairs_leaves_out_a_row_as_its_own_negative(engine: Any) -> None:
+    start = np.array([[1, 0.5], [0.2, -1]], np.float32)
+    pair = np.array([0]), np.array([1]), np.ones(1, np.float32)
+    with_self, without = start.copy(), start.copy()
+    engine.sgns_pairs(*pair, np.array([[0, 0]]), 0.1, 0.1, with_self, with_self, True)
+    engine.sgns_pairs(*pair, np.zeros((1, 0), np.int64), 0.1, 0.1, without, without, True)
+    np.testing.assert_array_equal(with_self, without)
+    assert (without != start).all()
+
+
+@settings(max_examples=100)
+@given(seeds, st.integers(0, 20), st.integers(1, 6), st.integers(1, 8))
+def test_expand_neighbors(seed: int, n: int, n_groups: int, k: int) -> None:
+    rng = np.random.default_rng(seed)
+    group = rng.integers(0, n_groups, n)
+    near = np.array([rng.permutation(n_groups) for _ in range(n_groups)])
+    near[np.arange(n_groups) >= rng.integers(0, n_groups + 1, (n_groups, 1))] = -1
+    starts = np.concatenate(([0], np.cumsum(np.bincount(group, minlength=n_groups))))
+    members, draws = np.argsort(group, kind="stable"), rng.random(n)
+    out = np.full((2, n, k), 99, np.int64)
+    for engine, filled in zip((jit_neighbors, neighbors), out):
+        engine.expand_neighbors(near, group, starts, members, draws, filled)
+    np.testing.assert_array_equal(out[0], out[1])

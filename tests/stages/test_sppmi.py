@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, vstack
 
 from exmlds.data import make_xmc
 from exmlds.stages import factorize, sppmi
 
+Mu = tuple[float, float, float]
+
 
 def by_the_formula(Y: np.ndarray, shift: float = 1.0, smoothing: float = 1.0) -> np.ndarray:
     """Equation (4) of the paper, entry by entry, over all rows."""
-    M = Y @ Y.T
+    return of_counts(Y @ Y.T, shift, smoothing)
+
+
+def of_counts(M: np.ndarray, shift: float, smoothing: float = 1.0) -> np.ndarray:
+    """Equation (4) of any counts."""
     n, total = len(M), M.sum()
     sums = M.sum(axis=1)
     share = sums**smoothing / (sums**smoothing).sum()
@@ -26,6 +34,16 @@ def by_the_formula(Y: np.ndarray, shift: float = 1.0, smoothing: float = 1.0) ->
     return S
 
 
+def conditional_of_counts(M: np.ndarray, shift: float) -> np.ndarray:
+    """log P(i | j) − log k, at least 0, entry by entry."""
+    S = np.zeros_like(M)
+    for i in range(len(M)):
+        for j in range(len(M)):
+            if M[i, j] > 0:
+                S[i, j] = max(np.log(M[i, j] / M[:, j].sum()) - np.log(shift), 0)
+    return S
+
+
 def made(Y: np.ndarray, **options: float) -> np.ndarray:
     """The matrix over all rows, from what the stage makes of the distinct sets."""
     sets = sppmi.distinct(csr_matrix(Y))
@@ -33,6 +51,29 @@ def made(Y: np.ndarray, **options: float) -> np.ndarray:
     scaled = sppmi.rows_of(overlaps, slice(0, len(sets.counts))).toarray()
     S = scaled / np.outer(overlaps.scale, overlaps.scale)
     return S[np.ix_(sets.group, sets.group)]
+
+
+def multiplied(Y: np.ndarray, **options: Any) -> np.ndarray:
+    """The matrix over all rows, and labels if there are co-occurrences, from the operator."""
+    sets = sppmi.distinct(csr_matrix(Y))
+    overlaps = sppmi.prepare(sets, **options)
+    size = len(overlaps.scale)
+    scaled = sppmi.operator(overlaps, n_jobs=1) @ np.eye(size, dtype=np.float32)
+    S = scaled / np.outer(overlaps.scale, overlaps.scale)
+    all_of_them = np.concatenate([sets.group, np.arange(len(sets.counts), size)])
+    return S[np.ix_(all_of_them, all_of_them)]
+
+
+def cooccurrence(seed: int, n_labels: int) -> np.ndarray:
+    """Symmetric, not whole numbers, with zeros on and off the diagonal."""
+    rng = np.random.default_rng([seed, 1])
+    C = rng.uniform(0, 5, (n_labels, n_labels)) * (rng.random((n_labels, n_labels)) < 0.6)
+    return np.tril(C) + np.tril(C, -1).T
+
+
+def joint(Y: np.ndarray, C: np.ndarray, mu: Mu) -> np.ndarray:
+    """A of Algorithm 3, over all rows and labels."""
+    return np.block([[mu[1] * Y @ Y.T, mu[2] * Y], [mu[2] * Y.T, mu[0] * C]])
 
 
 def labels(seed: int, n: int, n_labels: int) -> np.ndarray:
@@ -71,14 +112,79 @@ def test_embedding_of_sets_is_that_of_all_rows() -> None:
     np.testing.assert_allclose(Z @ Z.T, expected, atol=1e-3)
 
 
-def test_kept_or_made_anew_is_the_same() -> None:
-    overlaps = sppmi.prepare(sppmi.distinct(make_xmc(1500, 20, 60, random_state=0).Y))
-    Q = np.random.default_rng(0).normal(size=(overlaps.sets.shape[0], 3)).astype(np.float32)
-    kept, anew = (sppmi.operator(overlaps, n_jobs=2, max_bytes=size) @ Q for size in (1e9, 0))
-    np.testing.assert_allclose(kept, anew, rtol=1e-5)
-    full = sppmi.rows_of(overlaps, slice(0, overlaps.sets.shape[0]))
-    np.testing.assert_allclose(kept, full @ Q, rtol=1e-3, atol=1e-2)
-    assert abs(full - full.T).max() < 1e-4
+@settings(max_examples=50)
+@given(
+    st.integers(0, 2**32 - 1),
+    st.integers(1, 12),
+    st.integers(1, 6),
+    st.sampled_from([(1.0, 1.0, 1.0), (1.0, 1.0, 10.0), (2.5, 0.0, 1.0), (0.5, 3.0, 2.0)]),
+)
+def test_rows_and_labels_together(seed: int, n: int, n_labels: int, mu: Mu) -> None:
+    Y, C = labels(seed, n, n_labels), cooccurrence(seed, n_labels)
+    Y[seed % n] *= seed % 2  # a row without labels, in half of the cases
+    if not joint(Y, C, mu).any():
+        return
+    for shift, smoothing in ((1.0, 1.0), (2.0, 1.0), (1.0, 0.75)):
+        expected = of_counts(joint(Y, C, mu), shift, smoothing)
+        S = multiplied(Y, cooccurrence=csr_matrix(C), mu=mu, shift=shift, smoothing=smoothing)
+        np.testing.assert_allclose(S, expected, atol=5e-5)
+
+
+@settings(max_examples=50)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 12), st.integers(1, 6))
+def test_conditional(seed: int, n: int, n_labels: int) -> None:
+    Y, C, mu = labels(seed, n, n_labels), cooccurrence(seed, n_labels), (1.0, 0.5, 2.0)
+    for shift in (0.5, 0.01):
+        S = multiplied(Y, conditional=True, shift=shift)
+        np.testing.assert_allclose(S, conditional_of_counts(Y @ Y.T, shift), atol=5e-5)
+        S = multiplied(Y, conditional=True, shift=shift, cooccurrence=csr_matrix(C), mu=mu)
+        np.testing.assert_allclose(S, conditional_of_counts(joint(Y, C, mu), shift), atol=5e-5)
+
+
+@pytest.mark.parametrize("exact", [True, False])
+@pytest.mark.parametrize("with_labels", [False, True])
+def test_embedding_of_the_conditional_matrix(
+    exact: bool, with_labels: bool, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(factorize, "EXACT", 1000 if exact else 0)
+    Y, C, rank = labels(3, 60, 6), cooccurrence(3, 6), 3
+    options: dict[str, Any] = {"cooccurrence": csr_matrix(C), "mu": (1.0, 0.5, 2.0)} if with_labels else {}
+    M = joint(Y, C, (1.0, 0.5, 2.0)) if with_labels else Y @ Y.T
+    expected, singular, _ = np.linalg.svd(conditional_of_counts(M, 0.01))
+    assert singular[rank] < 0.95 * singular[rank - 1]  # there is one best subspace of this rank
+    sets = sppmi.distinct(csr_matrix(Y))
+    overlaps = sppmi.prepare(sets, conditional=True, shift=0.01, **options)
+    S = sppmi.operator(overlaps, n_jobs=1)
+    U, s = factorize.embed(S, rank, rng, symmetric=False, n_passes=12)
+    np.testing.assert_allclose(s, singular[:rank], rtol=1e-3)
+    n_sets = len(sets.counts)
+    U = U / overlaps.scale[:, None]
+    U = np.concatenate([U[:n_sets][sets.group], U[n_sets:]])
+    np.testing.assert_allclose(U @ U.T, expected[:, :rank] @ expected[:, :rank].T, atol=5e-3)
+
+
+@pytest.mark.parametrize("conditional", [False, True])
+@pytest.mark.parametrize("with_labels", [False, True])
+def test_kept_or_made_anew_is_the_same(
+    conditional: bool, with_labels: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sppmi, "BLOCK", 100)
+    Y = make_xmc(1500, 20, 60, random_state=0).Y
+    overlaps = sppmi.prepare(
+        sppmi.distinct(Y),
+        conditional=conditional,
+        shift=0.01 if conditional else 1.0,
+        cooccurrence=csr_matrix(Y.T @ Y) if with_labels else None,
+    )
+    m, size = overlaps.sets.shape[0], len(overlaps.scale)
+    blocks = [slice(0, m), slice(m, size)] if with_labels else [slice(0, m)]
+    full = vstack([sppmi.rows_of(overlaps, block) for block in blocks]).tocsr()
+    Q = np.random.default_rng(0).normal(size=(size, 3)).astype(np.float32)
+    kept, anew = (sppmi.operator(overlaps, n_jobs=2, max_bytes=most) for most in (1e9, 0))
+    for ours, theirs, dense in ((kept, anew, full), (kept.H, anew.H, full.T)):
+        np.testing.assert_allclose(ours @ Q, theirs @ Q, rtol=1e-5, atol=1e-3)
+        np.testing.assert_allclose(ours @ Q, dense @ Q, rtol=1e-3, atol=1e-2)
+    assert (abs(full - full.T).max() > 0.1) if conditional else (abs(full - full.T).max() < 1e-4)
 
 
 def test_only_the_nearest_sets_count() -> None:

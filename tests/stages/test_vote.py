@@ -3,11 +3,32 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
 from exmlds.stages import vote
 
 Y = csr_matrix(np.array([[1, 0, 0], [1, 1, 0], [0, 0, 1]]))
+
+
+def unit(rows: np.ndarray) -> np.ndarray:
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)
+
+
+def algorithm_4(
+    neighbors: np.ndarray, weights: np.ndarray, Y: np.ndarray, places: list[np.ndarray], Z: np.ndarray
+) -> np.ndarray:
+    """(q, L) scores of all labels."""
+    s1 = np.zeros((len(neighbors), Y.shape[1]))
+    for i, (row, mine) in enumerate(zip(neighbors, weights)):
+        for j, weight in zip(row, mine):
+            if j >= 0:
+                s1[i] += weight * Y[j]
+    s2 = sum(unit(place.astype(np.float64) @ Z.T.astype(np.float64)) for place in places)
+    return (unit(s1) + unit(np.asarray(s2))) / 2
 
 
 def test_uniform_votes_are_equation_1() -> None:
@@ -42,3 +63,74 @@ def test_a_tiny_temperature_leaves_the_nearest() -> None:
 def test_only_similar() -> None:
     near = vote.only_similar(np.array([[3, 5, 7]]), np.array([[0.5, 0, -0.5]]))
     assert near.tolist() == [[3, -1, -1]]
+
+
+@settings(max_examples=50)
+@given(
+    st.integers(0, 2**32 - 1), st.integers(1, 20), st.integers(1, 12), st.integers(1, 3), st.integers(1, 6)
+)
+def test_votes_with_labels_are_algorithm_4(
+    seed: int, n_labels: int, k: int, n_places: int, block: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    values = np.where(rng.random((8, n_labels)) < 0.4, rng.uniform(0.01, 1, (8, n_labels)), 0)
+    values = values.astype(np.float32)
+    neighbors, weights = rng.integers(-1, 8, (5, 4)), rng.random((5, 4)).astype(np.float32)
+    places = list(rng.normal(size=(n_places, 5, 3)).astype(np.float32))
+    Z = rng.normal(size=(n_labels, 3)).astype(np.float32)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(vote, "LABELS", block)
+        ids, scores = vote.count_with_labels(
+            neighbors, weights, csr_matrix(values), places, vote.label_scorer(Z), k
+        )
+    expected = algorithm_4(neighbors, weights, values, places, Z)
+    products = [place.astype(np.float64) @ Z.T for place in places]
+    clear = np.linalg.norm(sum(map(unit, products)), axis=1) > 0.2  # places that don't cancel each other
+    for place, product in zip(places, products):
+        most = np.linalg.norm(place, axis=1) * np.linalg.norm(Z)
+        clear &= np.linalg.norm(product, axis=1) > 0.1 * most
+    clear &= (expected > 1e-3).any(axis=1)
+    best = np.zeros((5, k))
+    best[:, : min(k, n_labels)] = np.maximum(-np.sort(-expected, axis=1)[:, :k], 0)
+    np.testing.assert_allclose(scores[clear], best[clear], atol=1e-4)
+    assert ((ids >= 0) == (scores > 0))[clear].all()
+    for row in np.flatnonzero(clear):
+        found = ids[row][ids[row] >= 0]
+        assert len(set(found)) == len(found)
+        np.testing.assert_allclose(expected[row, found], scores[row, : len(found)], atol=1e-4)
+
+
+def test_votes_with_labels_by_hand() -> None:
+    scorer = vote.label_scorer(np.array([[3, 0], [0, 4], [-3, 0]], np.float32))
+    neighbors, weights = np.array([[0, 1]]), np.array([[1, 1]], np.float32)
+    ids, scores = vote.count_with_labels(neighbors, weights, Y, [np.array([[0, 5]], np.float32)], scorer, 3)
+    assert ids.tolist() == [[1, 0, -1]]  # votes (2, 1, 0), near (0, 1, 0)
+    np.testing.assert_allclose(scores, [[(1 / 5**0.5 + 1) / 2, 2 / 5**0.5 / 2, 0]], rtol=1e-5)
+
+
+def test_places_have_one_voice_whatever_their_lengths() -> None:
+    scorer = vote.label_scorer(np.eye(3, dtype=np.float32))
+    places = [np.array([[1e-3, 0, 0]], np.float32), np.array([[0, 1e3, 0]], np.float32)]
+    ids, scores = vote.count_with_labels(np.array([[-1]]), np.zeros((1, 1), np.float32), Y, places, scorer, 3)
+    assert ids.tolist() == [[0, 1, -1]]
+    np.testing.assert_allclose(scores, [[0.5**0.5 / 2, 0.5**0.5 / 2, 0]], rtol=1e-5)
+
+
+def test_labels_that_score_nothing_are_no_candidates() -> None:
+    scorer = vote.label_scorer(np.array([[1, 0], [0, 1], [-1, 0]], np.float32))
+    here = [np.array([[1, 0], [-1, 0]], np.float32)]
+    nobody = np.full((2, 1), -1), np.zeros((2, 1), np.float32)
+    ids, scores = vote.count_with_labels(*nobody, Y, here, scorer, 3)
+    assert ids.tolist() == [[0, -1, -1], [2, -1, -1]]
+    np.testing.assert_allclose(scores, [[0.5**0.5 / 2, 0, 0]] * 2, rtol=1e-5)
+
+
+def test_where_nothing_scores_the_shares_of_all_rows_count() -> None:
+    weighted = csr_matrix(np.array([[1, 0, 0.5], [0.2, 1, 0], [1, 0, 0]], np.float32))
+    scorer = vote.label_scorer(np.eye(3, dtype=np.float32))
+    neighbors, weights = np.array([[-1], [0]]), np.array([[0], [0]], np.float32)
+    ids, scores = vote.count_with_labels(
+        neighbors, weights, weighted, [np.zeros((2, 3), np.float32)], scorer, 3
+    )
+    assert ids.tolist() == [[0, 1, 2]] * 2
+    np.testing.assert_allclose(scores, [[2.2 / 3, 1 / 3, 0.5 / 3]] * 2, rtol=1e-5)

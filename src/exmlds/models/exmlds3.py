@@ -259,7 +259,9 @@ class ExMLDS3(NeighborVoting):
         near = neighbors.expand(
             self._nearest(label_sets.sets, N_CONTEXT + 1), label_sets.group, N_CONTEXT, ties_rng
         )
-        near_labels = self._nearest(C, N_CONTEXT + 1)[:, 1:]
+        near_labels = neighbors.expand(
+            self._nearest(C, N_CONTEXT + 1), np.arange(n_labels), N_CONTEXT, ties_rng
+        )
         given = self.n_negative
         of_labels, of_rows, of_both = (given,) * 3 if isinstance(given, int) else given
         relations = [

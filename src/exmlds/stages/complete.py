@@ -48,8 +48,7 @@ def likely(C: csr_matrix) -> csr_matrix:
     P.setdiag(0)
     for row in range(P.shape[0]):
         mine = P.data[P.indptr[row] : P.indptr[row + 1]]
-        if len(mine) > KEPT:
-            mine[mine < np.partition(mine, -KEPT)[-KEPT]] = 0
+        mine[np.argsort(-mine, kind="stable")[KEPT:]] = 0
         mine[mine < LEAST] = 0
     P.eliminate_zeros()
     return P.astype(np.float32)

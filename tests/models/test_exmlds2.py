@@ -1,0 +1,91 @@
+"""ExMLDS2: contexts by labels, skip-grams, then as ExMLDS1."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from exmlds import ExMLDS2, MostFrequent, metrics
+from exmlds.data import Dataset, make_xmc
+from exmlds.data import load as load_data
+
+FIXED: dict[str, Any] = {
+    "features": "l2",
+    "l2": 1.0,
+    "temperature": 0.05,
+    "threshold": 0.5,
+    "n_components": 10,
+    "n_neighbors_fit": 10,
+    "n_epochs": 5,
+    "n_negative": 5,
+}
+
+
+def scores(data: Dataset, **changes: Any) -> np.ndarray:
+    model = ExMLDS2(random_state=0, **{**FIXED, **changes}).fit(data.X[:300], data.Y[:300])
+    return model.decision_function(data.X[300:]).toarray()
+
+
+def test_contexts_are_the_nearest_rows_by_labels() -> None:
+    data = make_xmc(80, 20, 10, random_state=0)
+    Y = data.Y[np.diff(data.Y.indptr) > 0]
+    near = ExMLDS2(n_neighbors_fit=6)._contexts(data.X, Y, 5, np.random.default_rng(0))
+    dense = Y.toarray() / np.linalg.norm(Y.toarray(), axis=1, keepdims=True)
+    cosines = dense @ dense.T
+    np.fill_diagonal(cosines, -1)
+    for row, found in enumerate(near):
+        found = found[found >= 0]
+        assert row not in found
+        assert len(set(found)) == len(found) == min(6, (cosines[row] > 0).sum())
+        np.testing.assert_allclose(
+            np.sort(cosines[row][found])[::-1], np.sort(cosines[row])[::-1][: len(found)], atol=1e-6
+        )
+
+
+def test_it_learns() -> None:
+    data = make_xmc(1_500, 400, 30, random_state=0)
+    train, test = data.rows(slice(0, 1_200)), data.rows(slice(1_200, None))
+    ours, theirs = (
+        model.fit(train.X, train.Y).score(test.X, test.Y)
+        for model in (
+            ExMLDS2(**{**FIXED, "n_components": 30, "n_epochs": 20}, random_state=0),
+            MostFrequent(),
+        )
+    )
+    assert ours > theirs + 0.3
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value"),
+    [
+        ("n_neighbors_fit", 3),
+        ("context", "features"),
+        ("context", "embedding"),
+        ("tied", False),
+        ("n_negative", 2),
+        ("n_epochs", 2),
+        ("smoothing", 0.75),
+        ("learning_rate", 0.2),
+    ],
+)
+def test_every_parameter_of_its_own_changes_the_result(library: Dataset, parameter: str, value: Any) -> None:
+    assert not np.allclose(scores(library), scores(library, **{parameter: value}), atol=1e-4)
+
+
+def test_the_effort_falls_with_the_rows_as_in_the_paper() -> None:
+    model = ExMLDS2()
+    assert model._effort(5_000) == (15, 35)
+    assert model._effort(40_000) == (8, 18)
+    assert model._effort(10**6) == (2, 5)
+    assert ExMLDS2(n_negative=3, n_epochs=4)._effort(5_000) == (3, 4)
+
+
+@pytest.mark.data
+@pytest.mark.slow
+def test_bibtex(real_data: Path) -> None:
+    train, test = load_data("bibtex")
+    model = ExMLDS2(features="l2", l2=1.0, threshold=0.3, random_state=0).fit(train.X, train.Y)
+    assert metrics.precision_at_k(test.Y, model.predict_topk(test.X, 5), 1) > 0.62

@@ -1,0 +1,149 @@
+"""Labels that are likely missing, and how many are, from co-occurrences."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_matrix
+
+from exmlds.data import make_xmc
+from exmlds.selection import hide_labels
+from exmlds.stages import complete
+
+C = csr_matrix(np.array([[4.0, 2, 0], [2, 2, 1], [0, 1, 10]]))
+P = np.array([[0, 0.5, 0], [1, 0, 0.5], [0, 0.1, 0]])
+
+
+@pytest.fixture(scope="module")
+def all_labels() -> csr_matrix:
+    return make_xmc(3000, 20, 100, random_state=0).Y
+
+
+@pytest.mark.parametrize("share", [0.8, 0.5, 0.25, 0.1])
+def test_visible_share(share: float, all_labels: csr_matrix) -> None:
+    shown = hide_labels(all_labels, 1 - share, random_state=1)
+    counts = csr_matrix(all_labels.T @ all_labels)
+    found = complete.visible_share(shown, counts)
+    assert found == pytest.approx(share, rel=0.15)
+    assert complete.visible_share(shown, counts * 7) == pytest.approx(found, rel=1e-5)
+
+
+def test_visible_share_of_other_rows(all_labels: csr_matrix) -> None:
+    shown = hide_labels(all_labels[:1500], 0.6, random_state=1)
+    others = all_labels[1500:]
+    assert complete.visible_share(shown, csr_matrix(others.T @ others)) == pytest.approx(0.4, rel=0.15)
+
+
+def test_all_is_visible_where_nothing_is_hidden(all_labels: csr_matrix) -> None:
+    counts = csr_matrix(all_labels.T @ all_labels)
+    assert complete.visible_share(all_labels, counts) == pytest.approx(1)
+    shown = hide_labels(all_labels, 0.5, random_state=1)
+    assert complete.visible_share(all_labels, csr_matrix(shown.T @ shown)) == 1
+
+
+def test_visible_share_where_nothing_can_be_told(all_labels: csr_matrix) -> None:
+    assert complete.visible_share(all_labels, csr_matrix(np.eye(100))) == 1  # no label comes with another
+    alone = csr_matrix(np.eye(3, dtype=np.float32))
+    assert complete.visible_share(alone, C) == complete.LEAST_VISIBLE
+    assert complete.visible_share(csr_matrix((5, 3), dtype=np.float32), C) == complete.LEAST_VISIBLE
+
+
+def test_in_units_of_the_rows() -> None:
+    Y = csr_matrix(np.array([[1, 1, 0], [0, 1, 0], [0, 0, 1]], np.float32))
+    scaled = complete.in_units_of(Y, C, 0.5)
+    np.testing.assert_allclose(scaled.toarray(), C.toarray() * 8 / 16)
+    assert scaled.dtype == np.float32
+    np.testing.assert_allclose(complete.in_units_of(Y, C * 1e6, 0.5).toarray(), scaled.toarray(), rtol=1e-6)
+
+
+def test_in_units_of_the_rows_without_a_diagonal() -> None:
+    Y = csr_matrix(np.array([[1, 1], [1, 0]], np.float32))
+    scaled = complete.in_units_of(Y, csr_matrix(np.array([[0, 5.0], [5, 0]])), 0.5)
+    np.testing.assert_allclose(scaled.toarray(), [[0, 6], [6, 0]])
+
+
+def test_likely_by_hand() -> None:
+    found = complete.likely(C)
+    np.testing.assert_allclose(found.toarray(), P, rtol=1e-6)
+    assert found.nnz == 4
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(complete.likely(C * 1000).toarray(), P, rtol=1e-6)
+
+
+def test_likely_leaves_the_counts_alone() -> None:
+    before = C.toarray()
+    complete.likely(C)
+    np.testing.assert_array_equal(C.toarray(), before)
+
+
+def test_likely_without_a_diagonal() -> None:
+    bare = csr_matrix(np.array([[0, 4.0, 1, 0], [4, 0, 0, 0], [1, 0, 0, 0], [0, 0, 0, 0]]))
+    expected = [[0, 1, 0.25, 0], [1, 0, 0, 0], [1, 0, 0, 0], [0, 0, 0, 0]]
+    np.testing.assert_array_equal(complete.likely(bare).toarray(), expected)
+
+
+def test_likely_forgets_small_shares() -> None:
+    rare = csr_matrix(np.array([[1000.0, 9, 11], [9, 1000, 0], [11, 0, 1000]]))
+    expected = np.array([[0, 0, 0.011], [0, 0, 0], [0.011, 0, 0]])
+    np.testing.assert_allclose(complete.likely(rare).toarray(), expected, rtol=1e-6)
+
+
+def test_likely_keeps_the_largest_shares(rng: np.random.Generator) -> None:
+    counts = np.triu(rng.uniform(1, 50, (80, 80)), 1)
+    counts += counts.T + 100 * np.eye(80)
+    found = complete.likely(csr_matrix(counts)).toarray()
+    np.fill_diagonal(counts, 0)
+    for mine, shares in zip(found, counts / 100):
+        largest = np.sort(np.argsort(-shares)[: complete.KEPT])
+        np.testing.assert_array_equal(np.flatnonzero(mine), largest)
+        np.testing.assert_allclose(mine[largest], shares[largest], rtol=1e-6)
+
+
+def test_likely_keeps_no_more_where_shares_are_equal() -> None:
+    found = complete.likely(csr_matrix(np.ones((80, 80)) + np.eye(80)))
+    assert np.diff(found.indptr).max() <= complete.KEPT
+
+
+def test_complete_by_hand() -> None:
+    Y = csr_matrix(np.array([[1, 0, 0], [0, 1, 0], [1, 0, 1], [0, 0, 0]], np.float32))
+    completed = complete.complete(Y, csr_matrix(P), 0.5)
+    expected = np.array([[1, 0.25, 0], [0.5, 1, 0.25], [1, 0.3, 1], [0, 0, 0]])
+    np.testing.assert_allclose(completed.toarray(), expected, rtol=1e-6)
+    assert completed.dtype == np.float32
+
+
+def test_the_sum_of_shares_is_at_most_1() -> None:
+    Y = csr_matrix(np.array([[1, 0, 1]], np.float32))
+    both = csr_matrix(np.array([[0, 0.8, 0], [0, 0, 0], [0, 0.7, 0]]))
+    np.testing.assert_allclose(complete.complete(Y, both, 0.5).toarray(), [[1, 0.5, 1]])
+
+
+def test_without_strength_nothing_is_added() -> None:
+    Y = csr_matrix(np.array([[1, 0, 0]], np.float32))
+    assert complete.complete(Y, csr_matrix(P), 0) is Y
+
+
+def test_what_is_known_to_be_absent_stays_absent() -> None:
+    Y = csr_matrix(np.array([[0, 1, 0], [0, 1, 0]], np.float32))
+    known = csr_matrix(np.array([[1, 1, 0], [0, 1, 0]], np.float32))
+    completed = complete.complete(Y, csr_matrix(P), 1.0, known)
+    np.testing.assert_allclose(completed.toarray(), [[0, 1, 0.5], [1, 1, 0.5]])
+    assert completed.nnz == 5
+
+
+@settings(max_examples=50)
+@given(st.integers(0, 2**32 - 1), st.floats(0.01, 1), st.booleans())
+def test_completed_labels(seed: int, strength: float, with_known: bool) -> None:
+    rng = np.random.default_rng(seed)
+    Y = (rng.random((8, 6)) < 0.3).astype(np.float32)
+    shares = rng.random((6, 6)).astype(np.float32) * (rng.random((6, 6)) < 0.5)
+    known = np.maximum(rng.random((8, 6)) < 0.3, Y) if with_known else Y
+    given_known = csr_matrix(known) if with_known else None
+    completed = complete.complete(csr_matrix(Y), csr_matrix(shares), strength, given_known)
+    expected = np.where(Y > 0, 1, np.where(known > 0, 0, strength * np.minimum(Y @ shares, 1)))
+    np.testing.assert_allclose(completed.toarray(), expected, rtol=1e-5)
+    assert completed.has_sorted_indices
+    assert (completed.data > 0).all()
+    assert (completed.data <= 1).all()

@@ -1,0 +1,79 @@
+"""Rows near to a row, from groups near to its group."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from exmlds.stages import neighbors
+
+
+@settings(max_examples=100)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 20), st.integers(1, 6), st.integers(1, 8))
+def test_nearest_groups_come_first_and_never_a_row_itself(seed: int, n: int, n_groups: int, k: int) -> None:
+    rng = np.random.default_rng(seed)
+    group = rng.integers(0, n_groups, n)
+    near = np.array([rng.permutation(n_groups) for _ in range(n_groups)])
+    near[np.arange(n_groups) >= rng.integers(1, n_groups + 1, (n_groups, 1))] = -1
+    found = neighbors.expand(near, group, k, rng)
+    assert found.shape == (n, k)
+    assert found.dtype == np.int64
+    for row, mine in enumerate(found):
+        groups = [g for g in near[group[row]] if g >= 0]
+        others = [groups.index(group[i]) for i in range(n) if i != row and group[i] in groups]
+        rows = mine[mine >= 0]
+        assert row not in rows
+        assert len(set(rows)) == len(rows)
+        assert [groups.index(group[i]) for i in rows] == sorted(others)[:k]
+        assert (mine[len(rows) :] == -1).all()
+
+
+def test_by_hand(rng: np.random.Generator) -> None:
+    near = np.array([[0, 1], [1, -1], [2, 0]])
+    found = neighbors.expand(near, np.array([0, 1, 0, 2]), 3, rng)
+    assert found[0].tolist() == [2, 1, -1]
+    assert found[1].tolist() == [-1, -1, -1]
+    assert found[2].tolist() == [0, 1, -1]
+    assert sorted(found[3].tolist()) == [-1, 0, 2]
+    assert found[3, 2] == -1
+
+
+def test_which_of_a_group_are_taken_is_drawn() -> None:
+    near, group = np.zeros((1, 1), np.int64), np.zeros(200, np.int64)
+    first, again, other = (
+        neighbors.expand(near, group, 5, np.random.default_rng(seed)) for seed in (0, 0, 1)
+    )
+    np.testing.assert_array_equal(first, again)
+    assert (first != other).any()
+    taken = np.bincount(first.ravel(), minlength=200)
+    assert taken.max() < 20
+    assert (taken > 0).mean() > 0.9
+
+
+def test_graph() -> None:
+    near = np.array([[3, 0, 2], [-1, -1, -1], [1, -1, -1], [4, 2, -1]])
+    found = neighbors.graph(near, 5)
+    assert found.format == "csr"
+    assert found.shape == (4, 5)
+    assert found.has_sorted_indices
+    assert found.indptr.tolist() == [0, 3, 3, 4, 6]
+    assert found.indices.tolist() == [0, 2, 3, 1, 2, 4]
+    assert found.data.tolist() == [1] * 6
+    assert found.dtype == np.float32
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (2, 2)])
+def test_graph_of_nothing(shape: tuple[int, int]) -> None:
+    found = neighbors.graph(np.full(shape, -1), 4)
+    assert found.shape == (shape[0], 4)
+    assert found.nnz == 0
+
+
+def test_graph_of_expanded_neighbors_has_no_loops(rng: np.random.Generator) -> None:
+    near, group = np.array([[0, 1], [1, 0]]), rng.integers(0, 2, 40)
+    found = neighbors.graph(neighbors.expand(near, group, 6, rng), 40)
+    assert (np.diff(found.indptr) == 6).all()
+    assert not found.diagonal().any()
+    assert (found.data == 1).all()
