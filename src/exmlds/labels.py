@@ -153,8 +153,9 @@ def cooccurrence(C: Any, n_labels: int) -> csr_matrix:
         raise ValueError(
             "label_cooccurrence must be a matrix of numbers; its rows differ in length."
         ) from None
-    if C.dtype.kind not in "biuf":
-        raise ValueError(f"label_cooccurrence must be a matrix of numbers. Got {C.dtype} instead.")
+    if C.ndim != 2 or C.dtype.kind not in "biuf":
+        got = f"{C.ndim} dimensions" if C.ndim != 2 else f"{C.dtype}"
+        raise ValueError(f"label_cooccurrence must be a matrix of numbers. Got {got} instead.")
     C = csr_matrix(C, dtype=np.float64, copy=True)
     if C.shape != (n_labels, n_labels):
         raise ValueError(
