@@ -2,6 +2,7 @@
 
     EXMLDS_DATA=… python benchmarks/paper.py --validation    # a fifth of the training rows, to develop on
     EXMLDS_DATA=… python benchmarks/paper.py --test          # the test rows, to be read rarely
+    EXMLDS_DATA=… python benchmarks/paper.py --test --family # ExMLDS2 and ExMLDS3 at their defaults
 
 Seeds 0–4, each fit in a process of its own, compiled before it is timed. Mediamill is on random splits of
 train and test together, as its published figures are. A reading of the test rows is added to
@@ -20,13 +21,15 @@ from typing import Any
 import numpy as np
 from scipy.sparse import vstack
 
-from exmlds import ExMLDS1, metrics
+from exmlds import ExMLDS1, ExMLDS2, ExMLDS3, metrics
 from exmlds.data import DATASETS, Dataset, available, load, make_library
 from exmlds.selection import random_split
 from measure import RESULTS, machine, peak_bytes, seconds, write_results
 
 SETS = ("bibtex", "delicious", "eurlex-4k", "mediamill", "delicious-200k")
 RANDOM_SPLITS = ("mediamill",)
+FAMILY = {"ExMLDS2": ExMLDS2, "ExMLDS3": ExMLDS3}
+FAMILY_SETS = ("bibtex", "eurlex-4k")
 PLACES = (1, 3, 5)
 
 
@@ -44,12 +47,13 @@ def rows_for(name: str, seed: int, validation: bool) -> tuple[Dataset, Dataset]:
 
 
 def one(name: str, variant: str, seed: int, validation: bool) -> dict[str, Any]:
+    method: Any = FAMILY.get(variant, ExMLDS1)
     books = make_library(200)
     for X in (books.X, books.X.toarray()):  # compile first
-        ExMLDS1(n_components=5).fit(X, books.Y).predict_topk(X)
+        method(n_components=5).fit(X, books.Y).predict_topk(X)
     train, test = rows_for(name, seed, validation)
     before = peak_bytes()
-    model = ExMLDS1.paper(random_state=seed) if variant == "paper" else ExMLDS1(random_state=seed)
+    model = (method.paper if variant == "paper" else method)(random_state=seed)
     if variant == "fixed":  # one fit with nothing left to choose: at what the default has chosen
         model.fit(train.X, train.Y)
         chosen: dict[str, Any] = {
@@ -57,7 +61,7 @@ def one(name: str, variant: str, seed: int, validation: bool) -> dict[str, Any]:
             "l2": model.l2_,
             "temperature": model.temperature_,
         }
-        model = ExMLDS1(**chosen, threshold=model.threshold_, random_state=seed)
+        model = method(**chosen, threshold=model.threshold_, random_state=seed)
     fit_seconds = seconds(lambda: model.fit(train.X, train.Y))
     peak = peak_bytes()
     predict_seconds = seconds(lambda: model.predict_topk(test.X, 5))
@@ -101,8 +105,9 @@ def main() -> None:
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--validation", action="store_true")
     which.add_argument("--test", action="store_true")
-    parser.add_argument("--sets", default=",".join(SETS))
-    parser.add_argument("--variants", default="paper,fixed,default")
+    parser.add_argument("--family", action="store_true")
+    parser.add_argument("--sets")
+    parser.add_argument("--variants")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--one", nargs=3, metavar=("SET", "VARIANT", "SEED"), help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -111,12 +116,16 @@ def main() -> None:
         print(json.dumps(one(name, variant, int(seed), options.validation)))
         return
     results: dict[str, Any] = {}
-    for name in options.sets.split(","):
+    sets = options.sets.split(",") if options.sets else FAMILY_SETS if options.family else SETS
+    variants = ("paper", "fixed", "default")
+    if options.variants or options.family:
+        variants = options.variants.split(",") if options.variants else tuple(FAMILY)
+    for name in sets:
         if (DATASETS[name].folder or name) not in available():
             print(f"{name}: not under EXMLDS_DATA, left out")
             continue
         results[name] = {}
-        for variant in options.variants.split(","):
+        for variant in variants:
             runs = []
             for seed in range(1 if variant == "fixed" else options.seeds):
                 command = [sys.executable, __file__, "--one", name, variant, str(seed)]
@@ -129,10 +138,11 @@ def main() -> None:
             error = "/".join(f"{100 * e:.2f}" for e in row["standard_error"].values())
             print(f"{name} {variant}: {shown} ± {error}, {row['fit_seconds']:.1f} s", flush=True)
     split = "validation" if options.validation else "test"
+    benchmark = "family" if options.family else "paper"
     if options.test:
         with (RESULTS / "test-readings.jsonl").open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"machine": machine(), "benchmark": "paper", "results": results}) + "\n")
-    write_results(f"paper-{split}", {"split": split, "sets": results})
+            file.write(json.dumps({"machine": machine(), "benchmark": benchmark, "results": results}) + "\n")
+    write_results(f"{benchmark}-{split}", {"split": split, "sets": results})
 
 
 if __name__ == "__main__":

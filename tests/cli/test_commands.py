@@ -519,3 +519,52 @@ def test_progress_on_a_terminal_and_quiet_in_a_pipe(files: Path, tmp_path: Path)
     assert b"predicting" in shown
     assert b"/90000" in shown
     assert b"rows" in shown
+
+
+def test_labels_and_their_cooccurrences(run: Run, files: Path, tmp_path: Path) -> None:
+    names = (files / "label_names.txt").read_text(encoding="utf-8").split("\n")
+    np.save(tmp_path / "c.npy", np.eye(len(names)) + 0.1)
+    options = ("--method", "exmlds3", "--set", "n_components=10", "--set", "features=l2", "--seed", "0")
+    side = ("--label-cooccurrence", tmp_path / "c.npy", "--complete-labels", "0.5")
+    done = run("train", files / "train.txt", "-o", tmp_path / "joint", *options, *side)
+    assert (done.code, done.err) == (0, "")
+    model = exmlds.load(tmp_path / "joint")
+    assert isinstance(model, exmlds.ExMLDS3)
+    assert model.complete_labels_ == 0.5
+    shown = run("labels", tmp_path / "joint", "--similar", "baking", "-n", "3", "--json")
+    found = [(entry["label"], entry["cosine"]) for entry in json.loads(shown.out)]
+    assert found == [
+        (name, pytest.approx(cosine, abs=1e-5)) for name, cosine in model.similar_labels("baking", 3)
+    ]
+    assert found[0][0] in run("labels", tmp_path / "joint", "--similar", "baking").out
+    frequent = json.loads(run("labels", files / "model", "-n", "2", "--json").out)
+    assert frequent[0]["rows"] >= frequent[1]["rows"] > 0
+    for arguments, said in (
+        (("labels", tmp_path / "joint", "--similar", "nothing"), "has no label 'nothing'"),
+        (("labels", files / "model", "--similar", "baking"), "does not embed labels; exmlds3 does"),
+        (
+            ("train", files / "train.txt", "-o", tmp_path / "no", "--label-cooccurrence", tmp_path / "c.npy"),
+            "exmlds1 takes no --label-cooccurrence",
+        ),
+        (
+            (
+                "train",
+                files / "train.txt",
+                "-o",
+                tmp_path / "no",
+                *options,
+                "--label-cooccurrence",
+                "gone.npz",
+            ),
+            "gone.npz",
+        ),
+        (
+            ("train", files / "train.txt", "-o", tmp_path / "no", *options, "--complete-labels", "2"),
+            "'complete_labels' parameter",
+        ),
+    ):
+        done = run(*arguments)
+        assert done.code == 2
+        assert said in done.err
+        assert done.err.count("\n") == 1
+    assert not (tmp_path / "no").exists()
