@@ -117,9 +117,8 @@ def main() -> None:
         return
     results: dict[str, Any] = {}
     sets = options.sets.split(",") if options.sets else FAMILY_SETS if options.family else SETS
-    variants = ("paper", "fixed", "default")
-    if options.variants or options.family:
-        variants = options.variants.split(",") if options.variants else tuple(FAMILY)
+    usual = tuple(FAMILY) if options.family else ("paper", "fixed", "default")
+    variants = options.variants.split(",") if options.variants else usual
     for name in sets:
         if (DATASETS[name].folder or name) not in available():
             print(f"{name}: not under EXMLDS_DATA, left out")
