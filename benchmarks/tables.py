@@ -127,7 +127,7 @@ def scaling() -> str:
 def missing() -> str:
     rows = []
     for name, known in results("missing-test")["sets"].items():
-        paper, here = DATASETS[_registered(name)].paper_hidden, [known[k]["0.8"] for k in ("full", "visible")]
+        paper, here = DATASETS[registered(name)].paper_hidden, [known[k]["0.8"] for k in ("full", "visible")]
         error = "/".join(f"{100 * e:.2f}" for e in here[0]["standard_error"].values())
         rows.append(
             [
@@ -144,7 +144,7 @@ def missing() -> str:
     return table(columns, rows)
 
 
-def _registered(name: str) -> str:
+def registered(name: str) -> str:
     return next(key for key, info in DATASETS.items() if (info.folder or key) == name)
 
 

@@ -265,6 +265,12 @@ def test_scikit_learn_tools(method: type[XMCEstimator], library: Dataset) -> Non
 def test_edge_cases(method: type[XMCEstimator]) -> None:
     one_row = method().fit([[1.0, 2.0]], [["only"]])
     assert one_row.predict_labels([[3.0, 4.0]], k=3) == [["only"]]
+    for seed in range(5):  # few rows with labels: there is little to hold out
+        few = np.zeros((8, 3))
+        few[0, :2] = 1
+        assert method(random_state=seed).fit(np.eye(8), few).predict_topk(np.eye(8), 1)[0].max() <= 1
+    no_feature = method().fit(csr_matrix((60, 5)), np.eye(3)[np.arange(60) % 3])
+    assert np.isfinite(no_feature.predict_topk(csr_matrix((2, 5)), 2)[1]).all()
     one_class = method().fit(np.eye(6), np.ones((6, 1)))
     assert one_class.predict_topk(np.eye(6), 2)[0].tolist() == [[0, -1]] * 6
     same_rows = method().fit(np.ones((9, 2)), [["a"], ["b"], ["a"]] * 3)

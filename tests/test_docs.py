@@ -71,3 +71,12 @@ def test_tables_in_the_readme_are_those_of_the_results(monkeypatch: pytest.Monke
     emptied = re.sub(r"(<!-- table: \w+ -->\n).*?(<!-- end -->)", r"\1\2", text, flags=re.S)
     assert emptied != text
     assert tables.fill(emptied) == text
+
+
+def test_figures_are_those_of_the_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    figures = importlib.import_module("figures")
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    for name, draw in figures.FIGURES.items():
+        assert draw() == figures.path(name).read_text(encoding="utf-8"), "run: python benchmarks/figures.py"
+        assert f"docs/figures/{name}.svg" in readme

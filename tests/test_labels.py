@@ -102,5 +102,5 @@ def test_observed_must_have_the_shape_of_the_labels() -> None:
 
 
 def test_observed_must_be_0_and_1() -> None:
-    with pytest.raises(ValueError, match="0 and 1 only. Got 0.5 in row 1"):
+    with pytest.raises(ValueError, match="observed must be .* holds 0 and 1 only"):
         labels.observed(np.array([[0, 1, 0], [0, 0.5, 0]]), Y)

@@ -157,6 +157,9 @@ class XMCEstimator(ClassifierMixin, BaseEstimator, ABC):
         nnz_labels : stored values of Y; five a row if not given
         """
         limits.check(type(self).__name__, self.get_params(deep=False), self._limits)
+        for name, value in {"n": n, "d": d, "n_labels": n_labels}.items():
+            if not limits.whole(1).allows(value):
+                raise ValueError(f"{name} must be a whole number of at least 1. Got {value!r} instead.")
         return self._estimate(
             DataSize(
                 n, d, n_labels, n * d if nnz is None else nnz, 5 * n if nnz_labels is None else nnz_labels
@@ -207,7 +210,7 @@ class XMCEstimator(ClassifierMixin, BaseEstimator, ABC):
         return _to_csr(ids, scores, len(self.classes_))
 
     def predict_proba(self, X: Any) -> csr_matrix:
-        """(n, L) csr of probabilities, as `decision_function`: the scores of this method are shares."""
+        """(n, L) csr of scores in (0, 1], those of `decision_function`: shares of votes, not calibrated."""
         return self.decision_function(X)
 
     def score(self, X: Any, Y: Any, sample_weight: Array | None = None) -> float:
@@ -275,8 +278,12 @@ class XMCEstimator(ClassifierMixin, BaseEstimator, ABC):
     @classmethod
     def side_rows(cls, side: Mapping[str, Any], rows: Array) -> dict[str, Any]:
         """The part of it that belongs to these rows; what does not go by rows stays whole."""
+        for name in side:
+            if name not in cls._side:
+                known = f"only {', '.join(cls._side)}" if cls._side else "nothing"
+                raise ValueError(f"{cls.__name__} takes {known} beside X and Y. Got {name!r}.")
         return {
-            name: value[rows] if cls._side[name] and value is not None else value
+            name: csr_matrix(value)[rows] if cls._side[name] and value is not None else value
             for name, value in side.items()
         }
 
@@ -351,7 +358,7 @@ class XMCEstimator(ClassifierMixin, BaseEstimator, ABC):
         """ "auto" has the best micro-F1 on rows that the model has not seen."""
         if self.threshold != "auto":
             return float(self.threshold)
-        if X.shape[0] < 5:
+        if np.count_nonzero(np.diff(Y.indptr)) < 5:
             return 0.5
         held, ids, scores = self._held_out(X, Y, min(self.max_labels, Y.shape[1]), rng, **side)
         hits = metrics.Ranking(Y[held], ids, ids.shape[1]).hits
@@ -367,8 +374,9 @@ class XMCEstimator(ClassifierMixin, BaseEstimator, ABC):
     def _held_out_by(
         self, probe: XMCEstimator, X: Matrix, Y: csr_matrix, k: int, rng: np.random.Generator, **side: Any
     ) -> tuple[Array, Array, Array]:
-        n = X.shape[0]
-        train, held = selection.random_split(n, min(0.2, MOST_HELD_OUT / n), random_state=rng)
+        labelled = np.flatnonzero(np.diff(Y.indptr))  # the others neither teach nor tell
+        share = min(0.2, MOST_HELD_OUT / len(labelled))
+        train, held = (labelled[s] for s in selection.random_split(len(labelled), share, random_state=rng))
         probe.set_params(threshold=0.0)
         probe.classes_, probe.n_features_in_ = self.classes_, self.n_features_in_
         probe.label_counts_ = np.bincount(Y[train].indices, minlength=Y.shape[1])

@@ -190,7 +190,10 @@ def cooccurrence(C: Any, n_labels: int) -> csr_matrix:
 
 def observed(known: Any, Y: csr_matrix) -> csr_matrix:
     """The cells of Y that are known, as csr of ones; those that are present are known."""
-    known = indicator(known)
+    try:
+        known = indicator(known)
+    except ValueError:
+        raise ValueError("observed must be a matrix of the shape of Y that holds 0 and 1 only.") from None
     if known.shape != Y.shape:
         raise ValueError(f"observed must be of the shape of Y, {Y.shape}. Got {known.shape} instead.")
     return csr_matrix(known.maximum(Y), dtype=np.float32)

@@ -46,7 +46,8 @@ def number(low: float, high: float = np.inf, *, above: bool = False) -> Limit:
 def one_of(*choices: Any) -> Limit:
     """One of the choices."""
     words = " or ".join(map(repr, choices)) if len(choices) < 3 else f"one of {', '.join(map(repr, choices))}"
-    return Limit(words, lambda value: any(value is choice or value == choice for choice in choices))
+    plain = (str, bool, Real, type(None))  # arrays compare entry by entry
+    return Limit(words, lambda value: isinstance(value, plain) and any(value == choice for choice in choices))
 
 
 def three(limit: Limit) -> Limit:

@@ -544,7 +544,7 @@ def test_labels_and_their_cooccurrences(run: Run, files: Path, tmp_path: Path) -
         (("labels", files / "model", "--similar", "baking"), "does not embed labels; exmlds3 does"),
         (
             ("train", files / "train.txt", "-o", tmp_path / "no", "--label-cooccurrence", tmp_path / "c.npy"),
-            "exmlds1 takes no --label-cooccurrence",
+            "exmlds1 takes no --label-cooccurrence; add --method exmlds3",
         ),
         (
             (

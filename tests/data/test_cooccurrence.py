@@ -60,7 +60,7 @@ def test_files(tmp_path: Path) -> None:
     for name in ("c.npy", "c.npz", "c.txt"):
         np.testing.assert_array_equal(read_cooccurrence(tmp_path / name).toarray(), C)
     np.save(tmp_path / "names.npy", np.array(["a", "b"]))
-    with pytest.raises(DataError, match=r"names\.npy: cannot be read as a matrix of numbers"):
+    with pytest.raises(DataError, match=r"names\.npy: must hold a matrix of numbers"):
         read_cooccurrence(tmp_path / "names.npy")
     (tmp_path / "bad.txt").write_text("0:2 x:1\n")
     with pytest.raises(DataError, match=r"bad\.txt:1"):

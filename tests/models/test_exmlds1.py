@@ -131,6 +131,15 @@ def test_dense_features_take_the_kernel() -> None:
     assert model.score(X[1_200:], Y[1_200:]) > 0.85
 
 
+def test_the_kernel_takes_sparse_rows_too() -> None:
+    data = make_xmc(300, 40, 8, random_state=0)
+    sparse, dense = (
+        ExMLDS1(**{**FIXED, "features": "nystroem", "n_components": 5}, random_state=0).fit(X, data.Y)
+        for X in (data.X, data.X.toarray())
+    )
+    np.testing.assert_allclose(sparse.predict_topk(data.X, 3)[1], dense.predict_topk(data.X, 3)[1], atol=1e-4)
+
+
 def test_rows_without_label_or_feature() -> None:
     data = make_xmc(200, 30, 10, random_state=0)
     X, Y = data.X.toarray(), data.Y.toarray()

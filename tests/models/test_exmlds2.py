@@ -45,6 +45,11 @@ def test_contexts_are_the_nearest_rows_by_labels() -> None:
         )
 
 
+def test_rows_that_share_no_label_have_no_pairs() -> None:
+    model = ExMLDS2(smoothing=0.75, **{**FIXED, "n_components": 3}).fit(np.eye(30), np.eye(30))
+    assert np.isfinite(model.predict_topk(np.eye(30), 2)[1]).all()
+
+
 def test_it_learns() -> None:
     data = make_xmc(1_500, 400, 30, random_state=0)
     train, test = data.rows(slice(0, 1_200)), data.rows(slice(1_200, None))

@@ -10,7 +10,7 @@ import pytest
 from scipy.sparse import csr_matrix
 from sklearn.model_selection import KFold, cross_val_score
 
-from exmlds import ExMLDS3, Whole, load, metrics, selection
+from exmlds import ExMLDS3, MostFrequent, Whole, load, metrics, selection
 from exmlds.data import Dataset, cooccurrence_from_taxonomy, make_xmc
 from exmlds.data import load as load_data
 
@@ -22,6 +22,7 @@ FIXED: dict[str, Any] = {
     "n_components": 20,
     "mu": (1, 1, 10),
     "complete_labels": 0.0,
+    "smoothing": 1.0,
 }
 
 
@@ -141,7 +142,7 @@ def test_a_known_no_is_never_completed(library: Dataset) -> None:
 
 def test_settings_are_chosen(library: Dataset) -> None:
     model = ExMLDS3(n_components=20, random_state=0).fit(library.X, library.Y)
-    assert model.mu_ in ((1.0, 1.0, 10.0), (1.0, 0.0, 1.0))
+    assert model.mu_ in ([1.0, 1.0, 10.0], [1.0, 0.0, 1.0])
     assert model.complete_labels_ in (0.0, 0.3, 0.6, 1.0)
     assert model.label_embeddings_.shape == (len(model.classes_), 20)
 
@@ -186,6 +187,31 @@ def test_cross_validation_never_cuts_the_cooccurrences() -> None:
         [model, ExMLDS3(**{**FIXED, "l2": 10.0})], data.X, data.Y, random_state=0, label_cooccurrence=C
     )
     assert len(choice.scores) == 2
+
+
+def test_what_is_not_known_to_fit_is_named() -> None:
+    data = make_xmc(60, 20, 6, random_state=0)
+    with pytest.raises(
+        ValueError, match="MostFrequent takes nothing beside X and Y. Got 'label_cooccurrence'"
+    ):
+        selection.cross_predict(MostFrequent(), data.X, data.Y, 2, label_cooccurrence=np.eye(6))
+    for mu in ((0, 0, 0), (1, 0, 0), np.ones(3)):
+        with pytest.raises(ValueError, match="'mu' parameter of ExMLDS3 must be .* such as"):
+            ExMLDS3(mu=mu).fit(data.X, data.Y)
+    assert ExMLDS3(**{**FIXED, "n_negative": np.int64(3), "n_epochs": 2, "solver": "sgns"}).fit(
+        data.X, data.Y
+    )
+
+
+def test_memory_counts_the_labels() -> None:
+    few, many = (ExMLDS3(n_components=100).estimate(10_000, 1_000, n, 200_000) for n in (100, 10**6))
+    assert many.memory > few.memory + 4 * 100 * 10**6
+    assert many.size > few.size + 4 * 100 * 0.9 * 10**6
+
+
+def test_a_cooccurrence_that_counts_no_rows_says_nothing_of_what_is_visible(library: Dataset) -> None:
+    taxonomy = cooccurrence_from_taxonomy([None] + [0] * (library.Y.shape[1] - 1))
+    assert fitted(library, side={"label_cooccurrence": taxonomy}).visible_share_ == 1
 
 
 def test_rows_with_no_visible_label_and_labels_with_no_row() -> None:

@@ -32,7 +32,7 @@ def labels(
     else:
         if not hasattr(fitted, "similar_labels"):
             method = method_name(type(fitted).__name__)
-            raise DataError(f"{model} is a {method}, which does not embed labels; exmlds3 does.")
+            raise DataError(f"{model} was trained by {method}, which does not embed labels; exmlds3 does.")
         if similar not in columns:
             raise DataError(f"{model} has no label {similar!r}.")
         shown = fitted.similar_labels(names[columns[similar]], n)

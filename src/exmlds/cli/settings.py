@@ -43,10 +43,16 @@ def find_method(name: str) -> Any:
     return known[method_name(name)]
 
 
+def chosen_method(method: str | None, config: Path | None) -> Any:
+    """--method, or what the config file says, or the default."""
+    settings = read_config(config) if config else {}
+    return find_method(method or settings.get("method", DEFAULT_METHOD))
+
+
 def make_model(method: str | None, config: Path | None, assignments: list[str]) -> Any:
     """An estimator; --method and --set win over the config file, which wins over the defaults."""
     settings = read_config(config) if config else {}
-    chosen = find_method(method or settings.get("method", DEFAULT_METHOD))
+    chosen = chosen_method(method, config)
     parameters = dict(settings.get("parameters", {}))
     for assignment in assignments:
         name, equals, text = assignment.partition("=")

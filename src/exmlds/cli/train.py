@@ -43,26 +43,30 @@ def train(
     from ..data import read_cooccurrence
     from ..errors import DataError
     from .output import print_json, size
-    from .settings import make_model, method_name
+    from .settings import chosen_method, make_model, method_name
     from .sources import read
 
     assignments = [*(set_ or [])]
     if complete_labels is not None:
+        if "complete_labels" not in chosen_method(method, config)._limits:
+            raise DataError("Only exmlds3 takes --complete-labels; add --method exmlds3.")
         assignments.append(f"complete_labels={complete_labels}")
     model = make_model(method, config, assignments)
     if label_cooccurrence is not None and "label_cooccurrence" not in model._side:
-        raise DataError(f"{method_name(type(model).__name__)} takes no --label-cooccurrence; exmlds3 does.")
+        raise DataError(
+            f"{method_name(type(model).__name__)} takes no --label-cooccurrence; add --method exmlds3."
+        )
     if seed is not None:
         model.set_params(random_state=seed)
     storage.check_target(output)
+    side = {}
+    if label_cooccurrence is not None:
+        side["label_cooccurrence"] = read_cooccurrence(label_cooccurrence)
     with progress.shown():
         started = perf_counter()
         dataset = read(data, "train", labels)
         read_seconds = perf_counter() - started
         started = perf_counter()
-        side = {}
-        if label_cooccurrence is not None:
-            side["label_cooccurrence"] = read_cooccurrence(label_cooccurrence)
         model.fit(dataset.X, dataset.Y, label_names=dataset.label_names, **side)
         fit_seconds = perf_counter() - started
         model.save(output)

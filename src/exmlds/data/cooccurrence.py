@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from .npz import is_npz, read_npz
 from .xc import read_sparse
 
 NUMPY = b"\x93NUMPY"
+BLOCK = 5_000_000  # cosines of texts looked at at a time
+SIBLINGS = 1_000  # labels under one broader label that count as near to each other, at most
 
 
 def read_cooccurrence(path: PathLike) -> csr_matrix:
@@ -25,11 +28,16 @@ def read_cooccurrence(path: PathLike) -> csr_matrix:
     path = Path(path)
     with reading(path) as file:
         is_npy = file.read(len(NUMPY)) == NUMPY
-    if is_npy:
-        try:
-            return csr_matrix(np.load(path, allow_pickle=False), dtype=np.float32)
-        except (TypeError, ValueError) as error:
-            raise DataError(f"{path}: cannot be read as a matrix of numbers ({error}).") from None
+        if is_npy:
+            file.seek(0)
+            try:
+                matrix = np.load(file, allow_pickle=False)
+            except ValueError as error:
+                raise DataError(f"{path}: cannot be read as a matrix ({error}).") from None
+            if matrix.ndim != 2 or matrix.dtype.kind not in "biuf":
+                got = f"{matrix.ndim} dimensions of {matrix.dtype}"
+                raise DataError(f"{path}: must hold a matrix of numbers. Got {got} instead.")
+            return csr_matrix(matrix, dtype=np.float32)
     return read_npz(path) if is_npz(path) else read_sparse(path, noun="label")
 
 
@@ -62,8 +70,9 @@ def cooccurrence_from_texts(texts: Sequence[str], *, n_neighbors: int = 10, leas
     except ValueError:  # not one piece in all texts
         weights = csr_matrix((len(texts), 1))
     rows, columns, values = [], [], []
-    for start in range(0, len(texts), 1_024):
-        near = csr_matrix(weights[start : start + 1_024] @ weights.T)
+    block = max(1, BLOCK // max(len(texts), 1))
+    for start in range(0, len(texts), block):
+        near = csr_matrix(weights[start : start + block] @ weights.T)
         for row in range(near.shape[0]):
             mine = slice(near.indptr[row], near.indptr[row + 1])
             label, others, cosines = start + row, near.indices[mine], near.data[mine]
@@ -79,8 +88,8 @@ def cooccurrence_from_texts(texts: Sequence[str], *, n_neighbors: int = 10, leas
 def cooccurrence_from_taxonomy(broader: Any, *, decay: float = 0.5) -> csr_matrix:
     """How near labels are in a taxonomy, (L, L) csr with ones on the diagonal.
 
-    A label and its broader label share `decay`; two labels under one broader label, and a label and what is
-    broader than its broader label, share decay².
+    A label and its broader label share `decay`; two labels under one broader label, if it has at most 1,000,
+    and a label and what is broader than its broader label, share decay².
 
     Parameters
     ----------
@@ -93,10 +102,14 @@ def cooccurrence_from_taxonomy(broader: Any, *, decay: float = 0.5) -> csr_matri
     >>> C.toarray().tolist()
     [[1.0, 0.5, 0.5], [0.5, 1.0, 0.25], [0.5, 0.25, 1.0]]
     """
+    if not 0 < decay <= 1:
+        raise ValueError(f"decay must be above 0 and at most 1. Got {decay} instead.")
     B = _adjacency(broader)
+    # Under a label with very many, they have little in common, and there would be their square of pairs.
+    few = csr_matrix(B @ diags_array((np.asarray(B.sum(axis=0)).ravel() <= SIBLINGS).astype(float)))
     steps = csr_matrix(B.maximum(B.T))
     steps.setdiag(0)
-    twice = csr_matrix((B @ B.T) + (B @ B) + (B @ B).T)
+    twice = csr_matrix((few @ few.T) + (B @ B) + (B @ B).T)
     twice.setdiag(0)
     for near in (steps, twice):
         near.eliminate_zeros()
@@ -126,6 +139,10 @@ def _adjacency(broader: Any) -> csr_matrix:
 
 
 def _listed(one: Any) -> list[int]:
-    if one is None:
-        return []
-    return [int(column) for column in one] if isinstance(one, Iterable) else [int(one)]
+    several = (
+        [] if one is None else list(one) if isinstance(one, Iterable) and not isinstance(one, str) else [one]
+    )
+    for column in several:
+        if not isinstance(column, Integral):
+            raise ValueError(f"broader must name columns by their numbers, or None. Got {column!r} instead.")
+    return [int(column) for column in several]

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from .. import limits
-from ..contract import Matrix
+from ..contract import DataSize, Matrix
 from ..stages import factorize, neighbors, sgns, sppmi
 from .neighbors import Embedding, NeighborVoting
 
@@ -129,6 +129,12 @@ class ExMLDS2(NeighborVoting):
             "temperature": 1.0,
         }
         return cls(**{**settings, **changes})
+
+    def _embedding_bytes(self, data: DataSize, n_parts: int) -> float:
+        """The pairs with their order, the table of negatives, and the vectors; overlaps if they are asked."""
+        m = self._part_rows(data.n, n_parts)
+        overlaps = super()._embedding_bytes(data, n_parts) if self.context == "embedding" else 0.0
+        return overlaps + 40.0 * m * self.n_neighbors_fit + 128.0 * m + 8.0 * m * self.n_components
 
     def _embed(
         self, X: Matrix, Y: csr_matrix, rank: int, rng: np.random.Generator, **given: Any

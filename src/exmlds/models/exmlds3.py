@@ -10,7 +10,7 @@ from scipy.sparse import csr_matrix
 from sklearn.utils.validation import check_is_fitted
 
 from .. import labels, limits
-from ..contract import MOST_HELD_OUT, Matrix
+from ..contract import MOST_HELD_OUT, DataSize, Matrix
 from ..stages import complete, factorize, index, neighbors, sgns, sppmi, vote
 from ..stages.vote import LabelScorer
 from .neighbors import Embedding, NeighborVoting, Votes
@@ -18,7 +18,10 @@ from .neighbors import Embedding, NeighborVoting, Votes
 Array = np.ndarray
 
 STRENGTHS = (0.6, 1.0, 0.3, 0.0)  # of completion, the first is tried with every other setting
-N_CONTEXT = 20  # label neighbours of a row that are its context, for skip-grams
+MU = limits.Limit(
+    "three numbers of at least 0, the last two not both 0, such as (1, 1, 10)",
+    lambda value: limits.three(limits.number(0)).allows(value) and max(value[1:]) > 0,
+)
 
 
 class ExMLDS3(NeighborVoting):
@@ -36,9 +39,10 @@ class ExMLDS3(NeighborVoting):
     solver : "sppmi" factorizes; "sgns" trains the combined objective by skip-grams
     complete_labels : strength, from 0 (off) to 1, with which labels that co-occur with a training row's
         labels vote too; "auto" chooses it
-    shift, smoothing : k and α of the SPPMI; 1 and 1 leave both out
+    shift, smoothing : k and α of the SPPMI, where 1 and 1 leave both out (solver "sppmi")
     n_negative : for each label–label, row–row and row–label pair; one number or three (solver "sgns")
-    n_epochs, learning_rate : of the skip-grams (solver "sgns")
+    n_epochs, learning_rate, n_neighbors_fit : of the skip-grams, and their neighbours that are context
+        (solver "sgns")
     n_parts, n_parts_asked, n_learners, features, l2, l1, metric, search, vote, temperature : as in `ExMLDS1`;
         the embedding is one for all parts
 
@@ -62,12 +66,13 @@ class ExMLDS3(NeighborVoting):
 
     _limits: ClassVar[Mapping[str, limits.Limit]] = {
         **NeighborVoting._limits,
-        "mu": limits.either(limits.one_of("auto"), limits.three(limits.number(0))),
+        "mu": limits.either(limits.one_of("auto"), MU),
         "solver": limits.one_of("sppmi", "sgns"),
         "complete_labels": limits.either(limits.one_of("auto"), limits.number(0, 1)),
         "shift": limits.number(0, above=True),
         "smoothing": limits.number(0, 1),
         "n_negative": limits.either(limits.whole(1), limits.three(limits.whole(1))),
+        "n_neighbors_fit": limits.whole(1),
         "n_epochs": limits.whole(1),
         "learning_rate": limits.number(0, above=True),
     }
@@ -86,10 +91,11 @@ class ExMLDS3(NeighborVoting):
         solver: str = "sppmi",
         complete_labels: str | float = "auto",
         shift: float = 1.0,
-        smoothing: float = 1.0,
+        smoothing: float = 0.75,
         n_negative: int | tuple[int, int, int] = 15,
         n_epochs: int = 35,
         learning_rate: float = 0.05,
+        n_neighbors_fit: int = 20,
         n_parts: str | int = "auto",
         n_parts_asked: int = 1,
         n_learners: int = 1,
@@ -117,6 +123,7 @@ class ExMLDS3(NeighborVoting):
         self.n_negative = n_negative
         self.n_epochs = n_epochs
         self.learning_rate = learning_rate
+        self.n_neighbors_fit = n_neighbors_fit
         self.n_parts = n_parts
         self.n_parts_asked = n_parts_asked
         self.n_learners = n_learners
@@ -142,6 +149,7 @@ class ExMLDS3(NeighborVoting):
             "n_neighbors": 20,
             "mu": (5.0, 1.0, 1.0),
             "complete_labels": 0.0,
+            "smoothing": 1.0,
             "n_parts": "paper",
             "features": "l2",
             "l2": 1.0,
@@ -180,12 +188,14 @@ class ExMLDS3(NeighborVoting):
     def similar_labels(self, label: Any, k: int = 10) -> list[tuple[Any, float]]:
         """The k labels that lie nearest to a label, by cosine, and their cosines."""
         check_is_fitted(self)
+        if not limits.whole(1).allows(k):
+            raise ValueError(f"k must be a whole number of at least 1. Got {k!r} instead.")
         (column,) = self._known_columns([label])
         places = index.build(self.label_embeddings_, "cosine")
         near, similar = index.search(places, self.label_embeddings_[[column]], k + 1)
         found = zip(near[0].tolist(), similar[0].tolist())
         names = self.classes_.tolist()
-        return [(names[j], cosine) for j, cosine in found if j not in (column, -1)][:k]
+        return [(names[j], cosine) for j, cosine in found if j not in (column, -1) and cosine > 0][:k]
 
     def _checked_side(self, Y: csr_matrix, **side: Any) -> dict[str, Any]:
         C, observed = side["label_cooccurrence"], side["observed"]
@@ -197,11 +207,26 @@ class ExMLDS3(NeighborVoting):
             observed = labels.observed(observed, Y)
         return {"label_cooccurrence": C, "observed": observed}
 
+    def _embedding_bytes(self, data: DataSize, n_parts: int) -> float:
+        """Rows and labels together, whatever the parts; C and Yᵀ, and labels that completion adds."""
+        nodes = data.n + data.n_labels
+        pairs = min(float(data.n_labels) ** 2, (data.nnz_labels / data.n) * data.nnz_labels)
+        completed = complete.KEPT * data.nnz_labels if self.complete_labels else 0
+        overlaps = min(self._max_overlaps(), 4.0 * nodes**2)
+        return overlaps + 20.0 * nodes * 1.1 * self.n_components + 24.0 * pairs + 12.0 * completed
+
+    def _labels_bytes(self, data: DataSize) -> float:
+        places = 4.0 * data.n_labels * self.n_components
+        return places + data.labels_bytes() * (complete.KEPT / 4 if self.complete_labels else 1)
+
     def _fit(self, X: Matrix, Y: csr_matrix, rng: np.random.Generator, **side: Any) -> None:
         C = side["label_cooccurrence"]
         self.visible_share_ = 1.0 if C is None else complete.visible_share(Y, C)
         super()._fit(X, Y, rng, **side)
-        self.mu_, self.complete_labels_ = self._chosen["mu"], self._chosen["complete_labels"]
+        self.mu_, self.complete_labels_ = [*self._chosen["mu"]], self._chosen["complete_labels"]
+
+    def _n_embeddings(self) -> int:
+        return 2 if self.mu == "auto" else 1
 
     def _embedding_settings(self, Y: csr_matrix, **side: Any) -> list[dict[str, Any]]:
         if self.mu != "auto":
@@ -213,9 +238,11 @@ class ExMLDS3(NeighborVoting):
         return [{"complete_labels": strength} for strength in strengths]
 
     def _voting_labels(self, Y: csr_matrix, **given: Any) -> csr_matrix:
-        C = given["label_cooccurrence"]
+        C, strength = given["label_cooccurrence"], given["complete_labels"]
+        if not strength:
+            return Y
         P = complete.likely(csr_matrix(Y.T @ Y) if C is None else C)
-        return complete.complete(Y, P, given["complete_labels"], given["observed"])
+        return complete.complete(Y, P, strength, given["observed"])
 
     def _n_splits(self, n: int) -> int:
         """More where few rows with few visible labels would decide."""
@@ -256,14 +283,11 @@ class ExMLDS3(NeighborVoting):
         n, n_labels = Y.shape
         ties_rng, vectors_rng = rng.spawn(2)
         label_sets = sppmi.distinct(Y)
-        near = neighbors.expand(
-            self._nearest(label_sets.sets, N_CONTEXT + 1), label_sets.group, N_CONTEXT, ties_rng
-        )
-        near_labels = neighbors.expand(
-            self._nearest(C, N_CONTEXT + 1), np.arange(n_labels), N_CONTEXT, ties_rng
-        )
+        k = self.n_neighbors_fit
+        near = neighbors.expand(self._nearest(label_sets.sets, k + 1), label_sets.group, k, ties_rng)
+        near_labels = neighbors.expand(self._nearest(C, k + 1), np.arange(n_labels), k, ties_rng)
         given = self.n_negative
-        of_labels, of_rows, of_both = (given,) * 3 if isinstance(given, int) else given
+        of_labels, of_rows, of_both = given if isinstance(given, (tuple, list)) else (given,) * 3
         relations = [
             sgns.relate(
                 neighbors.graph(near_labels, n_labels),

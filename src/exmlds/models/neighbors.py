@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import copy
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy.sparse import csr_matrix, issparse
@@ -25,6 +25,7 @@ PAPER_PART = 6_000  # rows of a part, about, where it is "paper"
 PROBED_KINDS = 12_000  # rows that the features are chosen on at most
 KINDS_RANK = 100  # dimensions that the features are chosen with at most
 PROBED = 40_000  # rows that l2 and temperature are chosen on: the best ones depend on the number of rows
+FEWEST_PROBED = 2_000  # of them, where memory is short
 FEWEST = 50  # rows below which there is nothing to choose on
 KINDS = ("l2", "log1p-l2", "none", "standardize", "nystroem")  # of equals, the first is taken
 TINY = np.finfo(np.float32).tiny
@@ -137,6 +138,8 @@ class NeighborVoting(XMCEstimator):
     # Whether rows are embedded all together, or part by part.
     _embeds_whole: ClassVar[bool] = False
 
+    scorer_: LabelScorer | None = None  # of methods that embed labels
+
     @abstractmethod
     def _embed(
         self, X: Matrix, Y: csr_matrix, rank: int, rng: np.random.Generator, **given: Any
@@ -164,6 +167,11 @@ class NeighborVoting(XMCEstimator):
         """The k best labels by the votes of rows, and of labels where they are embedded."""
         return vote.count(votes.neighbors, votes.weights, labels, k)
 
+    def _learn(self, X: Any, Y: Any, label_names: Sequence[str] | None, **side: Any) -> Self:
+        super()._learn(X, Y, label_names, **side)
+        del self._held, self._chosen  # they were for choosing the threshold
+        return self
+
     def _fit(self, X: Matrix, Y: csr_matrix, rng: np.random.Generator, **side: Any) -> None:
         settings_rng, features_rng, parts_rng, whole_rng = rng.spawn(4)
         labelled = np.flatnonzero(np.diff(Y.indptr))  # rows without a label neither teach nor vote
@@ -190,7 +198,7 @@ class NeighborVoting(XMCEstimator):
     ) -> Learner:
         n_parts = self._n_parts(DataSize.of(X, Y))
         routed = features.routed(self.feature_map_, X) if n_parts > 1 else X
-        router, parts = partition.fit(routed, n_parts, cap=_cap(X.shape[0], n_parts), rng=rng)
+        router, parts = partition.fit(routed, n_parts, cap=self._part_rows(X.shape[0], n_parts), rng=rng)
         del routed
         kept = [rows for rows in parts if rows.size]
         if len(kept) < n_parts:
@@ -217,7 +225,7 @@ class NeighborVoting(XMCEstimator):
         if self.n_parts != "auto":
             given = round(data.n / PAPER_PART) if self.n_parts == "paper" else int(self.n_parts)
             return min(max(given, 1), data.n)
-        fewest = -(-data.n // PART)
+        fewest = max(1, -(-data.n // PART))
         if self.max_memory is None:
             return fewest
         most = max(fewest, data.n // SMALLEST_PART)
@@ -226,9 +234,18 @@ class NeighborVoting(XMCEstimator):
         fit = [n_parts for n_parts, cost in zip(tries, costs) if cost <= limits.as_bytes(self.max_memory)]
         return fit[0] if fit else tries[int(np.argmin(costs))]
 
-    def _most_probed(self, n: int, n_parts: int) -> int:
-        """Rows that settings are chosen on: no more than a part has, where memory is bounded."""
-        return min(n, PROBED) if self.max_memory is None else min(PROBED, _cap(n, n_parts))
+    def _part_rows(self, n: int, n_parts: int) -> int:
+        """The most rows of a part: parts of similar rows are not all of one size, within this."""
+        return n if n_parts == 1 else min(n, 2 * n // n_parts)
+
+    def _n_probed(self, data: DataSize, n_parts: int) -> int:
+        """Rows that settings are chosen on; fewer where they would not fit into max_memory."""
+        probed = min(data.n, PROBED)
+        if self.max_memory is not None:
+            allowed = limits.as_bytes(self.max_memory)
+            while probed > FEWEST_PROBED and self._working(data, n_parts, probed) > allowed / 2:
+                probed //= 2
+        return probed
 
     def _max_overlaps(self) -> float:
         return OVERLAPS if self.max_memory is None else min(OVERLAPS, limits.as_bytes(self.max_memory) / 4)
@@ -238,26 +255,50 @@ class NeighborVoting(XMCEstimator):
 
     def _cost(self, data: DataSize, n_parts: int) -> Estimate:
         """Sizes of the arrays that `_fit` holds at once; of those that depend on the data, the most."""
-        n, r = data.n, self.n_components
-        as_dense = data.nnz > features.FILLED * n * data.d
-        kernel = as_dense and self.features in ("auto", "nystroem")
-        in_part = min(n, _cap(n, n_parts))
-        d = min(features.LANDMARKS, n) if kernel else min(data.d, -(-data.nnz * in_part // n))
-
-        def working(m: int) -> float:
-            """On m rows: transformed, embedded and regressed on."""
-            rows = 4.0 * m * d if as_dense else 16.0 * m * data.nnz / n
-            embedding = min(self._max_overlaps(), 4.0 * m * m) + 16.0 * m * 1.1 * r
-            exact = regress.is_exact(m, d, m * d if as_dense else m * data.nnz / n, r)
-            threads = parallel.n_threads(self.n_jobs)
-            solving = 8.0 * min(m, d) ** 2 if exact else 32.0 * threads * regress.COLUMNS * d
-            return rows + 12.0 * m * r + max(embedding, solving + 16.0 * d * r)
-
-        landmarks = 32.0 * min(features.LANDMARKS, n) ** 2 if kernel else 0.0
-        maps = self.n_learners * 4.0 * r * (n_parts * d + n)
+        landmarks = 32.0 * min(features.LANDMARKS, data.n) ** 2 if self._takes_kernel(data) else 0.0
+        in_part = self._part_rows(data.n, n_parts)
+        maps = (
+            self.n_learners
+            * 4.0
+            * self.n_components
+            * (n_parts * self._part_features(data, in_part) + data.n)
+        )
+        probed = self._n_probed(data, n_parts)
+        n_tried = self._n_splits(probed) * self._n_embeddings()
+        probing = self._working(data, n_parts, probed) + (n_tried - 1) * 12.0 * probed * self.n_components
         held = 3 * data.rows_bytes() + 2 * data.labels_bytes() + landmarks
-        memory = held + max(working(self._most_probed(n, n_parts)), maps + working(in_part))
-        return Estimate(memory, maps + data.labels_bytes() + landmarks / 8)
+        fitting = maps + self._labels_bytes(data) + self._working(data, n_parts, in_part)
+        return Estimate(held + max(probing, fitting), maps + self._labels_bytes(data) + landmarks / 8)
+
+    def _working(self, data: DataSize, n_parts: int, m: int) -> float:
+        """Bytes to transform, embed and regress on m rows."""
+        r, d, is_dense = self.n_components, self._part_features(data, m), self._is_dense(data)
+        rows = 4.0 * m * d if is_dense else 16.0 * m * data.nnz / data.n
+        exact = regress.is_exact(m, d, m * d if is_dense else m * data.nnz / data.n, r)
+        threads = parallel.n_threads(self.n_jobs)
+        solving = 8.0 * min(m, d) ** 2 if exact else 32.0 * threads * regress.COLUMNS * d
+        return rows + 12.0 * m * r + max(self._embedding_bytes(data, n_parts), solving + 16.0 * d * r)
+
+    def _embedding_bytes(self, data: DataSize, n_parts: int) -> float:
+        """Bytes to embed a part, or all rows where they are embedded together."""
+        m = float(self._part_rows(data.n, n_parts))
+        return min(self._max_overlaps(), 4.0 * m * m) + 16.0 * m * 1.1 * self.n_components
+
+    def _labels_bytes(self, data: DataSize) -> float:
+        """Bytes of what a model keeps of the labels."""
+        return data.labels_bytes()
+
+    def _is_dense(self, data: DataSize) -> bool:
+        return data.nnz > features.FILLED * data.n * data.d
+
+    def _takes_kernel(self, data: DataSize) -> bool:
+        return self.features == "nystroem" or (self.features == "auto" and self._is_dense(data))
+
+    def _part_features(self, data: DataSize, m: int) -> int:
+        """Features of m rows, at most."""
+        if self._takes_kernel(data):
+            return min(features.LANDMARKS, data.n)
+        return min(data.d, -(-data.nnz * m // data.n))
 
     def _choose_settings(
         self, X: Matrix, Y: csr_matrix, rows: Array, rng: np.random.Generator, side: Mapping[str, Any]
@@ -278,7 +319,8 @@ class NeighborVoting(XMCEstimator):
         chosen = grid.first()
         if any(len(values) > 1 for values in grid) and X.shape[0] >= FEWEST:
             kinds_rng, others_rng = rng.spawn(2)
-            most = self._most_probed(X.shape[0], self._n_parts(DataSize.of(X, Y)))
+            size = DataSize.of(X, Y)
+            most = self._n_probed(size, self._n_parts(size))
             probe = self._probe(X, Y, rows, others_rng, side, n_most=most, rank=self.n_components)
             if len(grid.features) > 1:
                 kinds = chosen._replace(features=grid.features, temperatures=grid.temperatures)
@@ -315,6 +357,7 @@ class NeighborVoting(XMCEstimator):
         ]
         rank = min(rank, self.n_components)
         n_best = min(max(5, self.max_labels), Y.shape[1])
+        n_kept = min(self.max_labels, Y.shape[1])
 
         @cache
         def embedded(split: int, settings: tuple[tuple[str, Any], ...]) -> Embedding:
@@ -345,7 +388,8 @@ class NeighborVoting(XMCEstimator):
                             for voting, theirs in zip(grid.votings, voters):
                                 one = Grid([kind], [l2], [temperature], [embedding], [voting])
                                 ids, scores = self._rank_blocks(votes, theirs, scorer, n_best)
-                                yield Attempt(one, _quality(Y[held], ids), rows[held], ids, scores)
+                                quality = _quality(Y[held], ids)
+                                yield Attempt(one, quality, rows[held], ids[:, :n_kept], scores[:, :n_kept])
 
         def probe(grid: Grid) -> Attempt:
             best = None
@@ -358,6 +402,10 @@ class NeighborVoting(XMCEstimator):
             return best
 
         return probe
+
+    def _n_embeddings(self) -> int:
+        """How many `_embedding_settings` there are."""
+        return 1
 
     def _n_splits(self, n: int) -> int:
         """Of n rows into training and held-out ones."""
@@ -383,7 +431,7 @@ class NeighborVoting(XMCEstimator):
 
     def _search_blocks(self, found: index.Index, Q: Array) -> tuple[Array, Array]:
         return self._in_blocks(
-            lambda block: index.search(found, Q[block], self.n_neighbors),
+            lambda block: self._search(found, Q[block]),
             len(Q),
             self.n_neighbors,
             "choosing settings",
@@ -409,7 +457,7 @@ class NeighborVoting(XMCEstimator):
 
     def _votes(self, X: Matrix) -> Votes:
         """Every learner and every part asked has one vote in all."""
-        neighbors, weights, places = [], [], []
+        neighbors, weights, where = [], [], []
         is_routed = any(len(learner.parts) > 1 for learner in self.learners_)
         routed = features.routed(self.feature_map_, X) if is_routed else X
         X = features.apply(self.feature_map_, X)
@@ -427,23 +475,17 @@ class NeighborVoting(XMCEstimator):
                         if len(part.columns) < X.shape[1]
                         else X[mine] @ part.V
                     )
-                    near[mine], similar[mine] = self._search(part, Z[mine])
+                    places, similar[mine] = self._search(part.found, Z[mine])
+                    near[mine] = np.where(places >= 0, part.rows[np.maximum(places, 0)], -1)
                 weight = vote.weigh(near, similar, self.vote, self.temperature_)
                 neighbors.append(near)
                 weights.append(weight / np.maximum(weight.sum(axis=1, keepdims=True), TINY))
-                places.append(Z)
-        return Votes(np.concatenate(neighbors, axis=1), np.concatenate(weights, axis=1), places)
+                where.append(Z)
+        return Votes(np.concatenate(neighbors, axis=1), np.concatenate(weights, axis=1), where)
 
-    def _search(self, part: Part, Z: Array) -> tuple[Array, Array]:
-        near, similar = index.search(part.found, Z, self.n_neighbors)
-        if self.metric == "cosine":
-            near = vote.only_similar(near, similar)
-        return np.where(near >= 0, part.rows[np.maximum(near, 0)], -1), similar
-
-
-def _cap(n: int, n_parts: int) -> int:
-    """The most rows of a part: parts of similar rows are not all of one size, within this."""
-    return n if n_parts == 1 else 2 * n // n_parts
+    def _search(self, found: index.Index, Z: Array) -> tuple[Array, Array]:
+        near, similar = index.search(found, Z, self.n_neighbors)
+        return (vote.only_similar(near, similar) if self.metric == "cosine" else near), similar
 
 
 def _quality(Y: csr_matrix, ids: Array) -> float:

@@ -20,8 +20,11 @@ def visible_share(Y: csr_matrix, C: csr_matrix) -> float:
     """The share of the labels of C's rows that Y shows, in (0, 1].
 
     A label shows with probability p, two labels of a row both with p². So the ratio of pairs to single labels
-    is p times as large in YᵀY as in the C of all labels, whatever the unit of C.
+    is p times as large in YᵀY as in the C of all labels. A C whose diagonal sums to less than the labels of Y
+    does not count rows, or not these; nothing is known of p then, and it is 1.
     """
+    if C.diagonal().sum() < Y.nnz:
+        return 1.0
 
     def pairs_to_singles(counts: csr_matrix) -> float:
         singles = counts.diagonal().sum()

@@ -53,8 +53,8 @@ def fit(kind: str, X: Any, rng: np.random.Generator) -> Features:
     squares = X.multiply(X).mean(axis=0) if issparse(X) else np.square(X, dtype=np.float64).mean(axis=0)
     spread = np.sqrt(np.maximum(np.asarray(squares, np.float64).ravel() - mean**2, 0))
     scale = np.divide(1, spread, out=np.zeros_like(spread), where=spread > 0).astype(np.float32)
-    # Centred, sparse rows would not be sparse any more; they are scaled only.
-    center = mean.astype(np.float32) if _is_filled(X) else none
+    # Centred, sparse rows would not be sparse any more; they are scaled only, but for the kernel.
+    center = mean.astype(np.float32) if _is_filled(X) or kind == "nystroem" else none
     standardized = plain._replace(center=center, scale=scale)
     if kind == "standardize":
         return standardized

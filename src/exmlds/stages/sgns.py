@@ -1,4 +1,4 @@
-"""Skip-gram with negative sampling, equation (3) of the paper and its combined objective (6).
+"""Skip-gram with negative sampling, equation (3) of the paper and its combined objective (5).
 
 Words and contexts are numbered together; a relation says which pairs of them are observed. For each observed
 pair (i, j), its negatives j' are drawn and
@@ -82,6 +82,8 @@ def _table(counts: Array, power: float) -> Array:
     if power == 0:
         return np.arange(len(counts))
     shares = np.where(counts > 0, counts, 0) ** power * (counts > 0)
+    if not shares.any():  # nothing is observed, so nothing will be drawn
+        return np.arange(len(counts))
     size = max(TABLE, 16 * len(counts))
     edges = np.rint(size * np.cumsum(shares) / shares.sum()).astype(np.int64)
     return np.repeat(np.arange(len(counts)), np.diff(edges, prepend=0))
