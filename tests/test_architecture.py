@@ -109,6 +109,7 @@ def test_public_names() -> None:
         "ExMLDS1",
         "ExMLDS2",
         "ExMLDS3",
+        "ExMLDS4",
         "ExmldsError",
         "FeatureNeighbors",
         "ModelError",

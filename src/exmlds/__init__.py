@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .models.exmlds1 import ExMLDS1
     from .models.exmlds2 import ExMLDS2
     from .models.exmlds3 import ExMLDS3
+    from .models.exmlds4 import ExMLDS4
 
 __version__ = "0.1.0"
 
@@ -26,6 +27,7 @@ _HOME = {
     "ExMLDS1": "models.exmlds1",
     "ExMLDS2": "models.exmlds2",
     "ExMLDS3": "models.exmlds3",
+    "ExMLDS4": "models.exmlds4",
     "ExmldsError": "errors",
     "FeatureNeighbors": "models.baselines",
     "ModelError": "errors",
@@ -42,6 +44,7 @@ __all__ = [
     "ExMLDS1",
     "ExMLDS2",
     "ExMLDS3",
+    "ExMLDS4",
     "ExmldsError",
     "FeatureNeighbors",
     "ModelError",

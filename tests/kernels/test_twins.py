@@ -13,13 +13,14 @@ from scipy.sparse import csr_matrix, random_array
 from exmlds.kernels import problems
 from exmlds.kernels.jit import gram as jit_gram
 from exmlds.kernels.jit import hits as jit_hits
+from exmlds.kernels.jit import joint as jit_joint
 from exmlds.kernels.jit import neighbors as jit_neighbors
 from exmlds.kernels.jit import sgns as jit_sgns
 from exmlds.kernels.jit import split as jit_split
 from exmlds.kernels.jit import text as jit_text
 from exmlds.kernels.jit import topk as jit_topk
 from exmlds.kernels.jit import vote as jit_vote
-from exmlds.kernels.reference import gram, hits, neighbors, sgns, split, text, topk, vote
+from exmlds.kernels.reference import gram, hits, joint, neighbors, sgns, split, text, topk, vote
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -283,3 +284,26 @@ def test_expand_neighbors(seed: int, n: int, n_groups: int, k: int) -> None:
     for engine, filled in zip((jit_neighbors, neighbors), out):
         engine.expand_neighbors(near, group, starts, members, draws, filled)
     np.testing.assert_array_equal(out[0], out[1])
+
+
+@given(seed=seeds)
+@settings(max_examples=20)
+def test_adagrad_features(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    b, d, r = (int(rng.integers(1, size)) for size in (10, 12, 9))
+    Xt = sparse(rng, d, b)
+    gradients = rng.normal(size=(b, r)).astype(np.float32)
+    start = int(rng.integers(d))
+    stop = int(rng.integers(start, d)) + 1
+    V = np.repeat(rng.normal(size=(1, d, r)).astype(np.float32), 2, axis=0)
+    sums = np.repeat(
+        rng.random((1, d, r), dtype=np.float32) * (rng.random((1, d, r)) < 0.7), 2, axis=0
+    ).astype(np.float32)
+    before = V[0].copy()
+    for engine, v, s in zip((jit_joint, joint), V, sums):
+        engine.adagrad_features(Xt.indptr, Xt.indices, Xt.data, gradients, start, stop, np.float32(0.1), v, s)
+    np.testing.assert_allclose(V[0], V[1], atol=1e-5)
+    np.testing.assert_allclose(sums[0], sums[1], rtol=1e-4, atol=1e-6)
+    untouched = np.ones(d, bool)
+    untouched[start:stop] = False
+    np.testing.assert_array_equal(V[0][untouched], before[untouched])

@@ -21,6 +21,7 @@ OPERATIONS = {
     "gram_rows": "gram",
     "expand_neighbors": "neighbors",
     "sgns_pairs": "sgns",
+    "adagrad_features": "joint",
 }
 
 ENGINE = os.environ.get("EXMLDS_KERNELS", "jit")

@@ -74,7 +74,7 @@ class Grid(NamedTuple):
     """Settings to try, in all combinations."""
 
     features: list[str]
-    l2s: list[float]
+    paths: list[dict[str, Any]]
     temperatures: list[float]
     embeddings: list[dict[str, Any]]
     votings: list[dict[str, Any]]
@@ -209,16 +209,37 @@ class NeighborVoting(XMCEstimator):
                 Z = self._embed(X[rows], Y[rows], self.n_components, mine, **given).rows
             else:
                 Z = whole.rows[rows]
-            fitted.append(self._fit_part(X[rows], Z, rows))
+            fitted.append(self._fit_part(X[rows], Y[rows], Z, rows, mine))
         return Learner(router, fitted)
 
-    def _fit_part(self, X: Matrix, Z: Array, rows: Array) -> Part:
+    def _fit_part(self, X: Matrix, Y: csr_matrix, Z: Array, rows: Array, rng: np.random.Generator) -> Part:
         X = features.apply(self.feature_map_, X)
         columns = np.unique(X.indices) if issparse(X) else np.arange(X.shape[1])
         X = X[:, columns] if len(columns) < X.shape[1] else X
-        V = regress.fit(X, Z, l2=self.l2_ * _mean_square(X), l1=self.l1, n_jobs=self.n_jobs)
-        found = X @ V if self.search == "mapped" else Z
-        return Part(rows, columns, V, index.build(np.asarray(found), self.metric))
+        chosen = {name: self._chosen[name] for name in self._path_settings()[0]}
+        V = next(self._maps(X, Y, Z, [chosen], self.n_components, rng))
+        return Part(rows, columns, V, index.build(self._searched(X, V, Z), self.metric))
+
+    def _path_settings(self) -> list[dict[str, Any]]:
+        """Settings of `_maps` to choose among on held-out rows, in the order that it takes them."""
+        return [{"l2": l2} for l2 in (self._l2s if self.l2 == "auto" else (float(self.l2),))]
+
+    def _maps(
+        self,
+        X: Matrix,
+        Y: csr_matrix,
+        Z: Array,
+        paths: list[dict[str, Any]],
+        rank: int,
+        rng: np.random.Generator,
+    ) -> Iterator[Array]:
+        """V (d, r), from transformed features to embeddings, for each setting in turn."""
+        scaled = [path["l2"] * _mean_square(X) for path in paths]
+        return regress.path(X, Z, scaled, l1=self.l1, n_jobs=self.n_jobs)
+
+    def _searched(self, X: Matrix, V: Array, Z: Array) -> Array:
+        """(n, r) where the training rows lie that are searched among."""
+        return np.asarray(X @ V) if self.search == "mapped" else Z
 
     def _n_parts(self, data: DataSize) -> int:
         """As asked for; "auto" is the fewest that keep a part under PART rows and a fit under max_memory."""
@@ -309,7 +330,7 @@ class NeighborVoting(XMCEstimator):
         """
         grid = Grid(
             [self.features] if self.features != "auto" else [k for k in KINDS if features.fits(k, X)],
-            list(self._l2s) if self.l2 == "auto" else [float(self.l2)],
+            self._path_settings(),
             list(self._temperatures) if self.temperature == "auto" else [float(self.temperature)],
             self._embedding_settings(Y, **side),
             self._voting_settings(),
@@ -333,8 +354,10 @@ class NeighborVoting(XMCEstimator):
             chosen = best.grid
             if self.threshold == "auto":
                 self._held = (best.rows, best.ids, best.scores)
-        (self.features_,), (self.l2_,), (self.temperature_,) = chosen[:3]
-        self._chosen = {**chosen.embeddings[0], **chosen.votings[0]}
+        (self.features_,), (path,), (self.temperature_,), (embedding,), (voting,) = chosen
+        self._chosen = {**path, **embedding, **voting}
+        for name, value in path.items():
+            setattr(self, f"{name}_", value)
 
     def _probe(
         self,
@@ -348,7 +371,7 @@ class NeighborVoting(XMCEstimator):
         rank: int,
     ) -> Callable[[Grid], Attempt]:
         """A function that gives the best attempt of a grid on held-out rows of at most `n_most` rows."""
-        embed_rng, features_rng, rows_rng = rng.spawn(3)
+        embed_rng, features_rng, rows_rng, maps_rng = rng.spawn(4)
         probed = np.sort(rows_rng.permutation(X.shape[0])[:n_most])
         share = min(0.2, MOST_HELD_OUT / len(probed))
         splits = [
@@ -372,21 +395,21 @@ class NeighborVoting(XMCEstimator):
             for kind in grid.features:
                 fitted = features.fit(kind, X[train], copy.deepcopy(features_rng))
                 A, B = features.apply(fitted, X[train]), features.apply(fitted, X[held])
-                scaled = [l2 * _mean_square(A) for l2 in grid.l2s]
                 # All embeddings in one system of equations.
                 places = [embedded(split, tuple(embedding.items())) for embedding in grid.embeddings]
                 Zs = np.hstack([Z for Z, _ in places])
-                for l2, Vs in zip(grid.l2s, regress.path(A, Zs, scaled, l1=self.l1, n_jobs=self.n_jobs)):
+                maps = self._maps(A, Y[train], Zs, grid.paths, rank, copy.deepcopy(maps_rng))
+                for path, Vs in zip(grid.paths, maps):
                     for number, (embedding, (Z, labels)) in enumerate(zip(grid.embeddings, places)):
                         V = Vs[:, number * rank : (number + 1) * rank]
                         scorer = None if labels is None else vote.label_scorer(labels)
-                        found = index.build(np.asarray(A @ V) if self.search == "mapped" else Z, self.metric)
+                        found = index.build(self._searched(A, V, Z), self.metric)
                         Q = np.asarray(B @ V)
                         near, similar = self._search_blocks(found, Q)
                         for temperature in grid.temperatures:
                             votes = Votes(near, vote.weigh(near, similar, self.vote, temperature), [Q])
                             for voting, theirs in zip(grid.votings, voters):
-                                one = Grid([kind], [l2], [temperature], [embedding], [voting])
+                                one = Grid([kind], [path], [temperature], [embedding], [voting])
                                 ids, scores = self._rank_blocks(votes, theirs, scorer, n_best)
                                 quality = _quality(Y[held], ids)
                                 yield Attempt(one, quality, rows[held], ids[:, :n_kept], scores[:, :n_kept])
@@ -444,12 +467,7 @@ class NeighborVoting(XMCEstimator):
         if self._held is not None:
             held, self._held = self._held, None
             return held
-        chosen = {
-            "features": self.features_,
-            "l2": self.l2_,
-            "temperature": self.temperature_,
-            **self._chosen,
-        }
+        chosen = {"features": self.features_, "temperature": self.temperature_, **self._chosen}
         return self._held_out_by(clone(self).set_params(**chosen), X, Y, k, rng, **side)
 
     def _candidates(self, X: Matrix, k: int) -> tuple[Array, Array]:

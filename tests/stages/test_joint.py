@@ -1,0 +1,168 @@
+"""Joint learning: losses and gradients against slow formulas and finite differences, and the stepper."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+
+from exmlds.data import make_xmc
+from exmlds.stages import joint
+
+LOSSES = [
+    joint.Loss(kind, similarity, gamma=3.0, margin=0.2, n_negative=5.0)
+    for kind in ("softmax", "sgns")
+    for similarity in ("cosine", "inner")
+]
+every_loss = pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: f"{loss.kind}-{loss.similarity}")
+
+
+def problem(seed: int, b: int = 6, r: int = 4) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    left_out = rng.random((b, b)) < 0.2
+    np.fill_diagonal(left_out, False)
+    return rng.normal(size=(2 * b, r)), left_out
+
+
+def slow_loss(Z: np.ndarray, left_out: np.ndarray, loss: joint.Loss) -> float:
+    """Pair by pair, as the formulas stand."""
+    b = len(left_out)
+    total = 0.0
+
+    def similarity(i: int, j: int) -> float:
+        product = float(Z[i] @ Z[b + j])
+        return (
+            product
+            if loss.similarity == "inner"
+            else product / np.linalg.norm(Z[i]) / np.linalg.norm(Z[b + j])
+        )
+
+    for i in range(b):
+        others = [j for j in range(b) if j != i and not left_out[i, j]]
+        if loss.kind == "softmax":
+            parts = [np.exp(loss.gamma * similarity(i, j)) for j in [i, *others]]
+            total -= np.log(parts[0] / sum(parts))
+        else:
+            total += np.log1p(np.exp(-loss.gamma * (similarity(i, i) - loss.margin)))
+            for j in others:
+                total += (
+                    loss.n_negative
+                    / len(others)
+                    * np.log1p(np.exp(loss.gamma * (similarity(i, j) - loss.margin)))
+                )
+    return total / b
+
+
+@every_loss
+def test_the_loss_is_the_formula(loss: joint.Loss) -> None:
+    for seed in range(5):
+        Z, left_out = problem(seed)
+        assert joint.gradient(Z, left_out, loss)[0] == pytest.approx(slow_loss(Z, left_out, loss), rel=1e-9)
+
+
+@every_loss
+def test_the_gradient_is_that_of_finite_differences(loss: joint.Loss) -> None:
+    Z, left_out = problem(0)
+    _, dZ = joint.gradient(Z, left_out, loss)
+    step = 1e-6
+    for place in np.ndindex(Z.shape):
+        near = []
+        for sign in (1, -1):
+            moved = Z.copy()
+            moved[place] += sign * step
+            near.append(slow_loss(moved, left_out, loss))
+        assert dZ[place] == pytest.approx((near[0] - near[1]) / (2 * step), rel=1e-4, abs=1e-7)
+
+
+def test_the_papers_gradient_of_the_cosine() -> None:
+    """∇K of the paper for one pair, by V: its final formula, with z = Vᵀx."""
+    rng = np.random.default_rng(0)
+    V, x, y = rng.normal(size=(5, 3)), rng.normal(size=5), rng.normal(size=5)
+    z, w = V.T @ x, V.T @ y
+    a, b, c = z @ w, 1 / np.linalg.norm(z), 1 / np.linalg.norm(w)
+    expected = -a * b**3 * c * np.outer(x, z) - a * b * c**3 * np.outer(y, w)
+    expected += b * c * (np.outer(x, w) + np.outer(y, z))
+    Z = np.array([z, w])
+    loss = joint.Loss("sgns", "cosine", gamma=1.0, n_negative=1.0)
+    _, dZ = joint.gradient(Z, np.zeros((1, 1), bool), loss)
+    K = a * b * c
+    found = np.outer(x, dZ[0]) + np.outer(y, dZ[1])
+    np.testing.assert_allclose(found, -(1 - 1 / (1 + np.exp(-K))) * expected, atol=1e-12)
+
+
+def test_no_negative_is_of_the_context_or_has_the_same_labels() -> None:
+    near = np.array([[1, 2, -1], [0, -1, -1], [3, -1, -1], [2, 1, -1], [5, -1, -1], [4, -1, -1]])
+    group = np.array([0, 1, 2, 3, 0, 5])
+    rows, contexts = np.array([0, 2, 3, 4]), np.array([1, 3, 2, 5])
+    found = joint.excluded(rows, contexts, near, group)
+    expected = np.zeros((4, 4), bool)
+    expected[0, 2] = True  # row 2 is of the context of row 0
+    expected[1, 2] = True  # row 2 is itself
+    expected[2, 0] = True  # row 1 is of the context of row 3
+    expected[2, 1] = True  # row 3 is itself
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(
+        joint.excluded(np.array([0, 1]), np.array([1, 4]), near, group)[0], [False, True]
+    )  # row 4 has the labels of row 0
+
+
+def trained(n_epochs: int, n_jobs: int = 1, dense: bool = False, seed: int = 0) -> joint.State:
+    data = make_xmc(300, 40, 12, random_state=0)
+    rng = np.random.default_rng(1)
+    near = rng.integers(-1, 300, size=(300, 3))
+    near = -np.sort(-near, axis=1)
+    group = np.arange(300)
+    state = joint.init(40, 8, np.random.default_rng(seed))
+    X = data.X.toarray() if dense else data.X
+    for _ in range(n_epochs):
+        state = joint.epoch(
+            state, X, near, group, joint.Loss(), learning_rate=0.1, batch_size=64, n_jobs=n_jobs
+        )
+    return state
+
+
+def test_a_seed_gives_one_result_whatever_the_threads() -> None:
+    one = trained(3)
+    np.testing.assert_array_equal(one.V, trained(3, n_jobs=2).V)
+    np.testing.assert_allclose(one.V, trained(3, dense=True).V, atol=1e-4)
+    assert not np.allclose(one.V, trained(3, seed=1).V)
+
+
+def test_an_epoch_goes_on_from_a_state() -> None:
+    data = make_xmc(100, 30, 8, random_state=0)
+    near = np.tile(np.arange(1, 4), (100, 1))
+    options = {"learning_rate": 0.1, "batch_size": 32}
+    first = joint.init(30, 5, np.random.default_rng(0))
+    for _ in range(2):
+        first = joint.epoch(first, data.X, near, np.arange(100), joint.Loss(), **options)  # type: ignore[arg-type]
+    kept = first._replace(V=first.V.copy(), sums=first.sums.copy())
+    on, again = (
+        joint.epoch(state, data.X, near, np.arange(100), joint.Loss(), **options)  # type: ignore[arg-type]
+        for state in (first, kept)
+    )
+    np.testing.assert_array_equal(on.V, again.V)
+    assert on.epoch == 3
+
+
+@every_loss
+def test_training_brings_related_rows_together(loss: joint.Loss) -> None:
+    rng = np.random.default_rng(0)
+    block = np.repeat(np.arange(4), 25)
+    X = csr_matrix((rng.random((100, 40)) < 0.05) | (np.arange(40) // 10 == block[:, None]), dtype=np.float32)
+    X = csr_matrix(X.multiply(rng.random((100, 40)) < 0.4), dtype=np.float32)
+    near = np.array(
+        [rng.permutation(np.flatnonzero((block == block[i]) & (np.arange(100) != i)))[:5] for i in range(100)]
+    )
+    state = joint.init(40, 6, np.random.default_rng(0))
+
+    def apart(V: np.ndarray) -> float:
+        Z = X @ V
+        Z /= np.maximum(np.linalg.norm(Z, axis=1, keepdims=True), 1e-9)
+        K = Z @ Z.T
+        same = block[:, None] == block
+        return float(K[same].mean() - K[~same].mean())
+
+    before = apart(state.V)
+    for _ in range(30):
+        state = joint.epoch(state, X, near, np.arange(100), loss, learning_rate=0.1, batch_size=32)
+    assert apart(state.V) > before + 0.15
