@@ -11,7 +11,7 @@ from scipy.sparse import csr_matrix
 from .. import limits
 from ..contract import Matrix
 from ..stages import factorize, sppmi
-from .neighbors import Embedding, NeighborVoting
+from .neighbors import REGRESSION, Embedding, NeighborVoting
 
 Array = np.ndarray
 
@@ -52,6 +52,7 @@ class ExMLDS1(NeighborVoting):
 
     _limits: ClassVar[Mapping[str, limits.Limit]] = {
         **NeighborVoting._limits,
+        **REGRESSION,
         "n_neighbors_fit": limits.either(limits.one_of(None), limits.whole(1)),
         "shift": limits.number(0, above=True),
         "smoothing": limits.number(0, 1),

@@ -11,7 +11,7 @@ from scipy.sparse import csr_matrix
 from .. import limits
 from ..contract import DataSize, Matrix
 from ..stages import factorize, neighbors, sgns, sppmi
-from .neighbors import Embedding, NeighborVoting
+from .neighbors import REGRESSION, Embedding, NeighborVoting
 
 Array = np.ndarray
 
@@ -52,6 +52,7 @@ class ExMLDS2(NeighborVoting):
 
     _limits: ClassVar[Mapping[str, limits.Limit]] = {
         **NeighborVoting._limits,
+        **REGRESSION,
         "n_neighbors_fit": limits.whole(1),
         "context": limits.one_of("labels", "features", "embedding"),
         "tied": limits.one_of(True, False),

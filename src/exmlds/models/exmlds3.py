@@ -13,7 +13,7 @@ from .. import labels, limits
 from ..contract import MOST_HELD_OUT, DataSize, Matrix
 from ..stages import complete, factorize, index, neighbors, sgns, sppmi, vote
 from ..stages.vote import LabelScorer
-from .neighbors import Embedding, NeighborVoting, Votes
+from .neighbors import REGRESSION, Embedding, NeighborVoting, Votes
 
 Array = np.ndarray
 
@@ -66,6 +66,7 @@ class ExMLDS3(NeighborVoting):
 
     _limits: ClassVar[Mapping[str, limits.Limit]] = {
         **NeighborVoting._limits,
+        **REGRESSION,
         "mu": limits.either(limits.one_of("auto"), MU),
         "solver": limits.one_of("sppmi", "sgns"),
         "complete_labels": limits.either(limits.one_of("auto"), limits.number(0, 1)),

@@ -15,7 +15,7 @@ from .neighbors import Embedding, NeighborVoting
 
 Array = np.ndarray
 
-EPOCHS = (4, 8, 12, 16)
+EPOCHS = (4, 8, 12)
 
 
 class ExMLDS4(NeighborVoting):
@@ -31,9 +31,9 @@ class ExMLDS4(NeighborVoting):
     gamma : γ, by which the similarity is multiplied
     margin, n_negative : of "sgns": m, taken off the similarity, and n₋, the weight of all negatives
     learning_rate, batch_size : of AdaGrad, and rows a step
-    n_epochs : passes over the rows; "auto" stops at the best of 4, 8, 12 and 16 on held-out rows
-    n_parts, n_parts_asked, n_learners, features, metric, vote, temperature : as in `ExMLDS1`; learners differ
-        by their seed
+    n_epochs : passes over the rows; "auto" stops at the best of 4, 8 and 12 on held-out rows
+    n_learners : maps, each from another start, that vote together
+    n_parts, n_parts_asked, features, metric, vote, temperature : as in `ExMLDS1`
 
     The others are those of every method, `XMCEstimator`.
 
@@ -76,7 +76,7 @@ class ExMLDS4(NeighborVoting):
         n_epochs: str | int = "auto",
         n_parts: str | int = "auto",
         n_parts_asked: int = 1,
-        n_learners: int = 1,
+        n_learners: int = 3,
         features: str = "auto",
         metric: str = "cosine",
         vote: str = "similarity",

@@ -32,6 +32,14 @@ TINY = np.finfo(np.float32).tiny
 OVERLAPS = 1e9  # bytes of label overlaps that are kept; beyond, they are made again for each product
 
 
+# Parameters of the methods that regress features on an embedding.
+REGRESSION: Mapping[str, limits.Limit] = {
+    "l2": limits.either(limits.one_of("auto"), limits.number(0)),
+    "l1": limits.number(0),
+    "search": limits.one_of("mapped", "embedded"),
+}
+
+
 class Part(NamedTuple):
     """A map of its own for rows that are near each other."""
 
@@ -111,10 +119,7 @@ class NeighborVoting(XMCEstimator):
         "n_parts_asked": limits.whole(1),
         "n_learners": limits.whole(1),
         "features": limits.one_of("auto", *features.KINDS),
-        "l2": limits.either(limits.one_of("auto"), limits.number(0)),
-        "l1": limits.number(0),
         "metric": limits.one_of("cosine", "euclidean"),
-        "search": limits.one_of("mapped", "embedded"),
         "vote": limits.one_of("similarity", "uniform"),
         "temperature": limits.either(limits.one_of("auto"), limits.number(0, above=True)),
     }

@@ -172,6 +172,6 @@ def _step(state: State, X: Any, dZ: Array, rate: float, n_jobs: int | None) -> N
             state.sums,
         )
 
-    todo = blocks(d, -(-d // BLOCKS))
+    todo = blocks(d, max(1, -(-d // BLOCKS)))
     for _ in map_blocks(work, todo, n_jobs=n_jobs, stage="joint learning", total=d):
         pass

@@ -1,0 +1,113 @@
+"""The paper's joint-learning table: ExMLDS4 on its six sets where they are, and on others in their place.
+
+    EXMLDS_DATA=… python benchmarks/joint.py --validation    # a fifth of the training rows, to develop on
+    EXMLDS_DATA=… python benchmarks/joint.py --test          # the test rows, to be read rarely
+
+P@1…5 and nDCG@1…5 at the defaults, means over seeds; one fit at fixed settings, and a fit with its choices. A
+reading of the test rows goes to test-readings.jsonl.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import numpy as np
+
+from exmlds import ExMLDS4, metrics
+from exmlds.data import available, load, make_library
+from exmlds.selection import random_split
+from measure import RESULTS, machine, peak_bytes, seconds, write_results
+
+SETS = ("amazoncat-13k", "wiki10-31k", "delicious-200k", "wikilshtc-325k", "wikipedia-500k", "amazon-670k")
+STAND_INS = ("eurlex-4k", "delicious", "citeulike-t")
+NAMES = [f"{family}@{k}" for family in ("P", "nDCG") for k in range(1, 6)]
+
+
+def one(name: str, seed: int, validation: bool, settings: dict[str, Any]) -> dict[str, Any]:
+    books = make_library(200)
+    ExMLDS4(n_components=5, n_epochs=1).fit(books.X, books.Y).predict_topk(books.X)  # compile first
+    train, test = load(name)
+    if validation:
+        fit_rows, held_rows = random_split(train.X.shape[0], 0.2, random_state=1)
+        train, test = train.rows(fit_rows), train.rows(held_rows)
+    model = ExMLDS4(random_state=seed, **settings)
+    with_choices = seconds(lambda: model.fit(train.X, train.Y))
+    chosen = {key: getattr(model, f"{key}_") for key in ("features", "n_epochs", "temperature", "threshold")}
+    model = ExMLDS4(random_state=seed, **{**settings, **chosen})
+    fixed = seconds(lambda: model.fit(train.X, train.Y))
+    peak = peak_bytes()
+    ids, _ = model.predict_topk(test.X, 5)
+    ranking = metrics.Ranking(test.Y, ids, 5)
+    first = {f"P@{k}": ranking.sums(f"P@{k}")[0] for k in (1, 3, 5)}
+    with tempfile.TemporaryDirectory() as folder:
+        model.save(Path(folder) / "model")
+        size = sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
+    return {
+        **{measure: ranking.value(measure) for measure in NAMES},
+        "standard_error": {key: float(v.std() / np.sqrt(len(v))) for key, v in first.items()},
+        "fit_seconds": fixed,
+        "with_choices_seconds": with_choices,
+        "ms_per_row": 1000 * seconds(lambda: model.predict_topk(test.X, 5)) / test.X.shape[0],
+        "model_bytes": size,
+        "peak_bytes": peak,
+        "chosen": chosen,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument("--validation", action="store_true")
+    which.add_argument("--test", action="store_true")
+    parser.add_argument("--sets", default=",".join((*SETS, *STAND_INS)))
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--set", action="append", default=[], help="a parameter, key=JSON; written nowhere")
+    parser.add_argument("--one", nargs=2, metavar=("SET", "SEED"), help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    settings = {key: json.loads(value) for key, _, value in (text.partition("=") for text in options.set)}
+    if options.one:
+        print(json.dumps(one(options.one[0], int(options.one[1]), options.validation, settings)))
+        return
+    results: dict[str, Any] = {}
+    for name in options.sets.split(","):
+        if name not in available():
+            print(f"{name}: not under EXMLDS_DATA, left out")
+            continue
+        runs = []
+        for seed in range(options.seeds):
+            command = [sys.executable, __file__, "--one", name, str(seed)]
+            command += ["--validation" if options.validation else "--test"]
+            command += [part for text in options.set for part in ("--set", text)]
+            done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+            runs.append(json.loads(done.stdout))
+        numbers = [key for key, value in runs[0].items() if isinstance(value, float | int)]
+        row = results[name] = {
+            **{key: mean(run[key] for run in runs) for key in numbers},
+            "standard_error": {
+                key: mean(run["standard_error"][key] for run in runs) for key in ("P@1", "P@3", "P@5")
+            },
+            "chosen": [run["chosen"] for run in runs],
+            "seeds": len(runs),
+        }
+        shown = "/".join(f"{100 * row[f'P@{k}']:.2f}" for k in (1, 3, 5))
+        error = "/".join(f"{100 * e:.2f}" for e in row["standard_error"].values())
+        times = f"{row['fit_seconds']:.1f} s, with choices {row['with_choices_seconds']:.1f} s"
+        print(f"{name}: {shown} ± {error}, {times}, {row['model_bytes'] / 1e6:.1f} MB", flush=True)
+    if options.set:
+        return
+    split = "validation" if options.validation else "test"
+    if options.test:
+        with (RESULTS / "test-readings.jsonl").open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"machine": machine(), "benchmark": "joint", "results": results}) + "\n")
+    write_results(f"joint-{split}", {"split": split, "sets": results})
+
+
+if __name__ == "__main__":
+    main()
