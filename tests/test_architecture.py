@@ -16,6 +16,7 @@ from exmlds import kernels
 
 SOURCE = Path(exmlds.__file__).parent
 GROUND = {
+    "compact",
     "errors",
     "files",
     "labels",
@@ -24,6 +25,7 @@ GROUND = {
     "progress",
 }  # may be imported by all, import only each other
 BELOW = {  # what each part may import beside the ground and itself
+    "compact": set(),
     "errors": set(),
     "files": set(),
     "limits": set(),

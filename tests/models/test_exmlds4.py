@@ -50,6 +50,7 @@ def test_it_learns_more_than_the_features_say() -> None:
         ("n_epochs", 1),
         ("n_learners", 2),
         ("n_parts", 3),
+        ("storage", "int8"),
     ],
 )
 def test_every_parameter_changes_the_result(library: Dataset, parameter: str, value: Any) -> None:

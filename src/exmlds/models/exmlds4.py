@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from .. import limits
+from .. import compact, limits
 from ..contract import DataSize, Matrix
 from ..stages import joint, neighbors, sppmi
 from .neighbors import Embedding, NeighborVoting
@@ -32,6 +32,7 @@ class ExMLDS4(NeighborVoting):
     margin, n_negative : of "sgns": m, taken off the similarity, and n₋, the weight of all negatives
     learning_rate, batch_size : of AdaGrad, and rows a step
     n_epochs : passes over the rows; "auto" stops at the best of 4, 8 and 12 on held-out rows
+    storage : of V and of where training rows lie: "float32", "float16" or "int8"
     n_learners : maps, each from another start, that vote together
     n_parts, n_parts_asked, features, metric, vote, temperature : as in `ExMLDS1`
 
@@ -58,6 +59,7 @@ class ExMLDS4(NeighborVoting):
         "learning_rate": limits.number(0, above=True),
         "batch_size": limits.whole(2),
         "n_epochs": limits.either(limits.one_of("auto"), limits.whole(1)),
+        "storage": limits.one_of(*compact.STORAGES),
     }
 
     def __init__(
@@ -74,6 +76,7 @@ class ExMLDS4(NeighborVoting):
         learning_rate: float = 0.1,
         batch_size: int = 512,
         n_epochs: str | int = "auto",
+        storage: str = "float16",
         n_parts: str | int = "auto",
         n_parts_asked: int = 1,
         n_learners: int = 3,
@@ -99,6 +102,7 @@ class ExMLDS4(NeighborVoting):
         self.learning_rate = learning_rate
         self.batch_size = batch_size
         self.n_epochs = n_epochs
+        self.storage = storage
         self.n_parts = n_parts
         self.n_parts_asked = n_parts_asked
         self.n_learners = n_learners

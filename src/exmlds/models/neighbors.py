@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import csr_matrix, issparse
 from sklearn.base import clone
 
-from .. import limits, metrics, parallel, selection
+from .. import compact, limits, metrics, parallel, selection
 from ..contract import MOST_HELD_OUT, DataSize, Estimate, Matrix, XMCEstimator
 from ..stages import features, index, partition, regress, vote
 from ..stages.vote import LabelScorer
@@ -45,7 +45,7 @@ class Part(NamedTuple):
 
     rows: Array  # (n,) training rows of the part
     columns: Array  # (d',) features that occur in it
-    V: Array  # (d', r)
+    V: compact.Packed  # (d', r)
     found: index.Index  # of their embeddings
 
 
@@ -143,6 +143,7 @@ class NeighborVoting(XMCEstimator):
     # Whether rows are embedded all together, or part by part.
     _embeds_whole: ClassVar[bool] = False
 
+    storage: str = "float32"  # of V and of where training rows lie; a method may make it a parameter
     scorer_: LabelScorer | None = None  # of methods that embed labels
 
     @abstractmethod
@@ -223,7 +224,8 @@ class NeighborVoting(XMCEstimator):
         X = X[:, columns] if len(columns) < X.shape[1] else X
         chosen = {name: self._chosen[name] for name in self._path_settings()[0]}
         V = next(self._maps(X, Y, Z, [chosen], self.n_components, rng))
-        return Part(rows, columns, V, index.build(self._searched(X, V, Z), self.metric))
+        found = index.build(self._searched(X, V, Z), self.metric, self.storage)
+        return Part(rows, columns, compact.pack(V, self.storage), found)
 
     def _path_settings(self) -> list[dict[str, Any]]:
         """Settings of `_maps` to choose among on held-out rows, in the order that it takes them."""
@@ -493,11 +495,9 @@ class NeighborVoting(XMCEstimator):
                 for p in np.unique(choice):
                     mine = np.flatnonzero(choice == p)
                     part = learner.parts[p]
-                    Z[mine] = (
-                        X[mine][:, part.columns] @ part.V
-                        if len(part.columns) < X.shape[1]
-                        else X[mine] @ part.V
-                    )
+                    asking = X[mine]
+                    asking = asking[:, part.columns] if len(part.columns) < X.shape[1] else asking
+                    Z[mine] = compact.times(asking, part.V)
                     places, similar[mine] = self._search(part.found, Z[mine])
                     near[mine] = np.where(places >= 0, part.rows[np.maximum(places, 0)], -1)
                 weight = vote.weigh(near, similar, self.vote, self.temperature_)

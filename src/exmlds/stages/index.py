@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from scipy.sparse import csc_matrix, csr_matrix, issparse
 
-from .. import kernels
+from .. import compact, kernels
 
 Array = np.ndarray
 Matrix: TypeAlias = Any  # (n, d) csr or dense; a union of the two has no common interface
@@ -22,7 +22,7 @@ DENSE_FROM = 0.2  # share of filled cells from which a matrix product beats a wa
 class Segment(NamedTuple):
     """Rows that were added together.
 
-    rows : (n, d) dense float32; or (d, n) csr, the transpose, that is, for each feature its rows
+    rows : (n, d) dense, packed; or (d, n) csr, the transpose, that is, for each feature its rows
     bias : (n,), added to the inner product; −inf leaves a row out
     """
 
@@ -41,21 +41,21 @@ class Index(NamedTuple):
     center: Array
 
 
-def build(X: Matrix, metric: str) -> Index:
-    """Index the rows of X, (n, d)."""
+def build(X: Matrix, metric: str, storage: str = "float32") -> Index:
+    """Index the rows of X, (n, d); dense rows are kept as `storage` says, of `compact.STORAGES`."""
     dense_distances = metric == "euclidean" and not _is_sparse(X)
     center = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel() if dense_distances else np.zeros(0)
-    return extend(Index([], metric, center), X)
+    return extend(Index([], metric, center), X, storage)
 
 
-def extend(index: Index, X: Matrix) -> Index:
+def extend(index: Index, X: Matrix, storage: str = "float32") -> Index:
     """The index with more rows, numbered on from the last."""
     X = _prepared(index, X)
     if index.metric == "cosine":
         bias = np.zeros(X.shape[0], np.float32)
     else:
         bias = (-(row_norms(X) ** 2)).astype(X.dtype)  # −‖q − x‖² = 2⟨q, x⟩ − ‖x‖² − ‖q‖²
-    rows = _transposed(X) if issparse(X) else np.ascontiguousarray(X)
+    rows = _transposed(X) if issparse(X) else compact.pack(X, storage)
     return index._replace(segments=[*index.segments, Segment(rows, bias)])
 
 
@@ -114,7 +114,7 @@ def _search_sparse(segment: Segment, Q: csr_matrix, offset: int, ids: Array, sco
 def _search_dense(segment: Segment, Q: Matrix, offset: int, ids: Array, scores: Array) -> None:
     for start in range(0, len(segment.bias), DENSE_BLOCK):
         block = slice(start, start + DENSE_BLOCK)
-        similar = np.asarray(Q @ segment.rows[block].T) + segment.bias[block]  # (q, block)
+        similar = np.asarray(Q @ compact.unpack(segment.rows, block).T) + segment.bias[block]  # (q, block)
         kernels.merge_topk(similar, offset + start, ids, scores)
 
 

@@ -1,0 +1,38 @@
+"""Rows in fewer bytes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix, random_array
+
+from exmlds import compact
+
+
+@pytest.mark.parametrize(("storage", "error"), [("float32", 0), ("float16", 1e-3), ("int8", 4e-3)])
+def test_rows_come_back(storage: str, error: float, rng: np.random.Generator) -> None:
+    A = rng.normal(size=(20, 6)).astype(np.float32)
+    A[3] = 0
+    packed = compact.pack(A, storage)
+    assert packed.values.dtype == np.dtype(storage)
+    largest = np.abs(A).max(axis=1, keepdims=True)
+    assert (np.abs(compact.unpack(packed) - A) <= error * np.maximum(largest, 1e-9)).all()
+    np.testing.assert_array_equal(compact.unpack(packed, slice(2, 5)), compact.unpack(packed)[2:5])
+    np.testing.assert_array_equal(compact.unpack(packed, np.array([7, 1])), compact.unpack(packed)[[7, 1]])
+
+
+@pytest.mark.parametrize("storage", compact.STORAGES)
+def test_products(storage: str, rng: np.random.Generator) -> None:
+    X = csr_matrix(random_array((5, 20), density=0.2, rng=rng, dtype=np.float32))
+    packed = compact.pack(rng.normal(size=(20, 6)).astype(np.float32), storage)
+    expected = X.toarray() @ compact.unpack(packed)
+    np.testing.assert_allclose(compact.times(X, packed), expected, atol=1e-5)
+    np.testing.assert_allclose(compact.times(X.toarray(), packed), expected, atol=1e-5)
+    np.testing.assert_array_equal(
+        compact.times(csr_matrix((2, 20), dtype=np.float32), packed), np.zeros((2, 6))
+    )
+
+
+def test_what_float16_cannot_hold_becomes_its_largest() -> None:
+    packed = compact.pack(np.array([[1e6, -1e6]], np.float32), "float16")
+    assert compact.unpack(packed).tolist() == [[65504.0, -65504.0]]
