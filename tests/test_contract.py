@@ -97,7 +97,7 @@ def test_every_form_of_rows_gives_the_same(method: type[XMCEstimator], data: Dat
     ]
     for X in forms:
         model = method(random_state=0).fit(X, data.Y)
-        np.testing.assert_allclose(model.predict_topk(X, 5)[1], expected[1], atol=1e-5)
+        np.testing.assert_allclose(model.predict_topk(X, 5)[1], expected[1], atol=1e-4)
 
 
 @every_method

@@ -15,7 +15,8 @@ STORAGES = ("float32", "float16", "int8")
 class Packed(NamedTuple):
     """Rows as they are kept.
 
-    values : (n, r) float32, float16 or int8;  scale : (n,) float32, by which int8 rows are multiplied, or (0,)
+    values : (n, r) float32, float16 or int8
+    scale : (n,) float32, by which int8 rows are multiplied; or (0,)
     """
 
     values: Array
