@@ -62,6 +62,8 @@ class ExMLDS4(NeighborVoting):
         "storage": limits.one_of(*compact.STORAGES),
     }
 
+    _learners_at_once: ClassVar[bool] = True
+
     def __init__(
         self,
         *,

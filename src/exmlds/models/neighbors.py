@@ -142,6 +142,8 @@ class NeighborVoting(XMCEstimator):
     _temperatures: ClassVar[tuple[float, ...]] = (0.05, 0.02, 0.1, 0.01)
     # Whether rows are embedded all together, or part by part.
     _embeds_whole: ClassVar[bool] = False
+    # Whether learners are fitted on threads of their own: for methods that need little memory for one.
+    _learners_at_once: ClassVar[bool] = False
 
     storage: str = "float32"  # of V and of where training rows lie; a method may make it a parameter
     scorer_: LabelScorer | None = None  # of methods that embed labels
@@ -190,9 +192,18 @@ class NeighborVoting(XMCEstimator):
         labels = whole.labels if whole is not None else None
         self.scorer_ = None if labels is None else vote.label_scorer(labels)
         self.labels_ = self._voting_labels(Y, **chosen)
-        self.learners_ = [
-            self._fit_learner(X, Y, whole, mine, chosen) for mine in parts_rng.spawn(self.n_learners)
-        ]
+        seeds = parts_rng.spawn(self.n_learners)
+        if self._learners_at_once and self.n_learners > 1:
+            fitted = parallel.map_blocks(
+                lambda which: self._fit_learner(X, Y, whole, seeds[which.start], chosen),
+                parallel.blocks(self.n_learners, 1),
+                n_jobs=self.n_jobs,
+                stage="learners",
+                total=self.n_learners,
+            )
+            self.learners_ = list(fitted)
+        else:  # each shows its own stages
+            self.learners_ = [self._fit_learner(X, Y, whole, mine, chosen) for mine in seeds]
 
     def _fit_learner(
         self,
@@ -295,7 +306,8 @@ class NeighborVoting(XMCEstimator):
         n_tried = self._n_splits(probed) * self._n_embeddings()
         probing = self._working(data, n_parts, probed) + (n_tried - 1) * 12.0 * probed * self.n_components
         held = 3 * data.rows_bytes() + 2 * data.labels_bytes() + landmarks
-        fitting = maps + self._labels_bytes(data) + self._working(data, n_parts, in_part)
+        at_once = min(parallel.n_threads(self.n_jobs), self.n_learners) if self._learners_at_once else 1
+        fitting = maps + self._labels_bytes(data) + at_once * self._working(data, n_parts, in_part)
         return Estimate(held + max(probing, fitting), maps + self._labels_bytes(data) + landmarks / 8)
 
     def _working(self, data: DataSize, n_parts: int, m: int) -> float:
