@@ -32,7 +32,9 @@ def scores(data: Dataset, **changes: Any) -> np.ndarray:
 def test_contexts_are_the_nearest_rows_by_labels() -> None:
     data = make_xmc(80, 20, 10, random_state=0)
     Y = data.Y[np.diff(data.Y.indptr) > 0]
-    near = ExMLDS2(n_neighbors_fit=6)._contexts(data.X, Y, 5, np.random.default_rng(0))
+    rng = np.random.default_rng(0)
+    model = ExMLDS2()
+    near = model._contexts(*model._context_places(data.X, Y, 5, rng), 6, rng)
     dense = Y.toarray() / np.linalg.norm(Y.toarray(), axis=1, keepdims=True)
     cosines = dense @ dense.T
     np.fill_diagonal(cosines, -1)

@@ -141,7 +141,8 @@ class ExMLDS2(NeighborVoting):
         self, X: Matrix, Y: csr_matrix, rank: int, rng: np.random.Generator, **given: Any
     ) -> Embedding:
         ties_rng, vectors_rng = rng.spawn(2)
-        near = self._contexts(X, Y, rank, ties_rng)
+        places, group = self._context_places(X, Y, rank, ties_rng)
+        near = self._contexts(places, group, self.n_neighbors_fit, ties_rng)
         n = Y.shape[0]
         n_negative, n_epochs = self._effort(n)
         pairs = [sgns.relate(neighbors.graph(near, n), n_negative, power=self.smoothing)]
@@ -150,22 +151,19 @@ class ExMLDS2(NeighborVoting):
             state = sgns.epoch(state, pairs, self.learning_rate)
         return Embedding(state.vectors)
 
-    def _contexts(self, X: Matrix, Y: csr_matrix, rank: int, rng: np.random.Generator) -> Array:
-        """(n, n_neighbors_fit) the rows that are a row's context; distinct label sets are searched once."""
+    def _context_places(
+        self, X: Matrix, Y: csr_matrix, rank: int, rng: np.random.Generator
+    ) -> tuple[Matrix, Array]:
+        """Where contexts are nearest, and the place of each row; distinct label sets are one place."""
         if self.context == "features":
-            return neighbors.expand(
-                self._nearest(X, self.n_neighbors_fit + 1), np.arange(X.shape[0]), self.n_neighbors_fit, rng
-            )
+            return X, np.arange(X.shape[0])
         label_sets = sppmi.distinct(Y)
-        places = label_sets.sets
-        if self.context == "embedding":
-            overlaps = sppmi.prepare(label_sets)
-            S = sppmi.operator(overlaps, n_jobs=self.n_jobs, max_bytes=self._max_overlaps())
-            U, s = factorize.embed(S, rank, rng)
-            places = U * np.sqrt(s) / overlaps.scale[:, None]
-        return neighbors.expand(
-            self._nearest(places, self.n_neighbors_fit + 1), label_sets.group, self.n_neighbors_fit, rng
-        )
+        if self.context == "labels":
+            return label_sets.sets, label_sets.group
+        overlaps = sppmi.prepare(label_sets)
+        S = sppmi.operator(overlaps, n_jobs=self.n_jobs, max_bytes=self._max_overlaps())
+        U, s = factorize.embed(S, rank, rng)
+        return U * np.sqrt(s) / overlaps.scale[:, None], label_sets.group
 
     def _effort(self, n: int) -> tuple[int, int]:
         """n_negative and n_epochs."""

@@ -285,8 +285,8 @@ class ExMLDS3(NeighborVoting):
         ties_rng, vectors_rng = rng.spawn(2)
         label_sets = sppmi.distinct(Y)
         k = self.n_neighbors_fit
-        near = neighbors.expand(self._nearest(label_sets.sets, k + 1), label_sets.group, k, ties_rng)
-        near_labels = neighbors.expand(self._nearest(C, k + 1), np.arange(n_labels), k, ties_rng)
+        near = self._contexts(label_sets.sets, label_sets.group, k, ties_rng)
+        near_labels = self._contexts(C, np.arange(n_labels), k, ties_rng)
         given = self.n_negative
         of_labels, of_rows, of_both = given if isinstance(given, (tuple, list)) else (given,) * 3
         relations = [

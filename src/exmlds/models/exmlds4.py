@@ -10,7 +10,7 @@ from scipy.sparse import csr_matrix
 
 from .. import compact, limits
 from ..contract import DataSize, Matrix
-from ..stages import joint, neighbors, sppmi
+from ..stages import joint, sppmi
 from .neighbors import Embedding, NeighborVoting
 
 Array = np.ndarray
@@ -138,8 +138,7 @@ class ExMLDS4(NeighborVoting):
     ) -> Iterator[Array]:
         ties_rng, map_rng = rng.spawn(2)
         label_sets = sppmi.distinct(Y)
-        k = self.n_neighbors_fit
-        near = neighbors.expand(self._nearest(label_sets.sets, k + 1), label_sets.group, k, ties_rng)
+        near = self._contexts(label_sets.sets, label_sets.group, self.n_neighbors_fit, ties_rng)
         loss = joint.Loss(self.loss, self.similarity, self.gamma, self.margin, self.n_negative)
         state = joint.init(X.shape[1], rank, map_rng)
         for path in paths:

@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 from .. import compact, limits, metrics, parallel, selection
 from ..contract import MOST_HELD_OUT, DataSize, Estimate, Matrix, XMCEstimator
-from ..stages import features, index, partition, regress, vote
+from ..stages import features, index, neighbors, partition, regress, vote
 from ..stages.vote import LabelScorer
 
 Array = np.ndarray
@@ -461,6 +461,13 @@ class NeighborVoting(XMCEstimator):
             lambda block: self._rank(votes.rows(block), labels, scorer, k), n, k, "choosing settings"
         )
 
+    def _contexts(self, places: Matrix, group: Array, k: int, rng: np.random.Generator) -> Array:
+        """(n, k) the other rows nearest to each by cosine, −1 pads; `group` says at which place a row lies.
+
+        With label sets as places it is N_k(y_i) of the paper.
+        """
+        return neighbors.expand(self._nearest(places, k + 1), group, k, rng)
+
     def _nearest(self, places: Matrix, k: int) -> Array:
         """(m, k) for each place the k nearest by cosine, itself among them, −1 where nothing is in common."""
         found = index.build(places, "cosine")
@@ -494,7 +501,7 @@ class NeighborVoting(XMCEstimator):
 
     def _votes(self, X: Matrix) -> Votes:
         """Every learner and every part asked has one vote in all."""
-        neighbors, weights, where = [], [], []
+        voters, weights, where = [], [], []
         is_routed = any(len(learner.parts) > 1 for learner in self.learners_)
         routed = features.routed(self.feature_map_, X) if is_routed else X
         X = features.apply(self.feature_map_, X)
@@ -513,10 +520,10 @@ class NeighborVoting(XMCEstimator):
                     places, similar[mine] = self._search(part.found, Z[mine])
                     near[mine] = np.where(places >= 0, part.rows[np.maximum(places, 0)], -1)
                 weight = vote.weigh(near, similar, self.vote, self.temperature_)
-                neighbors.append(near)
+                voters.append(near)
                 weights.append(weight / np.maximum(weight.sum(axis=1, keepdims=True), TINY))
                 where.append(Z)
-        return Votes(np.concatenate(neighbors, axis=1), np.concatenate(weights, axis=1), where)
+        return Votes(np.concatenate(voters, axis=1), np.concatenate(weights, axis=1), where)
 
     def _search(self, found: index.Index, Z: Array) -> tuple[Array, Array]:
         near, similar = index.search(found, Z, self.n_neighbors)
