@@ -190,7 +190,7 @@ ExMLDS1(n_components=2).fit(*make_xmc(60, 20, 5)[:2])
 before = resident("VmRSS")
 X, Y = make_xmc(n, d, n_labels, random_state=0)[:2]
 X = X.toarray() if dense else X
-model = ExMLDS1(random_state=0)
+model = ExMLDS1(random_state=0, features="nystroem" if dense else "auto")
 nnz = n * d if dense else X.nnz
 estimate = model.estimate(n, d, n_labels, nnz, Y.nnz)
 model.fit(X, Y)
