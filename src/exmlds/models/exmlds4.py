@@ -44,8 +44,8 @@ class ExMLDS4(NeighborVoting):
     >>> from exmlds.data import make_library
     >>> X, Y, names, _ = make_library(500, random_state=0)
     >>> model = ExMLDS4(n_components=30, random_state=0).fit(X, Y, label_names=names)
-    >>> model.predict_labels(X[:1], k=2)
-    [['baking', 'war']]
+    >>> model.predict_labels(X[1:2], k=2)
+    [['ancient greece', 'evolution']]
     """
 
     _limits: ClassVar[Mapping[str, limits.Limit]] = {
