@@ -38,8 +38,9 @@ BELOW = {  # what each part may import beside the ground and itself
     "metrics": {"kernels"},
     "selection": {"kernels"},
     "data": {"kernels"},
+    "checkpoint": {"storage"},
     "contract": {"kernels", "labels", "metrics", "selection", "storage"},
-    "models": {"contract", "metrics", "selection", "stages", "storage"},
+    "models": {"checkpoint", "contract", "metrics", "selection", "stages", "storage"},
     "cli": {"contract", "data", "metrics", "models", "selection", "storage"},
 }
 MODULES = sorted(path.relative_to(SOURCE) for path in SOURCE.rglob("*.py"))

@@ -140,10 +140,14 @@ class XMCEstimator(ClassifierMixin, BaseEstimator, ABC):
             self.label_counts_ = np.bincount(Y.indices, minlength=Y.shape[1])
             self.n_samples_fit_ = X.shape[0]
             self._check_memory(DataSize.of(X, Y))
-            fit_rng, threshold_rng = _generator(self.random_state).spawn(2)
+            fit_rng, threshold_rng = self._begin(X, Y, _generator(self.random_state)).spawn(2)
             self._fit(X, Y, fit_rng, **side)
             self.threshold_ = self._chosen_threshold(X, Y, threshold_rng, **side)
         return self
+
+    def _begin(self, X: Matrix, Y: csr_matrix, rng: np.random.Generator) -> np.random.Generator:
+        """What a fit draws from: another than `rng` where it goes on from a checkpoint."""
+        return rng
 
     def estimate(
         self, n: int, d: int, n_labels: int, nnz: int | None = None, nnz_labels: int | None = None

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from functools import cache
 from itertools import islice
-from threading import Lock
+from threading import Event, Lock, local
 from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
@@ -77,28 +77,52 @@ def blocks(n: int, size: int) -> list[slice]:
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
 
+class _Ended(Exception):
+    """What a block is part of has ended."""
+
+
+_within = local()  # .ended: an event, set when the call that this thread works for has ended
+
+
+def _go_on(ended: Event | None) -> None:
+    if ended is not None and ended.is_set():
+        raise _Ended
+
+
 def map_blocks(
     work: Callable[[slice], Result], rows: Iterable[slice], *, n_jobs: int | None, stage: str, total: int
 ) -> Iterator[Result]:
-    """Yield work(block) for each block, in order; at most two blocks a thread are under way."""
+    """Yield work(block) for each block, in order; at most two blocks a thread are under way.
+
+    Where it ends early, by Ctrl-C for one, the blocks under way end at their own next call of this.
+    """
     todo = list(rows)
     threads = min(n_threads(n_jobs), len(todo))
+    mine, outer = Event(), getattr(_within, "ended", None)
+
+    def guarded(block: slice) -> Result:
+        _within.ended = mine
+        return work(block)
+
     with progress.stage(stage, total) as advance, one_blas_thread():
         if threads <= 1:
             for block in todo:
+                _go_on(outer)
                 yield work(block)
                 advance(block.stop - block.start)
             return
         with ThreadPoolExecutor(threads) as pool:
             queue = iter(todo)
-            under_way = deque((block, pool.submit(work, block)) for block in islice(queue, 2 * threads))
+            under_way = deque((block, pool.submit(guarded, block)) for block in islice(queue, 2 * threads))
             try:
                 while under_way:
+                    _go_on(outer)
                     block, future = under_way.popleft()
                     yield future.result()
                     advance(block.stop - block.start)
                     for following in islice(queue, 1):
-                        under_way.append((following, pool.submit(work, following)))
+                        under_way.append((following, pool.submit(guarded, following)))
             finally:
+                mine.set()
                 for _, future in under_way:
                     future.cancel()

@@ -286,6 +286,35 @@ def test_expand_neighbors(seed: int, n: int, n_groups: int, k: int) -> None:
     np.testing.assert_array_equal(out[0], out[1])
 
 
+@given(seed=seeds, k=st.integers(1, 5), budget=st.sampled_from([1, 3, 10, 10_000]))
+@settings(max_examples=60)
+def test_nearest_sets(seed: int, k: int, budget: int) -> None:
+    rng = np.random.default_rng(seed)
+    sets = csr_matrix(rng.random((20, 8)) < 0.3, dtype=np.float32)
+    postings = sets.tocsc()
+    weights = (1 / np.sqrt(np.maximum(np.diff(sets.indptr), 1))).astype(np.float32)
+    start, stop = 3, 18
+    ids, scores = np.full((2, 20, k), -1, np.int64), np.full((2, 20, k), -np.inf, np.float32)
+    draws = rng.random(20)
+    for engine, best, score in zip((jit_neighbors, neighbors), ids, scores):
+        engine.nearest_sets(
+            sets.indptr,
+            sets.indices,
+            postings.indptr,
+            postings.indices,
+            weights,
+            draws,
+            budget,
+            start,
+            stop,
+            best,
+            score,
+        )
+    np.testing.assert_array_equal(ids[0], ids[1])
+    np.testing.assert_array_equal(scores[0], scores[1])
+    assert (ids[0][[0, 1, 2, 18, 19]] == -1).all()
+
+
 @given(seed=seeds)
 @settings(max_examples=20)
 def test_adagrad_features(seed: int) -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +15,8 @@ import pytest
 from exmlds import ExMLDS4, FeatureNeighbors, metrics
 from exmlds.data import Dataset, make_xmc
 from exmlds.data import load as load_data
+from exmlds.errors import ModelError
+from exmlds.models.exmlds4 import Contexts
 
 FIXED: dict[str, Any] = {
     "features": "l2",
@@ -42,6 +48,8 @@ def test_it_learns_more_than_the_features_say() -> None:
     ("parameter", "value"),
     [
         ("n_neighbors_fit", 2),
+        ("positives", "overlap"),
+        ("negatives", "dissimilar"),
         ("loss", "sgns"),
         ("similarity", "inner"),
         ("gamma", 2.0),
@@ -84,3 +92,68 @@ def test_delicious(real_data: Path) -> None:
     model = ExMLDS4(features="l2", temperature=0.1, n_epochs=8, threshold=0.3, random_state=0)
     ids = model.fit(train.X, train.Y).predict_topk(test.X, 5)
     assert metrics.precision_at_k(test.Y, ids, 1) > 0.65
+
+
+def killed_after(folder: Path, n: int, data: Dataset, **changes: Any) -> None:
+    """A real process that fits with a checkpoint and is killed while it keeps something for the n-th time."""
+    np.savez(folder / "data.npz", X=data.X.toarray(), Y=data.Y.toarray())
+    program = f"""
+import os, signal, sys
+import numpy as np
+from exmlds import ExMLDS4, storage
+real, count = storage._commit, 0
+def commit(*given):
+    global count
+    count += 1
+    if count == {n}:
+        os.kill(os.getpid(), signal.SIGKILL)
+    real(*given)
+storage._commit = commit
+data = np.load({str(folder / "data.npz")!r})
+ExMLDS4(**{ ({**FIXED, **changes})!r}).fit(data["X"], data["Y"], checkpoint={str(folder / "kept")!r})
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="sends SIGKILL")
+@pytest.mark.parametrize("moment", [1, 2, 4, 7])
+def test_a_killed_fit_goes_on_to_the_same_model(library: Dataset, tmp_path: Path, moment: int) -> None:
+    data = library.rows(slice(0, 200))
+    changes = {"n_learners": 2, "random_state": 3, "n_parts": 2}
+    X, Y = data.X.toarray(), data.Y.toarray()
+    whole = ExMLDS4(**{**FIXED, **changes}).fit(X, Y)
+    killed_after(tmp_path, moment, data, **changes)
+    model = ExMLDS4(**{**FIXED, **changes}).fit(X, Y, checkpoint=tmp_path / "kept")
+    for one, other in zip(whole.predict_topk(X, 5), model.predict_topk(X, 5)):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_checkpoint_keeps_the_seed_and_the_settings(library: Dataset, tmp_path: Path) -> None:
+    def fitted() -> ExMLDS4:
+        model = ExMLDS4(n_components=8, n_learners=1, n_epochs=2)  # its random_state is None
+        return model.fit(library.X[:200], library.Y[:200], checkpoint=tmp_path / "kept")
+
+    one, again = fitted(), fitted()
+    assert one.threshold_ == again.threshold_
+    np.testing.assert_array_equal(one.predict_topk(library.X)[1], again.predict_topk(library.X)[1])
+
+
+def test_a_checkpoint_of_another_fit_is_refused(library: Dataset, tmp_path: Path) -> None:
+    X, Y, kept = library.X[:100], library.Y[:100], tmp_path / "kept"
+    ExMLDS4(**FIXED, random_state=0).fit(X, Y, checkpoint=kept)
+    with pytest.raises(ModelError, match="of another fit: its parameters differ. Choose another folder"):
+        ExMLDS4(**FIXED, random_state=1).fit(X, Y, checkpoint=kept)
+    with pytest.raises(ModelError, match="its data differ"):
+        ExMLDS4(**FIXED, random_state=0).fit(X[:90], Y[:90], checkpoint=kept)
+    (tmp_path / "letter.txt").write_text("dear friend")
+    with pytest.raises(ModelError, match="something else than a checkpoint"):
+        ExMLDS4(**FIXED, random_state=0).fit(X, Y, checkpoint=tmp_path)
+    assert (tmp_path / "letter.txt").read_text() == "dear friend"
+
+
+def test_contexts_within_a_part() -> None:
+    near = np.array([[1, 3, 2], [0, 4, -1], [4, 3, 0], [2, 1, -1], [-1, -1, -1]])
+    found = Contexts(near).part(np.array([0, 2, 3]))
+    np.testing.assert_array_equal(found, [[2, 1, -1], [2, 0, -1], [1, -1, -1]])

@@ -19,14 +19,14 @@ every_loss = pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: f"{loss.ki
 
 def problem(seed: int, b: int = 6, r: int = 4) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
-    left_out = rng.random((b, b)) < 0.2
-    np.fill_diagonal(left_out, False)
-    return rng.normal(size=(2 * b, r)), left_out
+    weights = np.where(rng.random((b, b)) < 0.2, 0, rng.random((b, b)))
+    np.fill_diagonal(weights, 0)
+    return rng.normal(size=(2 * b, r)), weights
 
 
-def slow_loss(Z: np.ndarray, left_out: np.ndarray, loss: joint.Loss) -> float:
+def slow_loss(Z: np.ndarray, weights: np.ndarray, loss: joint.Loss) -> float:
     """Pair by pair, as the formulas stand."""
-    b = len(left_out)
+    b = len(weights)
     total = 0.0
 
     def similarity(i: int, j: int) -> float:
@@ -38,16 +38,18 @@ def slow_loss(Z: np.ndarray, left_out: np.ndarray, loss: joint.Loss) -> float:
         )
 
     for i in range(b):
-        others = [j for j in range(b) if j != i and not left_out[i, j]]
+        others = [j for j in range(b) if weights[i, j]]
         if loss.kind == "softmax":
-            parts = [np.exp(loss.gamma * similarity(i, j)) for j in [i, *others]]
-            total -= np.log(parts[0] / sum(parts))
+            own = np.exp(loss.gamma * similarity(i, i))
+            theirs = sum(weights[i, j] * np.exp(loss.gamma * similarity(i, j)) for j in others)
+            total -= np.log(own / (own + theirs))
         else:
             total += np.log1p(np.exp(-loss.gamma * (similarity(i, i) - loss.margin)))
             for j in others:
                 total += (
                     loss.n_negative
-                    / len(others)
+                    * weights[i, j]
+                    / weights[i].sum()
                     * np.log1p(np.exp(loss.gamma * (similarity(i, j) - loss.margin)))
                 )
     return total / b
@@ -56,21 +58,21 @@ def slow_loss(Z: np.ndarray, left_out: np.ndarray, loss: joint.Loss) -> float:
 @every_loss
 def test_the_loss_is_the_formula(loss: joint.Loss) -> None:
     for seed in range(5):
-        Z, left_out = problem(seed)
-        assert joint.gradient(Z, left_out, loss)[0] == pytest.approx(slow_loss(Z, left_out, loss), rel=1e-9)
+        Z, weights = problem(seed)
+        assert joint.gradient(Z, weights, loss)[0] == pytest.approx(slow_loss(Z, weights, loss), rel=1e-9)
 
 
 @every_loss
 def test_the_gradient_is_that_of_finite_differences(loss: joint.Loss) -> None:
-    Z, left_out = problem(0)
-    _, dZ = joint.gradient(Z, left_out, loss)
+    Z, weights = problem(0)
+    _, dZ = joint.gradient(Z, weights, loss)
     step = 1e-6
     for place in np.ndindex(Z.shape):
         near = []
         for sign in (1, -1):
             moved = Z.copy()
             moved[place] += sign * step
-            near.append(slow_loss(moved, left_out, loss))
+            near.append(slow_loss(moved, weights, loss))
         assert dZ[place] == pytest.approx((near[0] - near[1]) / (2 * step), rel=1e-4, abs=1e-7)
 
 
@@ -84,7 +86,7 @@ def test_the_papers_gradient_of_the_cosine() -> None:
     expected += b * c * (np.outer(x, w) + np.outer(y, z))
     Z = np.array([z, w])
     loss = joint.Loss("sgns", "cosine", gamma=1.0, n_negative=1.0)
-    _, dZ = joint.gradient(Z, np.zeros((1, 1), bool), loss)
+    _, dZ = joint.gradient(Z, np.zeros((1, 1)), loss)
     K = a * b * c
     found = np.outer(x, dZ[0]) + np.outer(y, dZ[1])
     np.testing.assert_allclose(found, -(1 - 1 / (1 + np.exp(-K))) * expected, atol=1e-12)
@@ -94,16 +96,24 @@ def test_no_negative_is_of_the_context_or_has_the_same_labels() -> None:
     near = np.array([[1, 2, -1], [0, -1, -1], [3, -1, -1], [2, 1, -1], [5, -1, -1], [4, -1, -1]])
     group = np.array([0, 1, 2, 3, 0, 5])
     rows, contexts = np.array([0, 2, 3, 4]), np.array([1, 3, 2, 5])
-    found = joint.excluded(rows, contexts, near, group)
-    expected = np.zeros((4, 4), bool)
-    expected[0, 2] = True  # row 2 is of the context of row 0
-    expected[1, 2] = True  # row 2 is itself
-    expected[2, 0] = True  # row 1 is of the context of row 3
-    expected[2, 1] = True  # row 3 is itself
+    found = joint.negatives(rows, contexts, near, group)
+    expected = 1 - np.eye(4)
+    expected[0, 2] = 0  # row 2 is of the context of row 0
+    expected[1, 2] = 0  # row 2 is itself
+    expected[2, 0] = 0  # row 1 is of the context of row 3
+    expected[2, 1] = 0  # row 3 is itself
     np.testing.assert_array_equal(found, expected)
-    np.testing.assert_array_equal(
-        joint.excluded(np.array([0, 1]), np.array([1, 4]), near, group)[0], [False, True]
-    )  # row 4 has the labels of row 0
+    assert joint.negatives(np.array([0, 1]), np.array([1, 4]), near, group)[0, 1] == 0  # the labels of row 0
+
+
+def test_negatives_may_count_by_how_little_they_share() -> None:
+    near, group = np.full((3, 1), -1), np.arange(3)
+    sets = csr_matrix(np.array([[1, 0, 0], [0.6, 0.8, 0], [0, 0, 1]], np.float32))
+    found = joint.negatives(np.array([0, 2]), np.array([2, 1]), near, group, sets)
+    np.testing.assert_allclose(found, [[0, 0.4], [0, 0]], atol=1e-6)
+    assert found[1, 0] == 0  # itself
+    found = joint.negatives(np.array([0, 1]), np.array([1, 2]), near, group, sets)
+    np.testing.assert_allclose(found, [[0, 1], [0, 0]], atol=1e-6)
 
 
 def trained(n_epochs: int, n_jobs: int = 1, dense: bool = False, seed: int = 0) -> joint.State:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_matrix
 
 from exmlds.stages import neighbors
 
@@ -50,6 +51,31 @@ def test_which_of_a_group_are_taken_is_drawn() -> None:
     taken = np.bincount(first.ravel(), minlength=200)
     assert taken.max() < 20
     assert (taken > 0).mean() > 0.9
+
+
+@pytest.mark.parametrize("measure", ["cosine", "overlap"])
+def test_the_nearest_sets_are_those_of_all_pairs(measure: str, rng: np.random.Generator) -> None:
+    dense = (rng.random((60, 15)) < 0.2).astype(np.float64)
+    sizes = np.maximum(dense.sum(axis=1), 1)
+    common = dense @ dense.T
+    expected = common / (np.sqrt(np.outer(sizes, sizes)) if measure == "cosine" else sizes)
+    found = neighbors.nearest_sets(csr_matrix(dense, dtype=np.float32), 5, measure, rng)
+    for i, mine in enumerate(found):
+        present = mine[mine >= 0]
+        assert len(present) == min(5, np.count_nonzero(expected[i]))
+        np.testing.assert_allclose(expected[i, present], -np.sort(-expected[i])[: len(present)])
+
+
+def test_a_budget_leaves_out_the_common_labels(rng: np.random.Generator) -> None:
+    """Label 0 is everybody's; of the others every two sets share two."""
+    dense = np.zeros((100, 101), np.float32)
+    dense[:, 0] = 1
+    for i in range(100):
+        dense[i, [1 + i // 2, 51 + i // 2]] = 1
+    found = neighbors.nearest_sets(csr_matrix(dense), 6, "cosine", rng, budget=10)
+    assert all({2 * (i // 2), 2 * (i // 2) + 1} == set(mine[:2]) for i, mine in enumerate(found))
+    assert (found[:, 2:] >= 0).all()
+    assert len(np.unique(found[:, 2:])) > 20  # of the long list, each set reads another stretch
 
 
 def test_graph() -> None:

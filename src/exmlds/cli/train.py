@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
+from inspect import signature
 from pathlib import Path
 from time import perf_counter
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -33,6 +35,12 @@ def train(
             metavar="STRENGTH",
         ),
     ] = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            help="A folder to keep the fit in as it goes (exmlds4): the same command goes on from there."
+        ),
+    ] = None,
     seed: Annotated[
         int | None, typer.Option(help="The random_state; the same seed gives the same model.")
     ] = None,
@@ -56,10 +64,14 @@ def train(
         raise DataError(
             f"{method_name(type(model).__name__)} takes no --label-cooccurrence; add --method exmlds3."
         )
+    if checkpoint is not None and "checkpoint" not in signature(model.fit).parameters:
+        raise DataError(f"{method_name(type(model).__name__)} takes no --checkpoint; add --method exmlds4.")
     if seed is not None:
         model.set_params(random_state=seed)
     storage.check_target(output)
-    side = {}
+    side: dict[str, Any] = {}
+    if checkpoint is not None:
+        side["checkpoint"] = checkpoint
     if label_cooccurrence is not None:
         side["label_cooccurrence"] = read_cooccurrence(label_cooccurrence)
     with progress.shown():
@@ -70,6 +82,8 @@ def train(
         model.fit(dataset.X, dataset.Y, label_names=dataset.label_names, **side)
         fit_seconds = perf_counter() - started
         model.save(output)
+    if checkpoint is not None:  # the model is written, so that nothing is lost
+        shutil.rmtree(checkpoint)
     summary = {
         "model": str(output),
         "method": method_name(type(model).__name__),

@@ -20,6 +20,7 @@ OPERATIONS = {
     "split_by_labels": "split",
     "gram_rows": "gram",
     "expand_neighbors": "neighbors",
+    "nearest_sets": "neighbors",
     "sgns_pairs": "sgns",
     "adagrad_features": "joint",
 }

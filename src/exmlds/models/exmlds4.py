@@ -2,20 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from .. import compact, limits
+from .. import __version__, compact, limits
+from ..checkpoint import Checkpoint, digest
 from ..contract import DataSize, Matrix
-from ..stages import joint, sppmi
+from ..files import PathLike
+from ..stages import index, joint, neighbors, sppmi
 from .neighbors import Embedding, NeighborVoting
 
 Array = np.ndarray
 
 EPOCHS = (4, 8, 12)
+NOT_OF_THE_RESULT = {"n_jobs", "verbose"}
+
+
+class Contexts(Embedding):
+    """In the place of an embedding: for each row the rows of its context, (n, k) int64, −1 pads."""
+
+    __slots__ = ()
+
+    def part(self, rows: Array) -> Array:
+        """The contexts within some rows, numbered by their places among them."""
+        places = np.full(len(self.rows), -1)
+        places[rows] = np.arange(len(rows))
+        near = self.rows[rows]
+        near = np.where(near >= 0, places[near], -1)
+        return np.take_along_axis(near, np.argsort(near < 0, axis=1, kind="stable"), axis=1)
 
 
 class ExMLDS4(NeighborVoting):
@@ -26,6 +44,8 @@ class ExMLDS4(NeighborVoting):
     n_components : r, the dimension of the embedding
     n_neighbors : training rows that vote, in each part asked
     n_neighbors_fit : rows nearest by labels that are the context of a row
+    positives : "cosine", cos(y_i, y_j), or "overlap", |y_i ∩ y_j| / |y_j|, says which are the nearest
+    negatives : the others of a batch, "uniform", or "dissimilar" ones the more, by 1 − cos(y_i, y_j)
     loss : "softmax", AnnexML's, or "sgns", the paper's
     similarity : of two rows, by the "cosine" or the "inner" product of where they lie
     gamma : γ, by which the similarity is multiplied
@@ -51,6 +71,8 @@ class ExMLDS4(NeighborVoting):
     _limits: ClassVar[Mapping[str, limits.Limit]] = {
         **NeighborVoting._limits,
         "n_neighbors_fit": limits.whole(1),
+        "positives": limits.one_of("cosine", "overlap"),
+        "negatives": limits.one_of("uniform", "dissimilar"),
         "loss": limits.one_of("softmax", "sgns"),
         "similarity": limits.one_of("cosine", "inner"),
         "gamma": limits.number(0, above=True),
@@ -62,6 +84,9 @@ class ExMLDS4(NeighborVoting):
         "storage": limits.one_of(*compact.STORAGES),
     }
 
+    _embeds_whole: ClassVar[bool] = True
+    _checkpoint: Checkpoint | None = None  # while it fits
+    _folder: PathLike | None = None
     _learners_at_once: ClassVar[bool] = True
 
     def __init__(
@@ -70,6 +95,8 @@ class ExMLDS4(NeighborVoting):
         n_components: int = 100,
         n_neighbors: int = 50,
         n_neighbors_fit: int = 10,
+        positives: str = "cosine",
+        negatives: str = "uniform",
         loss: str = "softmax",
         similarity: str = "cosine",
         gamma: float = 10.0,
@@ -96,6 +123,8 @@ class ExMLDS4(NeighborVoting):
         self.n_components = n_components
         self.n_neighbors = n_neighbors
         self.n_neighbors_fit = n_neighbors_fit
+        self.positives = positives
+        self.negatives = negatives
         self.loss = loss
         self.similarity = similarity
         self.gamma = gamma
@@ -119,13 +148,69 @@ class ExMLDS4(NeighborVoting):
         self.random_state = random_state
         self.verbose = verbose
 
+    def fit(
+        self,
+        X: Any,
+        Y: Any,
+        *,
+        label_names: Sequence[str] | None = None,
+        checkpoint: PathLike | None = None,
+    ) -> Self:
+        """Learn from rows and their labels.
+
+        Parameters
+        ----------
+        X, Y, label_names : as in `XMCEstimator.fit`
+        checkpoint : a folder that the fit is kept in after every epoch; with the same folder, data and
+            parameters a fit that was stopped goes on from there, to the same model
+        """
+        self._folder = checkpoint
+        try:
+            return self._learn(X, Y, label_names)
+        finally:
+            self._checkpoint, self._folder = None, None
+
+    def _begin(self, X: Matrix, Y: csr_matrix, rng: np.random.Generator) -> np.random.Generator:
+        if self._folder is None:
+            return rng
+        parameters = {k: v for k, v in self.get_params(deep=False).items() if k not in NOT_OF_THE_RESULT}
+        run = {
+            "version": __version__,
+            "data": digest(X, Y),
+            "parameters": json.dumps(parameters, default=str),
+        }
+        self._checkpoint = Checkpoint(self._folder, run, rng)
+        return self._checkpoint.rng()
+
+    def _choose_settings(
+        self, X: Matrix, Y: csr_matrix, rows: Array, rng: np.random.Generator, side: Mapping[str, Any]
+    ) -> None:
+        kept = self._checkpoint.get("settings") if self._checkpoint else None
+        if kept:
+            for name, value in kept.items():
+                setattr(self, name, value)
+            return
+        super()._choose_settings(X, Y, rows, rng, side)
+        if self._checkpoint:
+            names = ("features_", "n_epochs_", "temperature_", "_chosen", "_held")
+            self._checkpoint.put("settings", {name: getattr(self, name) for name in names})
+
     def _embed(
         self, X: Matrix, Y: csr_matrix, rank: int, rng: np.random.Generator, **given: Any
     ) -> Embedding:
-        return Embedding(np.empty((Y.shape[0], 0), np.float32))  # there is nothing between features and map
+        """There is nothing between features and map but the graph of contexts, the same for all learners."""
+        sets, group, _ = sppmi.distinct(Y)
+        k = self.n_neighbors_fit
+        near = neighbors.nearest_sets(sets, k + 1, self.positives, rng, n_jobs=self.n_jobs)
+        return Contexts(neighbors.expand(near, group, k, rng))
 
     def _path_settings(self) -> list[dict[str, Any]]:
         return [{"n_epochs": n} for n in (EPOCHS if self.n_epochs == "auto" else (int(self.n_epochs),))]
+
+    def _map(
+        self, X: Matrix, Y: csr_matrix, Z: Array, path: dict[str, Any], rng: np.random.Generator
+    ) -> Array:
+        return next(self._states(X, Y, Z, [path], self.n_components, rng, self._checkpoint)).V
 
     def _maps(
         self,
@@ -136,24 +221,47 @@ class ExMLDS4(NeighborVoting):
         rank: int,
         rng: np.random.Generator,
     ) -> Iterator[Array]:
-        ties_rng, map_rng = rng.spawn(2)
-        label_sets = sppmi.distinct(Y)
-        near = self._contexts(label_sets.sets, label_sets.group, self.n_neighbors_fit, ties_rng)
+        return (state.V.copy() for state in self._states(X, Y, Z, paths, rank, rng))
+
+    def _states(
+        self,
+        X: Matrix,
+        Y: csr_matrix,
+        near: Array,
+        paths: list[dict[str, Any]],
+        rank: int,
+        rng: np.random.Generator,
+        checkpoint: Checkpoint | None = None,
+    ) -> Iterator[joint.State]:
+        """After the epochs of each setting; a checkpoint keeps every one, and is where a fit goes on from."""
+        sets, group, _ = sppmi.distinct(Y)
+        unit_sets = index.unit_rows(sets) if self.negatives == "dissimilar" else None
         loss = joint.Loss(self.loss, self.similarity, self.gamma, self.margin, self.n_negative)
-        state = joint.init(X.shape[1], rank, map_rng)
+        state = joint.init(X.shape[1], rank, rng)
+        name = f"map-{state.seed:016x}"
+        kept = checkpoint.get(name) if checkpoint else None
+        if kept:
+            state = kept["state"]._replace(V=np.array(kept["state"].V), sums=np.array(kept["state"].sums))
         for path in paths:
             while state.epoch < path["n_epochs"]:
                 state = joint.epoch(
                     state,
                     X,
                     near,
-                    label_sets.group,
+                    group,
                     loss,
                     learning_rate=self.learning_rate,
                     batch_size=self.batch_size,
+                    sets=unit_sets,
                     n_jobs=self.n_jobs,
                 )
-            yield state.V.copy()
+                self._advance(len(near))
+                if checkpoint:
+                    checkpoint.put(name, {"state": state})
+            yield state
+
+    def _rows_learnt(self, n: int) -> int:
+        return super()._rows_learnt(n) * self._chosen["n_epochs"]
 
     def _searched(self, X: Matrix, V: Array, Z: Array) -> Array:
         return np.asarray(X @ V)

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import csr_matrix, issparse
 from sklearn.base import clone
 
-from .. import compact, limits, metrics, parallel, selection
+from .. import compact, limits, metrics, parallel, progress, selection
 from ..contract import MOST_HELD_OUT, DataSize, Estimate, Matrix, XMCEstimator
 from ..stages import features, index, neighbors, partition, regress, vote
 from ..stages.vote import LabelScorer
@@ -61,6 +61,10 @@ class Embedding(NamedTuple):
 
     rows: Array  # (n, r)
     labels: Array | None = None  # (L, r)
+
+    def part(self, rows: Array) -> Array:
+        """The embeddings of some rows."""
+        return self.rows[rows]
 
 
 class Votes(NamedTuple):
@@ -145,6 +149,8 @@ class NeighborVoting(XMCEstimator):
     # Whether learners are fitted on threads of their own: for methods that need little memory for one.
     _learners_at_once: ClassVar[bool] = False
 
+    _advance: progress.Advance = staticmethod(lambda rows: None)  # called with rows that were learnt from
+
     storage: str = "float32"  # of V and of where training rows lie; a method may make it a parameter
     scorer_: LabelScorer | None = None  # of methods that embed labels
 
@@ -176,9 +182,11 @@ class NeighborVoting(XMCEstimator):
         return vote.count(votes.neighbors, votes.weights, labels, k)
 
     def _learn(self, X: Any, Y: Any, label_names: Sequence[str] | None, **side: Any) -> Self:
-        super()._learn(X, Y, label_names, **side)
-        del self._held, self._chosen  # they were for choosing the threshold
-        return self
+        try:
+            return super()._learn(X, Y, label_names, **side)
+        finally:
+            for name in ("_held", "_chosen", "_advance"):  # while it fits, and chooses the threshold
+                self.__dict__.pop(name, None)
 
     def _fit(self, X: Matrix, Y: csr_matrix, rng: np.random.Generator, **side: Any) -> None:
         settings_rng, features_rng, parts_rng, whole_rng = rng.spawn(4)
@@ -194,16 +202,21 @@ class NeighborVoting(XMCEstimator):
         self.labels_ = self._voting_labels(Y, **chosen)
         seeds = parts_rng.spawn(self.n_learners)
         if self._learners_at_once and self.n_learners > 1:
-            fitted = parallel.map_blocks(
-                lambda which: self._fit_learner(X, Y, whole, seeds[which.start], chosen),
-                parallel.blocks(self.n_learners, 1),
-                n_jobs=self.n_jobs,
-                stage="learners",
-                total=self.n_learners,
-            )
-            self.learners_ = list(fitted)
+            with progress.stage("learners", self._rows_learnt(X.shape[0])) as self._advance:
+                fitted = parallel.map_blocks(
+                    lambda which: self._fit_learner(X, Y, whole, seeds[which.start], chosen),
+                    parallel.blocks(self.n_learners, 1),
+                    n_jobs=self.n_jobs,
+                    stage="learners",
+                    total=self.n_learners,
+                )
+                self.learners_ = list(fitted)
         else:  # each shows its own stages
             self.learners_ = [self._fit_learner(X, Y, whole, mine, chosen) for mine in seeds]
+
+    def _rows_learnt(self, n: int) -> int:
+        """How many rows all learners learn from, one after another."""
+        return n * self.n_learners
 
     def _fit_learner(
         self,
@@ -225,7 +238,7 @@ class NeighborVoting(XMCEstimator):
             if whole is None:
                 Z = self._embed(X[rows], Y[rows], self.n_components, mine, **given).rows
             else:
-                Z = whole.rows[rows]
+                Z = whole.part(rows)
             fitted.append(self._fit_part(X[rows], Y[rows], Z, rows, mine))
         return Learner(router, fitted)
 
@@ -233,10 +246,15 @@ class NeighborVoting(XMCEstimator):
         X = features.apply(self.feature_map_, X)
         columns = np.unique(X.indices) if issparse(X) else np.arange(X.shape[1])
         X = X[:, columns] if len(columns) < X.shape[1] else X
-        chosen = {name: self._chosen[name] for name in self._path_settings()[0]}
-        V = next(self._maps(X, Y, Z, [chosen], self.n_components, rng))
+        V = self._map(X, Y, Z, {name: self._chosen[name] for name in self._path_settings()[0]}, rng)
         found = index.build(self._searched(X, V, Z), self.metric, self.storage)
         return Part(rows, columns, compact.pack(V, self.storage), found)
+
+    def _map(
+        self, X: Matrix, Y: csr_matrix, Z: Array, path: dict[str, Any], rng: np.random.Generator
+    ) -> Array:
+        """V (d, r) of a part."""
+        return next(self._maps(X, Y, Z, [path], self.n_components, rng))
 
     def _path_settings(self) -> list[dict[str, Any]]:
         """Settings of `_maps` to choose among on held-out rows, in the order that it takes them."""

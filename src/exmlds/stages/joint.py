@@ -6,7 +6,8 @@ For a row i and a row j of its context, z = x V and K_ij = cos(z_i, z_j) or ⟨z
     softmax   −log( exp γK_ij / Σ over j and j' of exp γK_ij' )                   (AnnexML's)
 
 In a batch each row has one row j of its context, drawn anew, and the contexts of the others are its j',
-unless they belong to its own context or have its labels. All rows are embedded once, the gradients of the
+unless they belong to its own context or have its labels; they may count less the more labels they share with
+it. All rows are embedded once, the gradients of the
 rows are added up feature by feature, and AdaGrad takes one step a batch: V is not touched once a pair.
 """
 
@@ -67,12 +68,14 @@ def epoch(
     *,
     learning_rate: float,
     batch_size: int,
+    sets: csr_matrix | None = None,
     n_jobs: int | None = None,
 ) -> State:
     """Every row with a context once, in an order drawn anew; V changes in place.
 
     X : (n, d) csr or dense;  near : (n, k) the rows of each row's context, −1 pads, present ones first
     group : (n,) rows with the same labels have the same number
+    sets : (g, L) csr, the labels of each group, of length 1: negatives count 1 − cos(y_i, y_j); None: all 1
     """
     rng = np.random.default_rng([state.seed, state.epoch])
     sizes = (near >= 0).sum(axis=1)
@@ -83,57 +86,66 @@ def epoch(
             contexts = near[rows, (rng.random(len(rows)) * sizes[rows]).astype(np.int64)]
             batch = X[np.concatenate([rows, contexts])]
             Z = _embedded(batch, state.V, n_jobs)
-            _, dZ = gradient(Z, excluded(rows, contexts, near, group), loss)
+            weights = negatives(rows, contexts, near, group, sets)
+            _, dZ = gradient(Z, weights, loss)
             _step(state, batch, dZ, learning_rate, n_jobs)
             advance(len(rows))
     return state._replace(epoch=state.epoch + 1)
 
 
-def excluded(rows: Array, contexts: Array, near: Array, group: Array) -> Array:
-    """(b, b) whether the j-th context is no negative of the i-th row: of its context, or with its labels."""
+def negatives(
+    rows: Array, contexts: Array, near: Array, group: Array, sets: csr_matrix | None = None
+) -> Array:
+    """(b, b) float32, how much the j-th context counts as a negative of the i-th row; the diagonal is 0.
+
+    Nothing counts that is of the row's context or has its labels.
+    """
     known = (near[rows][:, :, None] == contexts).any(axis=1)
     known |= group[rows][:, None] == group[contexts]
     known |= rows[:, None] == contexts
-    np.fill_diagonal(known, False)  # its own context is its positive
-    return known
+    np.fill_diagonal(known, True)
+    weights = np.where(known, np.float32(0), np.float32(1))
+    if sets is not None:
+        weights *= np.maximum(1 - (sets[group[rows]] @ sets[group[contexts]].T).toarray(), 0)
+    return weights
 
 
-def gradient(Z: Array, left_out: Array, loss: Loss) -> tuple[float, Array]:
+def gradient(Z: Array, weights: Array, loss: Loss) -> tuple[float, Array]:
     """The loss of a batch, a mean over its rows, and its gradient by Z.
 
-    Z : (2b, r) the rows, then their contexts;  left_out : (b, b) pairs that count for nothing
+    Z : (2b, r) the rows, then their contexts;  weights : (b, b) of the negatives, 0 on the diagonal
     """
-    b = len(left_out)
+    b = len(weights)
     lengths = np.ones((2 * b, 1), Z.dtype)
     if loss.similarity == "cosine":
         lengths = np.maximum(np.linalg.norm(Z, axis=1, keepdims=True), np.finfo(np.float32).tiny)
     U = Z / lengths
     K = U[:b] @ U[b:].T
-    value, dK = (_softmax if loss.kind == "softmax" else _sgns)(K, left_out, loss)
+    value, dK = (_softmax if loss.kind == "softmax" else _sgns)(K, weights, loss)
     dU = np.concatenate([dK @ U[b:], dK.T @ U[:b]])
     if loss.similarity == "cosine":  # ∇cos(z, w) by z is (w/‖w‖ − cos z/‖z‖)/‖z‖
         dU = (dU - (dU * U).sum(axis=1, keepdims=True) * U) / lengths
     return value, dU
 
 
-def _softmax(K: Array, left_out: Array, loss: Loss) -> tuple[float, Array]:
+def _softmax(K: Array, weights: Array, loss: Loss) -> tuple[float, Array]:
     b = len(K)
-    scores = np.where(left_out, -np.inf, loss.gamma * K)
-    scores -= scores.max(axis=1, keepdims=True)
-    shares = np.exp(scores)
-    shares /= shares.sum(axis=1, keepdims=True)
     own = np.arange(b)
+    shares = np.exp(loss.gamma * (K - K.max(axis=1, keepdims=True)))
+    positive = shares[own, own]
+    shares *= weights
+    shares[own, own] = positive
+    shares /= np.maximum(shares.sum(axis=1, keepdims=True), np.finfo(K.dtype).tiny)
     value = -float(np.log(np.maximum(shares[own, own], np.finfo(K.dtype).tiny)).mean())
     shares[own, own] -= 1
     return value, shares * np.asarray(loss.gamma / b, K.dtype)
 
 
-def _sgns(K: Array, left_out: Array, loss: Loss) -> tuple[float, Array]:
+def _sgns(K: Array, weights: Array, loss: Loss) -> tuple[float, Array]:
     b = len(K)
     own = np.arange(b)
-    counted = ~left_out
-    counted[own, own] = False
-    weights = counted * (loss.n_negative / np.maximum(counted.sum(axis=1, keepdims=True), 1))
+    totals = weights.sum(axis=1, keepdims=True)
+    weights = weights * np.divide(loss.n_negative, totals, out=np.zeros_like(totals), where=totals > 0)
     scores = loss.gamma * (K - loss.margin)
     soft = np.logaddexp(0, scores)  # −log σ(−s)
     value = float((np.logaddexp(0, -scores[own, own]) + (weights * soft).sum(axis=1)).mean())
