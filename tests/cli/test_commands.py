@@ -453,6 +453,37 @@ def test_ctrl_c_leaves_nothing_half_written(files: Path, tmp_path: Path) -> None
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")
+def test_ctrl_c_keeps_the_checkpoint_and_the_same_command_goes_on(
+    run: Run, files: Path, tmp_path: Path
+) -> None:
+    kept, options = tmp_path / "kept", ["--seed", "0", "--method", "exmlds4"]
+    for setting in ("n_epochs=60", "features=l2", "temperature=0.1", "threshold=0.1", "n_components=8"):
+        options += ["--set", setting]
+    command = ("train", files / "train.txt", *options)
+    process = exmlds_process(*command, "-o", tmp_path / "model", "--checkpoint", kept)
+    deadline = time.monotonic() + 120
+    while not list(kept.glob("map-*/manifest.json")) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    while process.poll() is None:
+        process.send_signal(signal.SIGINT)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=5)
+    assert process.returncode != 0
+    assert "Traceback" not in process.communicate()[1]
+    assert not (tmp_path / "model").exists()
+    assert list(kept.glob("map-*/manifest.json"))
+    assert run(*command, "-o", tmp_path / "model", "--checkpoint", kept).code == 0
+    assert not kept.exists()
+    assert run(*command, "-o", tmp_path / "whole").code == 0
+    X = read_xc(files / "test.txt.gz").X
+    one, other = (exmlds.load(tmp_path / name).predict_topk(X) for name in ("model", "whole"))
+    np.testing.assert_array_equal(one[1], other[1])
+    done = run("train", files / "train.txt", "-o", tmp_path / "no", "--checkpoint", kept)
+    assert (done.code, "takes no --checkpoint; add --method exmlds4" in done.err) == (2, True)
+
+
+@pytest.mark.slow
 def test_a_closed_pipe_is_no_error(files: Path, tmp_path: Path) -> None:
     big = tmp_path / "big.txt"
     big.write_bytes((files / "train.txt").read_bytes().partition(b"\n")[2] * 50)
