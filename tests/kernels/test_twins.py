@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_matrix, random_array
 
 from exmlds.kernels import problems
+from exmlds.kernels.jit import gate as jit_gate
 from exmlds.kernels.jit import gram as jit_gram
 from exmlds.kernels.jit import hits as jit_hits
 from exmlds.kernels.jit import joint as jit_joint
@@ -20,7 +21,7 @@ from exmlds.kernels.jit import split as jit_split
 from exmlds.kernels.jit import text as jit_text
 from exmlds.kernels.jit import topk as jit_topk
 from exmlds.kernels.jit import vote as jit_vote
-from exmlds.kernels.reference import gram, hits, joint, neighbors, sgns, split, text, topk, vote
+from exmlds.kernels.reference import gate, gram, hits, joint, neighbors, sgns, split, text, topk, vote
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -336,3 +337,38 @@ def test_adagrad_features(seed: int) -> None:
     untouched = np.ones(d, bool)
     untouched[start:stop] = False
     np.testing.assert_array_equal(V[0][untouched], before[untouched])
+
+
+@settings(max_examples=50)
+@given(seeds, st.integers(0, 12), st.integers(1, 9), st.sampled_from([0.0, 0.3, 50.0]))
+def test_ftrl_rows(seed: int, n: int, n_parts: int, l1: float) -> None:
+    rng = np.random.default_rng(seed)
+    X = sparse(rng, n, int(rng.integers(1, 12)))
+    order, targets = rng.permutation(np.repeat(np.arange(n), 2)), rng.integers(0, n_parts, n)
+    results = []
+    for engine in (jit_gate, gate):
+        state = tuple(np.zeros((X.shape[1], n_parts), np.float32) for _ in range(3))
+        step = np.float32(0.7), np.float32(l1)
+        engine.ftrl_rows(X.indptr, X.indices, X.data, order, targets, *step, *state)
+        results.append(state)
+    for fast, slow in zip(*results):
+        np.testing.assert_allclose(fast, slow, rtol=1e-4, atol=1e-5)
+    assert l1 < 50 or not results[0][0].any()
+
+
+@pytest.mark.parametrize("engine", [jit_gate, gate])
+def test_ftrl_rows_by_hand(engine: Any) -> None:
+    X = csr_matrix(np.array([[2, 0.1, 0], [0, 0, 0], [1, 0, 0]], np.float32))
+    W, z, squares = (np.zeros((3, 2), np.float32) for _ in range(3))
+    step = np.array([1, 1, 0]), np.float32(0.5), np.float32(0.2)
+    engine.ftrl_rows(X.indptr, X.indices, X.data, np.array([0, 1]), *step, W, z, squares)
+    # Both parts have the share ½, so g = ±x/2 = ±1 and ±0.05, and 0.05 is below l1; zeros teach nothing.
+    np.testing.assert_allclose(z, [[1, -1], [0.05, -0.05], [0, 0]], rtol=1e-6)
+    np.testing.assert_allclose(squares, [[1, 1], [0.0025, 0.0025], [0, 0]], rtol=1e-6)
+    np.testing.assert_allclose(W, [[-0.2, 0.2], [0, 0], [0, 0]], rtol=1e-6)  # ∓(1 − 0.2)/((1 + 1)/0.5)
+    engine.ftrl_rows(X.indptr, X.indices, X.data, np.array([2]), *step, W, z, squares)
+    g = 1 / (1 + np.exp(-0.4))  # the share of part 1, where the row does not belong
+    root = np.sqrt(1 + g**2)
+    moved = 1 - g + 0.2 * (root - 1) / 0.5
+    np.testing.assert_allclose(z[0], [moved, -moved], rtol=1e-5)
+    np.testing.assert_allclose(W[0, 1], (moved - 0.2) / ((1 + root) / 0.5), rtol=1e-5)

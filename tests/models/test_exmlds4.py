@@ -65,6 +65,12 @@ def test_every_parameter_changes_the_result(library: Dataset, parameter: str, va
     assert not np.allclose(scores(library), scores(library, **{parameter: value}), atol=1e-4)
 
 
+@pytest.mark.parametrize(("parameter", "value"), [("partition", "kmeans"), ("n_rounds", 1)])
+def test_the_parameters_of_parts_change_the_result(library: Dataset, parameter: str, value: Any) -> None:
+    one, other = scores(library, n_parts=3), scores(library, n_parts=3, **{parameter: value})
+    assert not np.allclose(one, other, atol=1e-4)
+
+
 @pytest.mark.parametrize(("parameter", "value"), [("margin", 0.0), ("n_negative", 2.0)])
 def test_the_parameters_of_sgns_change_the_result(library: Dataset, parameter: str, value: Any) -> None:
     one, other = scores(library, loss="sgns"), scores(library, loss="sgns", **{parameter: value})

@@ -23,6 +23,7 @@ OPERATIONS = {
     "nearest_sets": "neighbors",
     "sgns_pairs": "sgns",
     "adagrad_features": "joint",
+    "ftrl_rows": "gate",
 }
 
 ENGINE = os.environ.get("EXMLDS_KERNELS", "jit")

@@ -13,7 +13,7 @@ from .. import __version__, compact, limits
 from ..checkpoint import Checkpoint, digest
 from ..contract import DataSize, Matrix
 from ..files import PathLike
-from ..stages import index, joint, neighbors, sppmi
+from ..stages import index, joint, neighbors, partition, sppmi
 from .neighbors import Embedding, NeighborVoting
 
 Array = np.ndarray
@@ -54,6 +54,8 @@ class ExMLDS4(NeighborVoting):
     n_epochs : passes over the rows; "auto" stops at the best of 4, 8 and 12 on held-out rows
     storage : of V and of where training rows lie: "float32", "float16" or "int8"
     n_learners : maps, each from another start, that vote together
+    partition : into parts, where there are several: the "gate" learns to send rows of a context to the same
+        one, in so many `n_rounds`; "kmeans" goes by their features
     n_parts, n_parts_asked, features, metric, vote, temperature : as in `ExMLDS1`
 
     The others are those of every method, `XMCEstimator`.
@@ -81,6 +83,8 @@ class ExMLDS4(NeighborVoting):
         "learning_rate": limits.number(0, above=True),
         "batch_size": limits.whole(2),
         "n_epochs": limits.either(limits.one_of("auto"), limits.whole(1)),
+        "partition": limits.one_of("gate", "kmeans"),
+        "n_rounds": limits.whole(1),
         "storage": limits.one_of(*compact.STORAGES),
     }
 
@@ -107,6 +111,8 @@ class ExMLDS4(NeighborVoting):
         n_epochs: str | int = "auto",
         storage: str = "float16",
         n_parts: str | int = "auto",
+        partition: str = "gate",
+        n_rounds: int = 8,
         n_parts_asked: int = 1,
         n_learners: int = 3,
         features: str = "auto",
@@ -135,6 +141,8 @@ class ExMLDS4(NeighborVoting):
         self.n_epochs = n_epochs
         self.storage = storage
         self.n_parts = n_parts
+        self.partition = partition
+        self.n_rounds = n_rounds
         self.n_parts_asked = n_parts_asked
         self.n_learners = n_learners
         self.features = features
@@ -203,6 +211,13 @@ class ExMLDS4(NeighborVoting):
         k = self.n_neighbors_fit
         near = neighbors.nearest_sets(sets, k + 1, self.positives, rng, n_jobs=self.n_jobs)
         return Contexts(neighbors.expand(near, group, k, rng))
+
+    def _partition(
+        self, X: Matrix, n_parts: int, cap: int, whole: Embedding | None, rng: np.random.Generator
+    ) -> tuple[partition.Router, list[Array]]:
+        if self.partition == "kmeans" or whole is None:
+            return super()._partition(X, n_parts, cap, whole, rng)
+        return partition.gate(X, whole.rows, n_parts, cap, rng, n_rounds=self.n_rounds)
 
     def _path_settings(self) -> list[dict[str, Any]]:
         return [{"n_epochs": n} for n in (EPOCHS if self.n_epochs == "auto" else (int(self.n_epochs),))]
@@ -285,6 +300,7 @@ class ExMLDS4(NeighborVoting):
             "n_negative": 20.0,
             "positives": "overlap",
             "n_epochs": 100,
+            "n_rounds": 100,
             "features": "l2",
             "vote": "uniform",
             "temperature": 1.0,

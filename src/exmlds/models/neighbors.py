@@ -228,7 +228,7 @@ class NeighborVoting(XMCEstimator):
     ) -> Learner:
         n_parts = self._n_parts(DataSize.of(X, Y))
         routed = features.routed(self.feature_map_, X) if n_parts > 1 else X
-        router, parts = partition.fit(routed, n_parts, cap=self._part_rows(X.shape[0], n_parts), rng=rng)
+        router, parts = self._partition(routed, n_parts, self._part_rows(X.shape[0], n_parts), whole, rng)
         del routed
         kept = [rows for rows in parts if rows.size]
         if len(kept) < n_parts:
@@ -241,6 +241,12 @@ class NeighborVoting(XMCEstimator):
                 Z = whole.part(rows)
             fitted.append(self._fit_part(X[rows], Y[rows], Z, rows, mine))
         return Learner(router, fitted)
+
+    def _partition(
+        self, X: Matrix, n_parts: int, cap: int, whole: Embedding | None, rng: np.random.Generator
+    ) -> tuple[partition.Router, list[Array]]:
+        """A router of new rows, and the training rows of each part, at most `cap`."""
+        return partition.fit(X, n_parts, cap=cap, rng=rng)
 
     def _fit_part(self, X: Matrix, Y: csr_matrix, Z: Array, rows: Array, rng: np.random.Generator) -> Part:
         X = features.apply(self.feature_map_, X)
