@@ -16,6 +16,7 @@ from exmlds import kernels
 
 SOURCE = Path(exmlds.__file__).parent
 GROUND = {
+    "approximate",
     "compact",
     "errors",
     "files",
@@ -25,6 +26,7 @@ GROUND = {
     "progress",
 }  # may be imported by all, import only each other
 BELOW = {  # what each part may import beside the ground and itself
+    "approximate": set(),
     "compact": set(),
     "errors": set(),
     "files": set(),

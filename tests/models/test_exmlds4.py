@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from exmlds import ExMLDS4, FeatureNeighbors, metrics
+from exmlds import ExMLDS4, FeatureNeighbors, approximate, load, metrics
 from exmlds.data import Dataset, make_xmc
 from exmlds.data import load as load_data
 from exmlds.errors import ModelError
@@ -163,3 +163,26 @@ def test_contexts_within_a_part() -> None:
     near = np.array([[1, 3, 2], [0, 4, -1], [4, 3, 0], [2, 1, -1], [-1, -1, -1]])
     found = Contexts(near).part(np.array([0, 2, 3]))
     np.testing.assert_array_equal(found, [[2, 1, -1], [2, 0, -1], [1, -1, -1]])
+
+
+def test_approximate_search_is_saved_with_the_model(
+    library: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("usearch")
+    monkeypatch.setattr("exmlds.models.neighbors.APPROXIMATE_FROM", 100)
+    one, other = (
+        ExMLDS4(random_state=0, **FIXED, index=kind).fit(library.X[:300], library.Y[:300])
+        for kind in ("exact", "approximate")
+    )
+    assert isinstance(other.learners_[0].parts[0].found.segments[0].rows, approximate.Graph)
+    exact, near = (model.predict_topk(library.X[300:], 3)[0] for model in (one, other))
+    assert np.mean(exact == near) > 0.95
+    other.save(tmp_path / "model")
+    monkeypatch.setattr(approximate, "build", None)  # it is not built again
+    again = load(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict_topk(library.X[300:], 3)[0], near)
+
+
+def test_small_parts_are_searched_exactly(library: Dataset) -> None:
+    pytest.importorskip("usearch")
+    np.testing.assert_array_equal(scores(library), scores(library, index="approximate"))

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from .. import __version__, compact, limits
+from .. import __version__, approximate, compact, limits
 from ..checkpoint import Checkpoint, digest
 from ..contract import DataSize, Matrix
 from ..files import PathLike
@@ -19,6 +19,7 @@ from .neighbors import Embedding, NeighborVoting
 Array = np.ndarray
 
 EPOCHS = (4, 8, 12)
+LARGEST_PART = {"exact": 100_000, "approximate": 1_000_000}  # rows; beyond, a search takes too long
 NOT_OF_THE_RESULT = {"n_jobs", "verbose"}
 
 
@@ -53,6 +54,8 @@ class ExMLDS4(NeighborVoting):
     learning_rate, batch_size : of AdaGrad, and rows a step
     n_epochs : passes over the rows; "auto" stops at the best of 4, 8 and 12 on held-out rows
     storage : of V and of where training rows lie: "float32", "float16" or "int8"
+    index : "exact" search for neighbours, or "approximate" in parts of 50,000 rows and more, which needs
+        `pip install "exmlds[approximate]"`
     n_learners : maps, each from another start, that vote together
     partition : into parts, where there are several: the "gate" learns to send rows of a context to the same
         one, in so many `n_rounds`; "kmeans" goes by their features
@@ -85,6 +88,7 @@ class ExMLDS4(NeighborVoting):
         "n_epochs": limits.either(limits.one_of("auto"), limits.whole(1)),
         "partition": limits.one_of("gate", "kmeans"),
         "n_rounds": limits.whole(1),
+        "index": limits.one_of("exact", "approximate"),
         "storage": limits.one_of(*compact.STORAGES),
     }
 
@@ -110,6 +114,7 @@ class ExMLDS4(NeighborVoting):
         batch_size: int = 512,
         n_epochs: str | int = "auto",
         storage: str = "float16",
+        index: str = "exact",
         n_parts: str | int = "auto",
         partition: str = "gate",
         n_rounds: int = 8,
@@ -140,6 +145,7 @@ class ExMLDS4(NeighborVoting):
         self.batch_size = batch_size
         self.n_epochs = n_epochs
         self.storage = storage
+        self.index = index
         self.n_parts = n_parts
         self.partition = partition
         self.n_rounds = n_rounds
@@ -172,6 +178,8 @@ class ExMLDS4(NeighborVoting):
         checkpoint : a folder that the fit is kept in after every epoch; with the same folder, data and
             parameters a fit that was stopped goes on from there, to the same model
         """
+        if self.index == "approximate":
+            approximate.require()  # better before a long fit than after it
         self._folder = checkpoint
         try:
             return self._learn(X, Y, label_names)
@@ -274,6 +282,9 @@ class ExMLDS4(NeighborVoting):
                 if checkpoint:
                     checkpoint.put(name, {"state": state})
             yield state
+
+    def _largest_part(self) -> int:
+        return LARGEST_PART[self.index]
 
     def _rows_learnt(self, n: int) -> int:
         return super()._rows_learnt(n) * self._chosen["n_epochs"]

@@ -15,11 +15,13 @@ from sklearn.base import clone
 from .. import compact, limits, metrics, parallel, progress, selection
 from ..contract import MOST_HELD_OUT, DataSize, Estimate, Matrix, XMCEstimator
 from ..stages import features, index, neighbors, partition, regress, vote
+from ..stages.index import Index
 from ..stages.vote import LabelScorer
 
 Array = np.ndarray
 
 PART = 40_000  # rows of a part at most, where `n_parts` is "auto"
+APPROXIMATE_FROM = 50_000  # rows of a part, below which exact search is as fast
 SMALLEST_PART = 1_000  # rows of a part that `max_memory` may lead to
 PAPER_PART = 6_000  # rows of a part, about, where it is "paper"
 PROBED_KINDS = 12_000  # rows that the features are chosen on at most
@@ -46,7 +48,7 @@ class Part(NamedTuple):
     rows: Array  # (n,) training rows of the part
     columns: Array  # (d',) features that occur in it
     V: compact.Packed  # (d', r)
-    found: index.Index  # of their embeddings
+    found: Index  # of their embeddings
 
 
 class Learner(NamedTuple):
@@ -151,7 +153,9 @@ class NeighborVoting(XMCEstimator):
 
     _advance: progress.Advance = staticmethod(lambda rows: None)  # called with rows that were learnt from
 
-    storage: str = "float32"  # of V and of where training rows lie; a method may make it a parameter
+    # A method may make parameters of these.
+    storage: str = "float32"  # of V and of where training rows lie
+    index: str = "exact"
     scorer_: LabelScorer | None = None  # of methods that embed labels
 
     @abstractmethod
@@ -253,7 +257,8 @@ class NeighborVoting(XMCEstimator):
         columns = np.unique(X.indices) if issparse(X) else np.arange(X.shape[1])
         X = X[:, columns] if len(columns) < X.shape[1] else X
         V = self._map(X, Y, Z, {name: self._chosen[name] for name in self._path_settings()[0]}, rng)
-        found = index.build(self._searched(X, V, Z), self.metric, self.storage)
+        is_exact = self.index == "exact" or len(rows) < APPROXIMATE_FROM
+        found = index.build(self._searched(X, V, Z), self.metric, self.storage, is_exact=is_exact)
         return Part(rows, columns, compact.pack(V, self.storage), found)
 
     def _map(
@@ -288,7 +293,7 @@ class NeighborVoting(XMCEstimator):
         if self.n_parts != "auto":
             given = round(data.n / PAPER_PART) if self.n_parts == "paper" else int(self.n_parts)
             return min(max(given, 1), data.n)
-        fewest = max(1, -(-data.n // PART))
+        fewest = max(1, -(-data.n // self._largest_part()))
         if self.max_memory is None:
             return fewest
         most = max(fewest, data.n // SMALLEST_PART)
@@ -296,6 +301,10 @@ class NeighborVoting(XMCEstimator):
         costs = [self._cost(data, n_parts).memory for n_parts in tries]
         fit = [n_parts for n_parts, cost in zip(tries, costs) if cost <= limits.as_bytes(self.max_memory)]
         return fit[0] if fit else tries[int(np.argmin(costs))]
+
+    def _largest_part(self) -> int:
+        """Rows of a part at most, where `n_parts` is "auto"."""
+        return PART
 
     def _part_rows(self, n: int, n_parts: int) -> int:
         """The most rows of a part: parts of similar rows are not all of one size, within this."""
@@ -502,7 +511,7 @@ class NeighborVoting(XMCEstimator):
 
         return self._in_blocks(search, places.shape[0], k, "neighbours")[0]
 
-    def _search_blocks(self, found: index.Index, Q: Array) -> tuple[Array, Array]:
+    def _search_blocks(self, found: Index, Q: Array) -> tuple[Array, Array]:
         return self._in_blocks(
             lambda block: self._search(found, Q[block]),
             len(Q),
@@ -549,8 +558,8 @@ class NeighborVoting(XMCEstimator):
                 where.append(Z)
         return Votes(np.concatenate(voters, axis=1), np.concatenate(weights, axis=1), where)
 
-    def _search(self, found: index.Index, Z: Array) -> tuple[Array, Array]:
-        near, similar = index.search(found, Z, self.n_neighbors)
+    def _search(self, found: Index, Z: Array) -> tuple[Array, Array]:
+        near, similar = index.search(found, Z, self.n_neighbors, parallel.n_threads(self.n_jobs))
         return (vote.only_similar(near, similar) if self.metric == "cosine" else near), similar
 
 

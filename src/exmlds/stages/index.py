@@ -1,4 +1,4 @@
-"""Exact nearest neighbours among the rows of a list of segments.
+"""Nearest neighbours among the rows of a list of segments, exact unless a segment is a graph.
 
 The results of the segments merge, so that rows can be added as a new segment and left out by a bitmap
 without rewriting what is there.
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from scipy.sparse import csc_matrix, csr_matrix, issparse
 
-from .. import compact, kernels
+from .. import approximate, compact, kernels
 
 Array = np.ndarray
 Matrix: TypeAlias = Any  # (n, d) csr or dense; a union of the two has no common interface
@@ -22,7 +22,7 @@ DENSE_FROM = 0.2  # share of filled cells from which a matrix product beats a wa
 class Segment(NamedTuple):
     """Rows that were added together.
 
-    rows : (n, d) dense, packed; or (d, n) csr, the transpose, that is, for each feature its rows
+    rows : (n, d) dense, packed; or (d, n) csr, the transpose, that is, for each feature its rows; or a graph
     bias : (n,), added to the inner product; −inf leaves a row out
     """
 
@@ -41,28 +41,35 @@ class Index(NamedTuple):
     center: Array
 
 
-def build(X: Matrix, metric: str, storage: str = "float32") -> Index:
-    """Index the rows of X, (n, d); dense rows are kept as `storage` says, of `compact.STORAGES`."""
+def build(X: Matrix, metric: str, storage: str = "float32", *, is_exact: bool = True) -> Index:
+    """Index the rows of X, (n, d); dense rows are kept as `storage` says, of `compact.STORAGES`.
+
+    is_exact : otherwise dense rows become a graph, whose search is approximate
+    """
     dense_distances = metric == "euclidean" and not _is_sparse(X)
     center = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel() if dense_distances else np.zeros(0)
-    return extend(Index([], metric, center), X, storage)
+    return extend(Index([], metric, center), X, storage, is_exact=is_exact)
 
 
-def extend(index: Index, X: Matrix, storage: str = "float32") -> Index:
+def extend(index: Index, X: Matrix, storage: str = "float32", *, is_exact: bool = True) -> Index:
     """The index with more rows, numbered on from the last."""
     X = _prepared(index, X)
     if index.metric == "cosine":
         bias = np.zeros(X.shape[0], np.float32)
     else:
         bias = (-(row_norms(X) ** 2)).astype(X.dtype)  # −‖q − x‖² = 2⟨q, x⟩ − ‖x‖² − ‖q‖²
-    rows = _transposed(X) if issparse(X) else compact.pack(X, storage)
+    if issparse(X):
+        rows: Any = _transposed(X)
+    else:
+        rows = compact.pack(X, storage) if is_exact else approximate.build(X, index.metric, storage)
     return index._replace(segments=[*index.segments, Segment(rows, bias)])
 
 
-def search(index: Index, Q: Matrix, k: int) -> tuple[Array, Array]:
+def search(index: Index, Q: Matrix, k: int, threads: int = 1) -> tuple[Array, Array]:
     """The k most similar rows of each query: (q, k) int64 ids, −1 pads, and (q, k) float32 similarities.
 
-    The similarity is the cosine, or minus the Euclidean distance.
+    The similarity is the cosine, or minus the Euclidean distance. Only graphs take more than one thread; they
+    would not let several callers search at once.
     """
     Q = _prepared(index, Q)
     scaled = Q if index.metric == "cosine" else 2 * Q
@@ -72,6 +79,8 @@ def search(index: Index, Q: Matrix, k: int) -> tuple[Array, Array]:
     for segment in index.segments:
         if issparse(segment.rows):
             _search_sparse(segment, csr_matrix(scaled), offset, ids, scores)
+        elif isinstance(segment.rows, approximate.Graph):
+            _search_graph(segment.rows, Q, index.metric, offset, ids, scores, threads)
         else:
             _search_dense(segment, scaled, offset, ids, scores)
         offset += len(segment.bias)
@@ -116,6 +125,18 @@ def _search_dense(segment: Segment, Q: Matrix, offset: int, ids: Array, scores: 
         block = slice(start, start + DENSE_BLOCK)
         similar = np.asarray(Q @ compact.unpack(segment.rows, block).T) + segment.bias[block]  # (q, block)
         kernels.merge_topk(similar, offset + start, ids, scores)
+
+
+def _search_graph(
+    graph: approximate.Graph, Q: Array, metric: str, offset: int, ids: Array, scores: Array, threads: int
+) -> None:
+    k = ids.shape[1]
+    found, far = approximate.search(graph, Q, k, threads)
+    near = 1 - far if metric == "cosine" else row_norms(Q)[:, None] ** 2 - far  # as in exact segments
+    all_ids = np.concatenate([ids, np.where(found >= 0, found + offset, -1)], axis=1)
+    all_scores = np.concatenate([scores, near.astype(scores.dtype)], axis=1)
+    best = np.argsort(-all_scores, axis=1, kind="stable")[:, :k]
+    ids[:], scores[:] = (np.take_along_axis(a, best, axis=1) for a in (all_ids, all_scores))
 
 
 def row_norms(X: Matrix) -> Array:
