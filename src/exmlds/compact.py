@@ -9,7 +9,8 @@ from scipy.sparse import issparse
 
 Array = np.ndarray
 
-STORAGES = ("float32", "float16", "int8")
+ITEM_BYTES = {"float32": 4.0, "float16": 2.0, "int8": 1.0}
+STORAGES = tuple(ITEM_BYTES)
 
 
 class Packed(NamedTuple):

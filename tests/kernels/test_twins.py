@@ -16,12 +16,13 @@ from exmlds.kernels.jit import gram as jit_gram
 from exmlds.kernels.jit import hits as jit_hits
 from exmlds.kernels.jit import joint as jit_joint
 from exmlds.kernels.jit import neighbors as jit_neighbors
+from exmlds.kernels.jit import rerank as jit_rerank
 from exmlds.kernels.jit import sgns as jit_sgns
 from exmlds.kernels.jit import split as jit_split
 from exmlds.kernels.jit import text as jit_text
 from exmlds.kernels.jit import topk as jit_topk
 from exmlds.kernels.jit import vote as jit_vote
-from exmlds.kernels.reference import gate, gram, hits, joint, neighbors, sgns, split, text, topk, vote
+from exmlds.kernels.reference import gate, gram, hits, joint, neighbors, rerank, sgns, split, text, topk, vote
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -297,7 +298,7 @@ def test_nearest_sets(seed: int, k: int, budget: int) -> None:
     start, stop = 3, 18
     ids, scores = np.full((2, 20, k), -1, np.int64), np.full((2, 20, k), -np.inf, np.float32)
     draws = rng.random(20)
-    for engine, best, score in zip((jit_neighbors, neighbors), ids, scores):
+    for engine, best, score in zip((jit_topk, topk), ids, scores):
         engine.nearest_sets(
             sets.indptr,
             sets.indices,
@@ -372,3 +373,62 @@ def test_ftrl_rows_by_hand(engine: Any) -> None:
     moved = 1 - g + 0.2 * (root - 1) / 0.5
     np.testing.assert_allclose(z[0], [moved, -moved], rtol=1e-5)
     np.testing.assert_allclose(W[0, 1], (moved - 0.2) / ((1 + root) / 0.5), rtol=1e-5)
+
+
+@given(seed=seeds, is_logistic=st.booleans(), n_epochs=st.integers(1, 30))
+@settings(max_examples=30)
+def test_train_labels(seed: int, is_logistic: bool, n_epochs: int) -> None:
+    rng = np.random.default_rng(seed)
+    n, d, n_labels = 12, 9, 4
+    X = sparse(rng, n, d)
+    squares = np.asarray(X.multiply(X).sum(axis=1), np.float32).ravel()
+    sizes = rng.integers(0, n, n_labels)
+    starts = np.concatenate(([0], np.cumsum(sizes)))
+    rows = np.concatenate([rng.permutation(n)[:size] for size in sizes])
+    signs = rng.choice(np.array([-1, 1], np.float32), len(rows))
+    costs = rng.uniform(0.1, 3, len(rows)).astype(np.float32)
+    found = []
+    for engine in (jit_rerank, rerank):
+        w, bias = np.zeros(d, np.float32), np.zeros(3, np.float32)
+        out = np.zeros(4, np.int64), np.zeros(3 * d, np.int32), np.zeros(3 * d, np.float32)
+        settings_ = (is_logistic, n_epochs, np.float32(1e-3), np.float32(0))
+        engine.train_labels(
+            X.indptr,
+            X.indices,
+            X.data,
+            squares,
+            starts,
+            rows,
+            signs,
+            costs,
+            1,
+            n_labels,
+            *settings_,
+            w,
+            *out,
+            bias,
+        )
+        assert not w.any()
+        dense = np.zeros((3, d))
+        for label in range(3):
+            here = slice(out[0][label], out[0][label + 1])
+            dense[label, out[1][here]] = out[2][here]
+        found.append(np.hstack([dense, bias[:, None]]))
+    np.testing.assert_allclose(found[0], found[1], atol=0.02)
+
+
+@given(seed=seeds)
+@settings(max_examples=20)
+def test_score_labels(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    X, W = sparse(rng, 6, 9), sparse(rng, 5, 9)
+    values = rng.integers(-127, 128, W.nnz).astype(np.int8)
+    scale, bias = rng.random(5, dtype=np.float32), rng.random(5, dtype=np.float32)
+    ids = rng.integers(-1, 5, (6, 4))
+    out = np.empty((2, 6, 4), np.float32)
+    for engine, filled in zip((jit_rerank, rerank), out):
+        x = np.zeros(9, np.float32)
+        weights = (W.indptr.astype(np.int64), W.indices.astype(np.uint16), values)
+        engine.score_labels(X.indptr, X.indices, X.data, *weights, scale, bias, x, ids, filled)
+        assert not x.any()
+    np.testing.assert_allclose(out[0], out[1], rtol=1e-4, atol=1e-4)

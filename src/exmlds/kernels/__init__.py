@@ -20,9 +20,11 @@ OPERATIONS = {
     "split_by_labels": "split",
     "gram_rows": "gram",
     "expand_neighbors": "neighbors",
-    "nearest_sets": "neighbors",
+    "nearest_sets": "topk",
     "sgns_pairs": "sgns",
     "adagrad_features": "joint",
+    "train_labels": "rerank",
+    "score_labels": "rerank",
     "ftrl_rows": "gate",
 }
 

@@ -329,11 +329,9 @@ class NeighborVoting(XMCEstimator):
         """Sizes of the arrays that `_fit` holds at once; of those that depend on the data, the most."""
         landmarks = 32.0 * min(features.LANDMARKS, data.n) ** 2 if self._takes_kernel(data) else 0.0
         in_part = self._part_rows(data.n, n_parts)
-        maps = (
-            self.n_learners
-            * 4.0
-            * self.n_components
-            * (n_parts * self._part_features(data, in_part) + data.n)
+        values = self.n_components * (n_parts * self._part_features(data, in_part) + data.n)
+        maps = self.n_learners * (
+            compact.ITEM_BYTES[self.storage] * values + self._graph_bytes(data, n_parts)
         )
         probed = self._n_probed(data, n_parts)
         n_tried = self._n_splits(probed) * self._n_embeddings()
@@ -356,6 +354,11 @@ class NeighborVoting(XMCEstimator):
         """Bytes to embed a part, or all rows where they are embedded together."""
         m = float(self._part_rows(data.n, n_parts))
         return min(self._max_overlaps(), 4.0 * m * m) + 16.0 * m * 1.1 * self.n_components
+
+    def _graph_bytes(self, data: DataSize, n_parts: int) -> float:
+        """Bytes of the links of graphs that are searched, without the rows."""
+        is_searched = self.index == "approximate" and data.n >= APPROXIMATE_FROM * n_parts
+        return 300.0 * data.n if is_searched else 0.0
 
     def _labels_bytes(self, data: DataSize) -> float:
         """Bytes of what a model keeps of the labels."""
