@@ -1,0 +1,156 @@
+"""A linear classifier for each label, by dual coordinate descent, and its margins on short lists."""
+
+import numpy as np
+
+from .compiler import reordering_kernel
+
+
+@reordering_kernel
+def train_labels(
+    indptr,
+    features,
+    values,
+    squares,
+    starts,
+    rows,
+    signs,
+    costs,
+    first,
+    last,
+    is_logistic,
+    n_epochs,
+    tolerance,
+    keep_from,
+    w,
+    out_starts,
+    out_features,
+    out_values,
+    out_bias,
+):
+    """See the twin in reference/rerank.py."""
+    most = 0
+    for label in range(first, last):
+        most = max(most, starts[label + 1] - starts[label])
+    alpha = np.empty(most, np.float32)
+    order = np.empty(most, np.int64)
+    n_out = 0
+    for label in range(first, last):
+        begin = starts[label]
+        m = starts[label + 1] - begin
+        bias = np.float32(0)
+        for i in range(m):
+            order[i] = i
+            alpha[i] = np.float32(1e-3) * costs[begin + i] if is_logistic else np.float32(0)
+        if is_logistic:
+            for i in range(m):
+                row, step = rows[begin + i], alpha[i] * signs[begin + i]
+                bias += step
+                for p in range(indptr[row], indptr[row + 1]):
+                    w[features[p]] += step * values[p]
+        state = np.uint64(label) * np.uint64(2654435761) + np.uint64(12345)
+        active = m
+        highest = np.float32(np.inf)
+        for _ in range(n_epochs):
+            furthest, high = np.float32(0), np.float32(0)
+            for i in range(active - 1, 0, -1):
+                state = state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
+                j = int((state >> np.uint64(33)) % np.uint64(i + 1))
+                order[i], order[j] = order[j], order[i]
+            place = 0
+            while place < active:
+                i = order[place]
+                row, sign, cost = rows[begin + i], signs[begin + i], costs[begin + i]
+                margin = bias
+                for p in range(indptr[row], indptr[row + 1]):
+                    margin += w[features[p]] * values[p]
+                margin *= sign
+                old = alpha[i]
+                if is_logistic:
+                    new = _logistic_step(old, cost, squares[row] + 1, margin)
+                    furthest = max(furthest, abs(new - old) / cost)
+                else:
+                    slack = np.float32(0.5) / cost
+                    gradient = margin - 1 + old * slack
+                    if old == 0:
+                        if gradient > highest:  # far beyond its margin: not looked at again
+                            active -= 1
+                            order[place], order[active] = order[active], order[place]
+                            continue
+                        if gradient >= 0:
+                            place += 1
+                            continue
+                    furthest = max(furthest, abs(gradient))
+                    high = max(high, gradient)
+                    new = max(old - gradient / (squares[row] + 1 + slack), np.float32(0))
+                step = (new - old) * sign
+                if step != 0:
+                    alpha[i] = new
+                    bias += step
+                    for p in range(indptr[row], indptr[row + 1]):
+                        w[features[p]] += step * values[p]
+                place += 1
+            highest = high if high > 0 else np.float32(np.inf)
+            if furthest < tolerance:
+                if active == m:
+                    break
+                active, highest = m, np.float32(np.inf)
+        out_bias[label - first] = bias
+        n_out = _move(indptr, features, rows, begin, m, keep_from, w, out_features, out_values, n_out)
+        out_starts[label - first + 1] = n_out
+
+
+@reordering_kernel
+def _move(indptr, features, rows, begin, m, keep_from, w, out_features, out_values, n_out):
+    """Write the weights that count and leave zeros."""
+    largest = np.float32(0)
+    for i in range(begin, begin + m):
+        for p in range(indptr[rows[i]], indptr[rows[i] + 1]):
+            largest = max(largest, abs(w[features[p]]))
+    for i in range(begin, begin + m):
+        for p in range(indptr[rows[i]], indptr[rows[i] + 1]):
+            weight = w[features[p]]
+            if weight != 0:
+                w[features[p]] = 0
+                if abs(weight) >= keep_from * largest:
+                    out_features[n_out] = features[p]
+                    out_values[n_out] = weight
+                    n_out += 1
+    return n_out
+
+
+@reordering_kernel
+def _logistic_step(old, cost, square, margin):
+    """The α in (0, cost) where log(α / (cost − α)) + margin + square (α − old) is 0, by Newton.
+
+    It looks for z, the smaller of α and cost − α, so that neither loses its digits.
+    """
+    a, b, c, start = np.float64(square), np.float64(margin), np.float64(cost), np.float64(old)
+    is_lower = b + a * (c / 2 - start) > 0
+    z = max(min(start if is_lower else c - start, c / 2), 1e-12 * c)
+    for _ in range(20):
+        rest = b + a * ((z if is_lower else c - z) - start)
+        slope = np.log(z / (c - z)) + (rest if is_lower else -rest)
+        if abs(slope) < 1e-3:
+            break
+        new = z - slope / (a + c / (z * (c - z)))
+        z = min(new, c / 2) if new > 0 else z * 0.1
+    return np.float32(z if is_lower else c - z)
+
+
+@reordering_kernel
+def score_labels(indptr, features, values, w_starts, w_features, w_values, scale, bias, x, ids, out):
+    """See the twin in reference/rerank.py."""
+    for row in range(len(indptr) - 1):
+        for p in range(indptr[row], indptr[row + 1]):
+            x[features[p]] = values[p]
+        for place in range(ids.shape[1]):
+            label = ids[row, place]
+            if label < 0:
+                out[row, place] = -np.inf
+                continue
+            total = np.float32(0)
+            for p in range(w_starts[label], w_starts[label + 1]):
+                total += w_values[p] * x[w_features[p]]
+            out[row, place] = total * scale[label] + bias[label]
+        for p in range(indptr[row], indptr[row + 1]):
+            x[features[p]] = 0

@@ -1,0 +1,154 @@
+"""A linear classifier for each label, to put the labels of short lists in a better order.
+
+A label's examples are the rows that have it and the rows whose short list held it by mistake, so that
+neither all pairs of rows and labels are looked at, nor is a dense (L, d) matrix ever made.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from .. import kernels
+from ..parallel import blocks, map_blocks
+
+Array = np.ndarray
+
+LABELS = 64  # trained at a time by a thread
+LOSSES = ("squared_hinge", "logistic")
+
+
+class Classifiers(NamedTuple):
+    """w and b of each label.
+
+    starts : (L + 1,) int64;  features : (m,) uint16 or int32;  values : (m,) int8, times scale[label]
+    scale, bias : (L,) float32
+    n_features : of the rows
+    """
+
+    starts: Array
+    features: Array
+    values: Array
+    scale: Array
+    bias: Array
+    n_features: int
+
+
+class Examples(NamedTuple):
+    """Those of label l are starts[l] to starts[l + 1].
+
+    rows : int64;  signs : float32, 1 where the row has the label, −1 where its short list alone did
+    """
+
+    starts: Array
+    rows: Array
+    signs: Array
+
+
+def examples(Y: csr_matrix, shortlist: Array) -> Examples:
+    """The rows that have a label, and those whose short list, (n, k) ids with −1 pads, holds it."""
+    n, n_labels = Y.shape
+    listed = shortlist >= 0
+    indptr = np.concatenate(([0], np.cumsum(listed.sum(axis=1))))
+    held = csr_matrix((np.ones(indptr[-1], np.int8), shortlist[listed], indptr), shape=(n, n_labels))
+    true = csr_matrix((np.full(Y.nnz, 2, np.int8), Y.indices, Y.indptr), shape=Y.shape)
+    both = (held + true).tocsc()
+    signs = np.where(both.data >= 2, np.float32(1), np.float32(-1))
+    return Examples(both.indptr.astype(np.int64), both.indices.astype(np.int64), signs)
+
+
+def fit(
+    X: csr_matrix,
+    given: Examples,
+    *,
+    loss: str = "squared_hinge",
+    cost: float = 1.0,
+    positive_costs: Array | None = None,
+    row_weights: Array | None = None,
+    keep_from: float = 0.0,
+    n_epochs: int = 10,
+    tolerance: float = 0.1,
+    n_jobs: int | None = None,
+) -> Classifiers:
+    """Learn from X, (n, d) csr float32.
+
+    cost : of an example that is on the wrong side, against ‖w‖² / 2
+    positive_costs : (L,) what the cost of rows that have a label is multiplied by
+    row_weights : (n,) what the cost of a row is multiplied by
+    keep_from : weights below this share of a label's largest are left out
+    """
+    n_labels, d = len(given.starts) - 1, X.shape[1]
+    costs = np.full(len(given.rows), cost, np.float32)
+    if row_weights is not None:
+        costs *= row_weights.astype(np.float32)[given.rows]
+    if positive_costs is not None:
+        of_label = np.repeat(positive_costs.astype(np.float32), np.diff(given.starts))
+        costs *= np.where(given.signs > 0, of_label, np.float32(1))
+    squares = np.asarray(X.multiply(X).sum(axis=1), np.float32).ravel()
+    sizes = np.concatenate(([0], np.cumsum(np.diff(X.indptr)[given.rows])))[given.starts]
+    most = np.minimum(np.diff(sizes), d)  # weights of a label
+
+    def learn(labels: slice) -> tuple[Array, Array, Array, Array, Array]:
+        room = int(most[labels].sum())
+        w, bias = np.zeros(d, np.float32), np.zeros(labels.stop - labels.start, np.float32)
+        starts, features = np.zeros(len(bias) + 1, np.int64), np.empty(room, np.int32)
+        values = np.empty(room, np.float32)
+        kernels.train_labels(
+            X.indptr,
+            X.indices,
+            X.data,
+            squares,
+            given.starts,
+            given.rows,
+            given.signs,
+            costs,
+            labels.start,
+            labels.stop,
+            loss == "logistic",
+            n_epochs,
+            np.float32(tolerance),
+            np.float32(keep_from),
+            w,
+            starts,
+            features,
+            values,
+            bias,
+        )
+        return _packed(starts, features[: starts[-1]], values[: starts[-1]], bias, d)
+
+    done = list(
+        map_blocks(learn, blocks(n_labels, LABELS), n_jobs=n_jobs, stage="re-ranking", total=n_labels)
+    )
+    counts, features, values, scale, bias = (np.concatenate(parts) for parts in zip(*done))
+    return Classifiers(np.concatenate(([0], np.cumsum(counts))), features, values, scale, bias, d)
+
+
+def _packed(
+    starts: Array, features: Array, values: Array, bias: Array, d: int
+) -> tuple[Array, Array, Array, Array, Array]:
+    """Each label's weights in order of their features, as whole numbers up to 127 times a scale."""
+    counts = np.diff(starts)
+    label = np.repeat(np.arange(len(counts)), counts)
+    order = np.lexsort((features, label))
+    scale = np.zeros(len(counts), np.float32)
+    np.maximum.at(scale, label, np.abs(values) / 127)
+    steps = np.rint(values[order] / scale[label]).astype(np.int8)
+    narrow = np.uint16 if d <= 2**16 else np.int32
+    return counts, features[order].astype(narrow), steps, scale, bias
+
+
+def score(classifiers: Classifiers, X: csr_matrix, ids: Array) -> Array:
+    """(n, k) float32 margins of the labels on short lists, (n, k) with −1 pads; those give −inf."""
+    out = np.empty(ids.shape, np.float32)
+    x = np.zeros(classifiers.n_features, np.float32)
+    starts, features, values, scale, bias, _ = classifiers
+    kernels.score_labels(
+        X.indptr, X.indices, X.data, starts, features, values, scale, bias, x, _as_int64(ids), out
+    )
+    return out
+
+
+def _as_int64(ids: Array) -> Any:
+    return np.ascontiguousarray(ids, np.int64)

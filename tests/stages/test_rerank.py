@@ -1,0 +1,95 @@
+"""Classifiers of labels, against scikit-learn's solvers of the same problem."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import normalize
+from sklearn.svm import LinearSVC
+
+from exmlds.data import Dataset, make_xmc
+from exmlds.stages import rerank
+
+
+@pytest.fixture(scope="module")
+def data() -> Dataset:
+    made = make_xmc(200, 60, 8, random_state=0)
+    return made._replace(X=csr_matrix(normalize(made.X)))
+
+
+def all_labels(data: Dataset) -> np.ndarray:
+    return np.tile(np.arange(data.Y.shape[1]), (data.Y.shape[0], 1))
+
+
+@pytest.mark.parametrize("loss", rerank.LOSSES)
+@pytest.mark.parametrize("cost", [0.3, 3.0, 30.0])
+def test_same_as_scikit_learn(data: Dataset, loss: str, cost: float) -> None:
+    ids = all_labels(data)
+    found = rerank.fit(
+        data.X, rerank.examples(data.Y, ids), loss=loss, cost=cost, n_epochs=2_000, tolerance=1e-4
+    )
+    margins = rerank.score(found, data.X, ids)
+    X = np.hstack([data.X.toarray(), np.ones((200, 1))]).astype(float)  # the bias counts in the norm
+    for label in range(data.Y.shape[1]):
+        y = data.Y[:, [label]].toarray().ravel()
+        if loss == "logistic":
+            theirs = LogisticRegression(C=cost, fit_intercept=False, tol=1e-8, max_iter=5_000)
+        else:
+            theirs = LinearSVC(C=cost, fit_intercept=False, dual=True, tol=1e-8, max_iter=200_000)
+        expected = theirs.fit(X, y).decision_function(X)
+        np.testing.assert_allclose(margins[:, label], expected, atol=0.03 * np.abs(expected).max())
+
+
+def test_examples_by_hand() -> None:
+    Y = csr_matrix(np.array([[1, 0, 0], [0, 1, 0], [1, 1, 0]], np.float32))
+    found = rerank.examples(Y, np.array([[0, 2], [0, -1], [1, 0]]))
+    assert found.starts.tolist() == [0, 3, 5, 6]
+    assert found.rows.tolist() == [0, 1, 2, 1, 2, 0]
+    assert found.signs.tolist() == [1, -1, 1, 1, 1, -1]
+
+
+def test_costs_of_positives_and_rows(data: Dataset) -> None:
+    ids = all_labels(data)
+    given = rerank.examples(data.Y, ids)
+    plain, dear, light = (
+        rerank.score(rerank.fit(data.X, given, **options), data.X, ids)  # type: ignore[arg-type]
+        for options in (
+            {},
+            {"positive_costs": np.full(8, 10.0)},
+            {"row_weights": np.where(np.arange(200) < 100, 0.001, 1.0)},
+        )
+    )
+    has = data.Y.toarray() > 0
+    assert dear[has].mean() > plain[has].mean()
+    fits = np.where(has, light, -light)
+    assert fits[100:].mean() > fits[:100].mean()
+
+
+def test_small_weights_are_left_out(data: Dataset) -> None:
+    given = rerank.examples(data.Y, all_labels(data))
+    whole, pruned = (rerank.fit(data.X, given, keep_from=share) for share in (0.0, 0.2))
+    assert 0 < len(pruned.values) < len(whole.values)
+    for label in range(8):
+        kept = np.abs(pruned.values[pruned.starts[label] : pruned.starts[label + 1]].astype(int))
+        assert kept.max() == 127
+        assert kept.min() >= 0.2 * 127 - 1
+    np.testing.assert_array_equal(whole.bias, pruned.bias)
+
+
+def test_a_label_without_examples_and_lists_with_pads(data: Dataset) -> None:
+    Y = csr_matrix((data.Y.data, data.Y.indices, data.Y.indptr), shape=(200, 9))
+    given = rerank.examples(Y, np.full((200, 2), -1))
+    found = rerank.fit(data.X, given)
+    margins = rerank.score(found, data.X[:3], np.array([[8, -1], [0, 8], [-1, -1]]))
+    assert margins[0, 0] == margins[1, 1] == 0
+    assert np.isneginf(margins[[0, 2, 2], [1, 0, 1]]).all()
+
+
+def test_threads_do_not_matter(data: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rerank, "LABELS", 2)
+    given = rerank.examples(data.Y, all_labels(data))
+    one, two = (rerank.fit(data.X, given, n_jobs=n_jobs) for n_jobs in (1, 2))
+    for a, b in zip(one, two):
+        np.testing.assert_array_equal(a, b)
