@@ -157,6 +157,7 @@ class NeighborVoting(XMCEstimator):
     storage: str = "float32"  # of V and of where training rows lie
     index: str = "exact"
     scorer_: LabelScorer | None = None  # of methods that embed labels
+    voter_weights_: Array | None = None  # (n,) of training rows, where they do not all count the same
 
     @abstractmethod
     def _embed(
@@ -407,7 +408,7 @@ class NeighborVoting(XMCEstimator):
             if len(grid.votings) > 1:
                 best = probe(best.grid._replace(votings=grid.votings))
             chosen = best.grid
-            if self.threshold == "auto":
+            if isinstance(self.threshold, str):
                 self._held = (best.rows, best.ids, best.scores)
         (self.features_,), (path,), (self.temperature_,), (embedding,), (voting,) = chosen
         self._chosen = {**path, **embedding, **voting}
@@ -466,7 +467,7 @@ class NeighborVoting(XMCEstimator):
                             for voting, theirs in zip(grid.votings, voters):
                                 one = Grid([kind], [path], [temperature], [embedding], [voting])
                                 ids, scores = self._rank_blocks(votes, theirs, scorer, n_best)
-                                quality = _quality(Y[held], ids)
+                                quality = mean_precision(Y[held], ids)
                                 yield Attempt(one, quality, rows[held], ids[:, :n_kept], scores[:, :n_kept])
 
         def probe(grid: Grid) -> Attempt:
@@ -516,7 +517,7 @@ class NeighborVoting(XMCEstimator):
 
     def _search_blocks(self, found: Index, Q: Array) -> tuple[Array, Array]:
         return self._in_blocks(
-            lambda block: self._search(found, Q[block]),
+            lambda block: self._search(found, Q[block], self.n_neighbors),
             len(Q),
             self.n_neighbors,
             "choosing settings",
@@ -535,16 +536,24 @@ class NeighborVoting(XMCEstimator):
     def _candidates(self, X: Matrix, k: int) -> tuple[Array, Array]:
         return self._rank(self._votes(X), self.labels_, self.scorer_, k)
 
-    def _votes(self, X: Matrix) -> Votes:
-        """Every learner and every part asked has one vote in all."""
+    def _shortlist(self, X: Matrix, k: int, own: Array) -> tuple[Array, Array]:
+        """The k best labels of training rows `own`, as if these did not vote."""
+        return self._rank(self._votes(X, own), self.labels_, self.scorer_, k)
+
+    def _votes(self, X: Matrix, own: Array | None = None) -> Votes:
+        """Every learner and every part asked has one vote in all.
+
+        own : (b,) the training rows that X are, each of which is left out of its own neighbours
+        """
         voters, weights, where = [], [], []
+        n_asked = self.n_neighbors if own is None else self.n_neighbors + 1
         is_routed = any(len(learner.parts) > 1 for learner in self.learners_)
         routed = features.routed(self.feature_map_, X) if is_routed else X
         X = features.apply(self.feature_map_, X)
         for learner in self.learners_:
             asked = learner.router.assign(routed, min(self.n_parts_asked, len(learner.parts)))
             for choice in asked.T:
-                near = np.full((X.shape[0], self.n_neighbors), -1, np.int64)
+                near = np.full((X.shape[0], n_asked), -1, np.int64)
                 similar = np.full(near.shape, -np.inf, np.float32)
                 Z = np.empty((X.shape[0], self.n_components), np.float32)
                 for p in np.unique(choice):
@@ -553,20 +562,32 @@ class NeighborVoting(XMCEstimator):
                     asking = X[mine]
                     asking = asking[:, part.columns] if len(part.columns) < X.shape[1] else asking
                     Z[mine] = compact.times(asking, part.V)
-                    places, similar[mine] = self._search(part.found, Z[mine])
+                    places, similar[mine] = self._search(part.found, Z[mine], n_asked)
                     near[mine] = np.where(places >= 0, part.rows[np.maximum(places, 0)], -1)
+                if own is not None:
+                    near, similar = _without(own, near, similar)
                 weight = vote.weigh(near, similar, self.vote, self.temperature_)
+                if self.voter_weights_ is not None:
+                    weight *= self.voter_weights_[np.maximum(near, 0)]
                 voters.append(near)
                 weights.append(weight / np.maximum(weight.sum(axis=1, keepdims=True), TINY))
                 where.append(Z)
         return Votes(np.concatenate(voters, axis=1), np.concatenate(weights, axis=1), where)
 
-    def _search(self, found: Index, Z: Array) -> tuple[Array, Array]:
-        near, similar = index.search(found, Z, self.n_neighbors, parallel.n_threads(self.n_jobs))
+    def _search(self, found: Index, Z: Array, k: int) -> tuple[Array, Array]:
+        near, similar = index.search(found, Z, k, parallel.n_threads(self.n_jobs))
         return (vote.only_similar(near, similar) if self.metric == "cosine" else near), similar
 
 
-def _quality(Y: csr_matrix, ids: Array) -> float:
+def _without(own: Array, near: Array, similar: Array) -> tuple[Array, Array]:
+    """Neighbours (b, k + 1) without the row itself, or without the last where it is not among them."""
+    is_own = near == own[:, None]
+    place = np.where(is_own.any(axis=1), is_own.argmax(axis=1), near.shape[1] - 1)
+    kept = np.arange(near.shape[1]) != place[:, None]
+    return near[kept].reshape(len(near), -1), similar[kept].reshape(len(near), -1)
+
+
+def mean_precision(Y: csr_matrix, ids: Array) -> float:
     """The mean of P@1, P@3 and P@5."""
     ranking = metrics.Ranking(Y, ids, 5)
     return float(np.mean([ranking.value(f"P@{place}") for place in (1, 3, 5)]))

@@ -168,7 +168,10 @@ def _embedded(X: Any, V: Array, n_jobs: int | None) -> Array:
 
 def _step(state: State, X: Any, dZ: Array, rate: float, n_jobs: int | None) -> None:
     """Each thread owns its features, so that the result does not depend on their number."""
-    Xt = X.T.tocsr() if issparse(X) else csr_matrix(X.T)
+    if not issparse(X):
+        _step_dense(state, X.T @ dZ, rate)
+        return
+    Xt = X.T.tocsr()
     d = len(state.V)
 
     def work(features: slice) -> None:
@@ -187,3 +190,9 @@ def _step(state: State, X: Any, dZ: Array, rate: float, n_jobs: int | None) -> N
     todo = blocks(d, max(1, -(-d // BLOCKS)))
     for _ in map_blocks(work, todo, n_jobs=n_jobs, stage="joint learning", total=d):
         pass
+
+
+def _step_dense(state: State, gradient: Array, rate: float) -> None:
+    state.sums[:] += gradient * gradient
+    moved = np.divide(gradient, np.sqrt(state.sums), out=np.zeros_like(gradient), where=state.sums > 0)
+    state.V[:] -= np.float32(rate) * moved
