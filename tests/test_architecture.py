@@ -111,6 +111,7 @@ def test_public_names() -> None:
     assert exmlds.__all__ == [
         "DataError",
         "DataWarning",
+        "ExMLDS",
         "ExMLDS1",
         "ExMLDS2",
         "ExMLDS3",

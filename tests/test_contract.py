@@ -40,6 +40,8 @@ EXPECTED_FAILURES = {
     "check_estimator_sparse_array": SPARSE,
     "check_estimator_sparse_matrix": SPARSE,
     "check_n_features_in_after_fitting": "the labels are called Y, as in the field; the check passes y=",
+    "check_sample_weight_equivalence_on_dense_data": "the labels are called Y; the check passes y=",
+    "check_sample_weight_equivalence_on_sparse_data": "the labels are called Y; the check passes y=",
     "check_supervised_y_2d": "a column of class numbers is no indicator; it is refused, not guessed at",
 }
 

@@ -134,3 +134,12 @@ def test_best_threshold_has_the_best_f1(rng: np.random.Generator) -> None:
         f1 = 2 * hits[said].sum() / (said.sum() + 10)
         assert f1 == pytest.approx(slow_threshold(hits, scores, 10))
     assert selection.best_threshold(np.zeros(3, bool), np.ones(3), 5) == 0.5
+
+
+def test_threshold_for_a_precision() -> None:
+    hits = np.array([True, True, False, True, False, False])
+    scores = np.array([0.9, 0.8, 0.7, 0.6, 0.5, 0.5])
+    for precision, expected in ((1.0, 0.8), (0.75, 0.6), (0.7, 0.6), (0.5, 0.5), (0.1, 0.5)):
+        assert selection.threshold_for_precision(hits, scores, precision) == expected
+    assert selection.threshold_for_precision(~hits, scores, 0.9) > 0.9  # nothing is said
+    assert selection.threshold_for_precision(hits[:0], scores[:0], 0.9) == 1.0

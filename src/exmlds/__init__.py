@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .errors import DataError, DataWarning, ExmldsError, ModelError
     from .labels import Whole
     from .models.baselines import FeatureNeighbors, MostFrequent
+    from .models.exmlds import ExMLDS
     from .models.exmlds1 import ExMLDS1
     from .models.exmlds2 import ExMLDS2
     from .models.exmlds3 import ExMLDS3
@@ -24,6 +25,7 @@ __version__ = "0.1.0"
 _HOME = {
     "DataError": "errors",
     "DataWarning": "errors",
+    "ExMLDS": "models.exmlds",
     "ExMLDS1": "models.exmlds1",
     "ExMLDS2": "models.exmlds2",
     "ExMLDS3": "models.exmlds3",
@@ -41,6 +43,7 @@ _MODULES = ("data", "metrics", "selection")
 __all__ = [
     "DataError",
     "DataWarning",
+    "ExMLDS",
     "ExMLDS1",
     "ExMLDS2",
     "ExMLDS3",

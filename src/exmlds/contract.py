@@ -63,12 +63,21 @@ class Estimate(NamedTuple):
     size: float
 
 
+class Fitted(NamedTuple):
+    """A fitted method as it is kept within another: its name, its parameters, what it learnt."""
+
+    method: str
+    parameters: dict[str, Any]
+    learnt: dict[str, Any]
+
+
 class XMCEstimator(ClassifierMixin, BaseEstimator, ABC):
     """A scikit-learn classifier on sparse labels.
 
     Parameters of every method
     --------------------------
-    threshold : the score from which `predict` says yes; "auto" has the best micro-F1 on held-out rows
+    threshold : the score from which `predict` says yes: "auto", or "f1", has the best micro-F1 on held-out
+        rows; "precision=0.9" is the lowest at which so many of the labels said there are true; or a number
     max_labels : labels of a row that `decision_function` and `predict` consider
     max_memory : bytes, or words such as "8 GB", that a fit may take by its `estimate`; None: no limit
     n_jobs : threads; None means all cores. The result does not depend on it
@@ -85,7 +94,7 @@ class XMCEstimator(ClassifierMixin, BaseEstimator, ABC):
 
     # Parameters of every method, with what they may be; a method adds its own.
     _limits: ClassVar[Mapping[str, limits.Limit]] = {
-        "threshold": limits.either(limits.one_of("auto"), limits.number(0)),
+        "threshold": limits.either(limits.one_of("auto", "f1"), limits.PRECISION, limits.number(0)),
         "max_labels": limits.whole(1),
         "max_memory": limits.MEMORY,
         "n_jobs": limits.N_JOBS,
@@ -244,8 +253,19 @@ class XMCEstimator(ClassifierMixin, BaseEstimator, ABC):
             "class": type(self).__name__,
             "parameters": storage.plain_parameters(self.get_params(deep=False)),
         }
+        storage.save(path, description, self._kept())
+
+    def _kept(self) -> dict[str, Any]:
+        """What was learnt, as `storage` takes it; a method within this one as `Fitted`."""
         learnt = {name: value for name, value in vars(self).items() if name.endswith("_")}
-        storage.save(path, description, learnt)
+        return {
+            name: Fitted(
+                type(value).__name__, storage.plain_parameters(value.get_params(deep=False)), value._kept()
+            )
+            if isinstance(value, XMCEstimator)
+            else value
+            for name, value in learnt.items()
+        }
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -287,7 +307,7 @@ class XMCEstimator(ClassifierMixin, BaseEstimator, ABC):
                 known = f"only {', '.join(cls._side)}" if cls._side else "nothing"
                 raise ValueError(f"{cls.__name__} takes {known} beside X and Y. Got {name!r}.")
         return {
-            name: csr_matrix(value)[rows] if cls._side[name] and value is not None else value
+            name: _rows_of(value, rows) if cls._side[name] and value is not None else value
             for name, value in side.items()
         }
 
@@ -315,18 +335,18 @@ class XMCEstimator(ClassifierMixin, BaseEstimator, ABC):
     def _best(self, X: Matrix, k: int, permitted: _Permitted | None, block: slice) -> tuple[Array, Array]:
         n_labels = len(self.classes_)
         if permitted is None:
-            return _padded(*self._candidates(X, min(k, n_labels)), k)
+            return padded(*self._candidates(X, min(k, n_labels)), k)
         asked = k
         while True:
             asked = min(4 * asked, n_labels)
-            ids, scores = _padded(*self._candidates(X, asked), asked)
+            ids, scores = padded(*self._candidates(X, asked), asked)
             keep = permitted(ids, block)
             exhausted = ids[:, -1] < 0
             if asked == n_labels or ((keep.sum(axis=1) >= k) | exhausted).all():
                 break
         first = np.argsort(~keep, axis=1, kind="stable")[:, :k]
         ids = np.where(np.take_along_axis(keep, first, 1), np.take_along_axis(ids, first, 1), -1)
-        return _padded(ids, np.take_along_axis(scores, first, 1), k)
+        return padded(ids, np.take_along_axis(scores, first, 1), k)
 
     def _permitted(self, allow: Any, deny: Any, n: int) -> _Permitted | None:
         rules = []
@@ -359,14 +379,17 @@ class XMCEstimator(ClassifierMixin, BaseEstimator, ABC):
         return {label: column for column, label in enumerate(self.classes_.tolist())}
 
     def _chosen_threshold(self, X: Matrix, Y: csr_matrix, rng: np.random.Generator, **side: Any) -> float:
-        """ "auto" has the best micro-F1 on rows that the model has not seen."""
-        if self.threshold != "auto":
+        """Words are about rows that the model has not seen."""
+        if not isinstance(self.threshold, str):
             return float(self.threshold)
         if np.count_nonzero(np.diff(Y.indptr)) < 5:
             return 0.5
         held, ids, scores = self._held_out(X, Y, min(self.max_labels, Y.shape[1]), rng, **side)
         hits = metrics.Ranking(Y[held], ids, ids.shape[1]).hits
         present = ids >= 0
+        precision = limits.as_precision(self.threshold)
+        if precision > 0:
+            return selection.threshold_for_precision(hits[present], scores[present], precision)
         return selection.best_threshold(hits[present], scores[present], Y[held].nnz)
 
     def _held_out(
@@ -408,7 +431,7 @@ class _Permitted:
         return keep
 
 
-def _padded(ids: Array, scores: Array, k: int) -> tuple[Array, Array]:
+def padded(ids: Array, scores: Array, k: int) -> tuple[Array, Array]:
     """k wide, with −1 and 0 where there is no candidate."""
     n, have = ids.shape
     wide = np.full((n, k), -1, np.int64), np.zeros((n, k), np.float32)
@@ -428,6 +451,10 @@ def _to_csr(ids: Array, scores: Array, n_labels: int) -> csr_matrix:
     return csr_matrix((scores[present], ids[present], indptr), shape=(len(ids), n_labels))
 
 
+def _rows_of(value: Any, rows: Array) -> Any:
+    return value[rows] if isinstance(value, np.ndarray) and value.ndim == 1 else csr_matrix(value)[rows]
+
+
 def _generator(random_state: Any) -> np.random.Generator:
     if isinstance(random_state, np.random.RandomState):
         random_state = random_state.randint(2**31 - 1)
@@ -437,15 +464,19 @@ def _generator(random_state: Any) -> np.random.Generator:
 def load(path: PathLike) -> XMCEstimator:
     """Load a model that `save` wrote, as the class that it was."""
     manifest, state = storage.load(path)
-    method = _methods().get(manifest["class"])
+    return _restored(Fitted(manifest["class"], manifest["parameters"], state), path)
+
+
+def _restored(kept: Fitted, path: PathLike) -> XMCEstimator:
+    method = _methods().get(kept.method)
     if method is None:
-        raise ModelError(f"{path} is a {manifest['class']}, which this version of exmlds does not have.")
+        raise ModelError(f"{path} is a {kept.method}, which this version of exmlds does not have.")
     try:
-        model = method(**manifest["parameters"])
+        model = method(**kept.parameters)
     except TypeError as error:
-        raise ModelError(f"{path} has parameters that {manifest['class']} does not take: {error}.") from None
-    for name, value in state.items():
-        setattr(model, name, value)
+        raise ModelError(f"{path} has parameters that {kept.method} does not take: {error}.") from None
+    for name, value in kept.learnt.items():
+        setattr(model, name, _restored(value, path) if isinstance(value, Fitted) else value)
     return model
 
 

@@ -199,6 +199,19 @@ def observed(known: Any, Y: csr_matrix) -> csr_matrix:
     return csr_matrix(known.maximum(Y), dtype=np.float32)
 
 
+def row_weights(weights: Any, n: int) -> Array:
+    """(n,) float32 weights of rows, checked."""
+    try:
+        found = np.asarray(weights, np.float32)
+    except (TypeError, ValueError):
+        raise ValueError("sample_weight must be one number a row.") from None
+    if found.shape != (n,):
+        raise ValueError(f"sample_weight must be of shape {(n,)}. Got {found.shape} instead.")
+    if not np.isfinite(found).all() or (found < 0).any() or not found.any():
+        raise ValueError("sample_weight must be finite and not negative, and not all weights may be zero.")
+    return found
+
+
 def _classes(label_names: Sequence[str] | None, n_labels: int) -> Array:
     if label_names is None:
         return np.arange(n_labels)

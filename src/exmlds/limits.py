@@ -104,6 +104,22 @@ MEMORY = Limit(
 )
 
 
+def as_precision(value: Any) -> float:
+    """The precision that words such as "precision=0.9" ask for; NaN for anything else.
+
+    >>> as_precision("precision=0.9")
+    0.9
+    """
+    name, _, number = str(value).partition("=")
+    try:
+        return float(number) if name.strip() == "precision" else np.nan
+    except ValueError:
+        return np.nan
+
+
+PRECISION = Limit("words such as 'precision=0.9'", lambda value: 0 < as_precision(value) <= 1)
+
+
 def check(owner: str, parameters: Mapping[str, Any], limits: Mapping[str, Limit]) -> None:
     """Raise a ValueError for the first parameter that is outside its limit."""
     for name, value in parameters.items():

@@ -179,3 +179,18 @@ def best_threshold(hits: Array, scores: Array, n_true: int) -> float:
     best = int(np.argmax(np.where(last_of_equals, f1, -1)))
     below = ranked[best + 1] if best + 1 < len(ranked) else 0.0
     return float((ranked[best] + below) / 2)
+
+
+def threshold_for_precision(hits: Array, scores: Array, precision: float) -> float:
+    """The lowest threshold at which this share of the predictions is true; above all where there is none.
+
+    hits, scores : (m,) of predictions, whether each is true and how sure it is
+    """
+    if not len(scores):
+        return 1.0
+    order = np.argsort(-scores, kind="stable")
+    ranked = scores[order].astype(np.float64)
+    shares = np.cumsum(hits[order], dtype=np.float64) / np.arange(1, len(ranked) + 1)
+    last_of_equals = np.append(ranked[:-1] > ranked[1:], True)
+    reached = np.flatnonzero(last_of_equals & (shares >= precision))
+    return float(ranked[reached[-1]]) if reached.size else float(np.nextafter(np.float32(ranked[0]), np.inf))

@@ -1,0 +1,470 @@
+"""ExMLDS, the recommended method: neighbours propose labels, classifiers order them, a blend weighs both."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from scipy.sparse import csr_matrix, issparse
+from sklearn.base import clone
+
+from .. import labels, limits, metrics, parallel, selection
+from ..contract import BLOCK, MOST_HELD_OUT, DataSize, Estimate, Matrix, XMCEstimator, padded
+from ..stages import blend, features, rerank
+from .exmlds1 import ExMLDS1
+from .exmlds3 import ExMLDS3
+from .exmlds4 import ExMLDS4
+from .neighbors import FEWEST, NeighborVoting, mean_precision
+
+Array = np.ndarray
+
+KINDS = ("l2", "log1p-l2", "standardize", "nystroem")  # of features
+SPARSE, DENSE = ("l2", "log1p-l2"), ("l2", "standardize")
+PLANNED_ON = 4_000  # rows that the plan is made on,
+ALL_PLANNED = 8_000  # or all, where there are no more than these
+FEW_LABELS = 128  # so many are all on the short list
+MOST_PAIRS = 1_000_000  # of rows and labels that classifiers then learn from, beside the true ones,
+FEWEST_LISTED = 20  # but so many of a row
+SHORTLISTS = (100, 200)
+COSTS = (0.1, 0.3, 1.0, 3.0)
+TEMPERATURES = (0.05, 0.1, 0.02)
+WORTH = 0.002  # gain on held-out rows for which lists are made longer
+KEEP_FROM = 0.03  # of a label's largest weight: without those below nothing was lost
+
+
+class Plan(NamedTuple):
+    """What is to be fitted: chosen on held-out rows of a few thousand.
+
+    voting : the method that makes short lists, with its settings
+    features : of the classifiers;  cost : of their mistakes;  shortlist : labels on a list
+    """
+
+    voting: NeighborVoting
+    features: str
+    cost: float
+    shortlist: int
+
+
+class Trial(NamedTuple):
+    """Rows that teach, and rows held out, on which plans are compared."""
+
+    X: Matrix
+    Y: csr_matrix
+    side: dict[str, Any]
+    asked: Matrix
+    truth: csr_matrix
+
+
+class Opinions(NamedTuple):
+    """What is said of the labels on short lists: (b, k) ids, −1 pads; shares of votes; margins."""
+
+    ids: Array
+    votes: Array
+    margins: Array
+
+
+class ExMLDS(XMCEstimator):
+    """The method to take without reading further: neighbours propose labels, classifiers put them in order.
+
+    Parameters
+    ----------
+    candidates : what proposes labels: "joint" learning (`ExMLDS4`), joint "sppmi" (`ExMLDS3`), or "auto", the
+        better one on held-out rows
+    n_learners : embeddings from different starts; "auto" adds one while it pays on held-out rows
+    shortlist : labels of a row that are looked at closely; "auto" is chosen on held-out rows
+    loss : of the classifiers, "squared_hinge" or "logistic"; "none": votes alone
+    cost : of their mistakes, against large weights; "auto" is chosen on held-out rows
+    objective : "precision", or "psp", propensity-scored precision, which favours rare labels
+    complete_labels : as in `ExMLDS3`, where that proposes labels
+    time_budget : seconds that a fit should take about; None: as long as it pays
+
+    The others are those of every method, `XMCEstimator`.
+
+    Attributes after fit
+    --------------------
+    voting_ : the fitted method that proposes labels
+    shortlist_, cost_ : as chosen;  shortlist_recall_ : share of true labels on the lists of held-out rows
+    held_out_quality_ : the mean of P@1, P@3 and P@5 on held-out rows
+
+    Example
+    -------
+    >>> from exmlds import ExMLDS
+    >>> from exmlds.data import make_library
+    >>> X, Y, names, _ = make_library(500, random_state=0)
+    >>> model = ExMLDS(random_state=0).fit(X, Y, label_names=names)
+    >>> model.predict_labels(X[:1], k=2)
+    [['baking', 'war']]
+    """
+
+    _limits: ClassVar[Mapping[str, limits.Limit]] = {
+        **XMCEstimator._limits,
+        "candidates": limits.one_of("auto", "joint", "sppmi"),
+        "n_learners": limits.either(limits.one_of("auto"), limits.whole(1)),
+        "shortlist": limits.either(limits.one_of("auto"), limits.whole(1)),
+        "loss": limits.one_of(*rerank.LOSSES, "none"),
+        "cost": limits.either(limits.one_of("auto"), limits.number(0, above=True)),
+        "objective": limits.one_of("precision", "psp"),
+        "complete_labels": limits.either(limits.one_of("auto"), limits.number(0, 1)),
+        "time_budget": limits.either(limits.one_of(None), limits.number(0, above=True)),
+    }
+    _side: ClassVar[Mapping[str, bool]] = {
+        "label_cooccurrence": False,
+        "observed": True,
+        "sample_weight": True,
+    }
+
+    def __init__(
+        self,
+        *,
+        candidates: str = "auto",
+        n_learners: str | int = "auto",
+        shortlist: str | int = "auto",
+        loss: str = "squared_hinge",
+        cost: str | float = "auto",
+        objective: str = "precision",
+        complete_labels: str | float = "auto",
+        time_budget: float | None = None,
+        threshold: str | float = "auto",
+        max_labels: int = 100,
+        max_memory: float | str | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.candidates = candidates
+        self.n_learners = n_learners
+        self.shortlist = shortlist
+        self.loss = loss
+        self.cost = cost
+        self.objective = objective
+        self.complete_labels = complete_labels
+        self.time_budget = time_budget
+        self.threshold = threshold
+        self.max_labels = max_labels
+        self.max_memory = max_memory
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(
+        self,
+        X: Any,
+        Y: Any,
+        *,
+        label_names: Sequence[str] | None = None,
+        sample_weight: Any = None,
+        label_cooccurrence: Any = None,
+        observed: Any = None,
+    ) -> Self:
+        """Learn from rows and their labels.
+
+        Parameters
+        ----------
+        X, Y, label_names : as for every method
+        sample_weight : (n,) how much each row counts
+        label_cooccurrence, observed : what is known of missing labels; `ExMLDS3` then proposes labels
+        """
+        return self._learn(
+            X,
+            Y,
+            label_names,
+            sample_weight=sample_weight,
+            label_cooccurrence=label_cooccurrence,
+            observed=observed,
+        )
+
+    def _checked_side(self, Y: csr_matrix, **side: Any) -> dict[str, Any]:
+        weights = side.pop("sample_weight")
+        if weights is not None:
+            weights = labels.row_weights(weights, Y.shape[0])
+        return {"sample_weight": weights, **ExMLDS3._checked_side(self, Y, **side)}
+
+    def _learn(self, X: Any, Y: Any, label_names: Sequence[str] | None, **side: Any) -> Self:
+        try:
+            return super()._learn(X, Y, label_names, **side)
+        finally:
+            self.__dict__.pop("_held", None)
+
+    def _fit(self, X: Matrix, Y: csr_matrix, rng: np.random.Generator, **side: Any) -> None:
+        started = time.perf_counter()
+        plan_rng, held_rng, first_rng, again_rng = rng.spawn(4)
+        labelled = np.flatnonzero(np.diff(Y.indptr))  # rows without a label neither teach nor vote
+        X, Y, side = X[labelled], Y[labelled], self.side_rows(side, labelled)
+        self._held: tuple[Array, Array, Array] | None = None  # until the threshold is chosen
+        self.inverse_propensity_ = metrics.inverse_propensity(Y) if self.objective == "psp" else None
+        if X.shape[0] < FEWEST:  # nothing to choose on: votes alone
+            self._propose(X, Y, self._voting("joint", "l2"), first_rng, side)
+            self.shortlist_, self.classifiers_, self.blend_ = Y.shape[1], None, None
+            return
+        plan = self._planned(X, Y, side, plan_rng)
+        taught, held = selection.random_split(X.shape[0], _held_share(X.shape[0]), random_state=held_rng)
+        self._teach(X[taught], Y[taught], plan, first_rng, self.side_rows(side, taught))
+        weights = side["sample_weight"]
+        self.held_out_quality_ = self._weigh(
+            X[held], Y[held], self.label_counts_, None if weights is None else weights[held]
+        )
+        self._held = (labelled[held], *self._candidates_in_blocks(X[held], min(self.max_labels, Y.shape[1])))
+        spent = time.perf_counter() - started
+        if self.time_budget is None or spent + 1.25 * self._teaching_seconds < self.time_budget:
+            self._teach(X, Y, plan, again_rng, side)
+
+    def _teach(
+        self, X: Matrix, Y: csr_matrix, plan: Plan, rng: np.random.Generator, side: Mapping[str, Any]
+    ) -> None:
+        """Fit what proposes labels, then the classifiers on what it proposes."""
+        started = time.perf_counter()
+        propose_rng, order_rng = rng.spawn(2)
+        self.shortlist_, self.cost_ = plan.shortlist, plan.cost
+        self._propose(X, Y, plan.voting, propose_rng, side)
+        self._order(X, Y, self._lists(X, plan.shortlist), plan, order_rng, side)
+        self._teaching_seconds = time.perf_counter() - started
+
+    def _propose(
+        self,
+        X: Matrix,
+        Y: csr_matrix,
+        voting: NeighborVoting,
+        rng: np.random.Generator,
+        side: Mapping[str, Any],
+    ) -> None:
+        seed = int(rng.integers(2**31))
+        theirs = {name: value for name, value in side.items() if name in voting._side}
+        self.voting_ = clone(voting).set_params(random_state=seed).fit(X, Y, **theirs)
+        self.voting_.voter_weights_ = side["sample_weight"]
+
+    def _lists(self, X: Matrix, k: int) -> Array:
+        """(n, k) the short lists of training rows, without their own votes."""
+        n = X.shape[0]
+        own = np.arange(n)
+        ids, votes = self._in_blocks(
+            lambda block: self.voting_._shortlist(X[block], k, own[block]), n, k, "short lists"
+        )
+        if k < len(self.classes_):
+            return ids
+        return _with_all(ids, votes, k)[0][:, : max(MOST_PAIRS // n, FEWEST_LISTED)]
+
+    def _order(
+        self,
+        X: Matrix,
+        Y: csr_matrix,
+        lists: Array,
+        plan: Plan,
+        rng: np.random.Generator,
+        side: Mapping[str, Any],
+    ) -> None:
+        self.feature_map_ = features.fit(plan.features, X, rng)
+        self.classifiers_ = None
+        if self.loss == "none":
+            return
+        positive = None if self.inverse_propensity_ is None else self.inverse_propensity_
+        self.classifiers_ = rerank.fit(
+            _sparse(features.apply(self.feature_map_, X)),
+            rerank.examples(Y, lists),
+            loss=self.loss,
+            cost=plan.cost,
+            positive_costs=positive,
+            row_weights=side["sample_weight"],
+            keep_from=KEEP_FROM,
+            n_jobs=self.n_jobs,
+        )
+
+    def _opinions(self, X: Matrix) -> Opinions:
+        ids, votes = self.voting_._candidates(X, min(self.shortlist_, len(self.classes_)))
+        if self.shortlist_ >= len(self.classes_):
+            ids, votes = _with_all(ids, votes, len(self.classes_))
+        if self.classifiers_ is None:
+            return Opinions(ids, votes, np.zeros(ids.shape, np.float32))
+        A = _sparse(features.apply(self.feature_map_, X))
+        return Opinions(ids, votes, rerank.score(self.classifiers_, A, ids))
+
+    def _weigh(self, X: Matrix, Y: csr_matrix, counts: Array, weights: Array | None) -> float:
+        """Fit the blend on held-out rows; returns its quality on them."""
+        ids, votes, margins = self._opinions_in_blocks(X)
+        hits = metrics.Ranking(Y, ids, ids.shape[1]).hits.astype(bool)
+        known = blend.evidence(votes, margins, counts[np.maximum(ids, 0)])
+        listed = ids >= 0
+        pairs = None if weights is None else np.broadcast_to(weights[:, None], ids.shape)[listed]
+        self.blend_ = blend.fit(known[listed], hits[listed], pairs)
+        self.shortlist_recall_ = float(hits.sum() / max(Y.nnz, 1))
+        best, _ = self._ranked(ids, known, 5)
+        return mean_precision(Y, best)
+
+    def _ranked(self, ids: Array, known: Array, k: int) -> tuple[Array, Array]:
+        """The k best of short lists by the blend, with probabilities, or what `objective` makes of them."""
+        assert self.blend_ is not None
+        sums, scores = blend.apply(self.blend_, known)
+        if self.inverse_propensity_ is not None:
+            gains = self.inverse_propensity_ / self.inverse_propensity_.max()
+            scores = scores * gains[np.maximum(ids, 0)].astype(np.float32)
+            sums = scores
+        order = np.argsort(-np.where(ids >= 0, sums, -np.inf), axis=1, kind="stable")[:, :k]
+        ids, scores = (np.take_along_axis(a, order, axis=1) for a in (ids, scores))
+        return ids, np.where(ids >= 0, scores, 0)
+
+    def _candidates(self, X: Matrix, k: int) -> tuple[Array, Array]:
+        if self.blend_ is None:
+            return self.voting_._candidates(X, k)
+        ids, votes, margins = self._opinions(X)
+        known = blend.evidence(votes, margins, self.label_counts_[np.maximum(ids, 0)])
+        best, scores = self._ranked(ids, known, k)
+        if k <= ids.shape[1]:
+            return best, scores
+        return self._lengthened(X, best, scores, k)
+
+    def _lengthened(self, X: Matrix, best: Array, scores: Array, k: int) -> tuple[Array, Array]:
+        """The list with labels after it, by votes; they are less sure than the last of the list."""
+        ids, votes = self.voting_._candidates(X, k)
+        ids, votes = ids[:, best.shape[1] :], votes[:, best.shape[1] :]
+        last = np.min(scores, axis=1, keepdims=True, where=best >= 0, initial=1)
+        first = np.maximum(votes.max(axis=1, keepdims=True, initial=0), np.finfo(np.float32).tiny)
+        return np.hstack([best, ids]), np.hstack([scores, last * np.minimum(votes / first, 1)])
+
+    def _opinions_in_blocks(self, X: Matrix) -> Opinions:
+        rows = parallel.blocks(X.shape[0], BLOCK)
+        told = parallel.map_blocks(
+            lambda block: self._opinions(X[block]),
+            rows,
+            n_jobs=self.n_jobs,
+            stage="held-out rows",
+            total=X.shape[0],
+        )
+        return Opinions._make(np.concatenate(parts) for parts in zip(*told))
+
+    def _candidates_in_blocks(self, X: Matrix, k: int) -> tuple[Array, Array]:
+        return self._in_blocks(
+            lambda block: padded(*self._candidates(X[block], k), k), X.shape[0], k, "held-out rows"
+        )
+
+    def _held_out(
+        self, X: Matrix, Y: csr_matrix, k: int, rng: np.random.Generator, **side: Any
+    ) -> tuple[Array, Array, Array]:
+        if self._held is not None:
+            return self._held
+        return super()._held_out(X, Y, k, rng, **side)
+
+    def predict_proba(self, X: Any) -> csr_matrix:
+        """(n, L) csr of calibrated probabilities of the `max_labels` best labels."""
+        scores = self.decision_function(X)
+        if self.inverse_propensity_ is not None:
+            gains = self.inverse_propensity_ / self.inverse_propensity_.max()
+            scores.data /= gains[scores.indices].astype(np.float32)
+        return scores
+
+    def _planned(self, X: Matrix, Y: csr_matrix, side: Mapping[str, Any], rng: np.random.Generator) -> Plan:
+        """Choose on held-out rows of a few thousand: method, features, temperature, cost, length of lists."""
+        n = X.shape[0]
+        rows = np.sort(rng.permutation(n)[: n if n <= ALL_PLANNED else PLANNED_ON])
+        taught, held = (rows[part] for part in selection.random_split(len(rows), 0.2, random_state=rng))
+        trial = Trial(X[taught], Y[taught], self.side_rows(side, taught), X[held], Y[held])
+        voting = self._chosen_voting(trial, n, rng)
+        if self.loss == "none":
+            return Plan(voting, "l2", 1.0, min(SHORTLISTS[0], Y.shape[1]))
+        return self._chosen_order(trial, voting, rng)
+
+    def _chosen_voting(self, trial: Trial, n: int, rng: np.random.Generator) -> NeighborVoting:
+        """The best by votes alone; it stays fitted as `voting_`."""
+        best: tuple[float, NeighborVoting, NeighborVoting] | None = None
+        for voting in self._votings(trial, n):
+            self._propose(trial.X, trial.Y, voting, copy.deepcopy(rng), trial.side)
+            told = mean_precision(trial.truth, self.voting_.predict_topk(trial.asked, 5)[0])
+            if best is None or told > best[0]:
+                best = (told, voting, self.voting_)
+        assert best is not None
+        _, voting, self.voting_ = best
+        if voting.temperature != "auto":
+            voting.set_params(temperature=self._chosen_temperature(trial))
+        return voting
+
+    def _votings(self, trial: Trial, n: int) -> list[NeighborVoting]:
+        """Joint learning grows better with more rows than the plan is made on; joint SPPMI is for fewer."""
+        kinds = [kind for kind in KINDS if features.fits(kind, trial.X)]
+        is_dense = "nystroem" in kinds
+        scaled = [kind for kind in kinds if kind in (DENSE if is_dense else SPARSE)]
+        if self._tells_of_missing(trial.side):
+            return [self._voting("missing", kind) for kind in kinds if kind in SPARSE or is_dense]
+        mapped = ["nystroem"] if is_dense else scaled
+        joint = [self._voting("joint", kind) for kind in scaled]
+        sppmi = [self._voting(name, kind) for name in ("sppmi", "plain sppmi") for kind in mapped]
+        if self.candidates != "auto":
+            return joint if self.candidates == "joint" else sppmi
+        return joint + sppmi if is_dense or n <= ALL_PLANNED else joint
+
+    def _chosen_temperature(self, trial: Trial) -> float:
+        told = []
+        for self.voting_.temperature_ in TEMPERATURES:
+            told.append(mean_precision(trial.truth, self.voting_.predict_topk(trial.asked, 5)[0]))
+        self.voting_.temperature_ = TEMPERATURES[int(np.argmax(told))]
+        return self.voting_.temperature_
+
+    def _chosen_order(self, trial: Trial, voting: NeighborVoting, rng: np.random.Generator) -> Plan:
+        n_labels = trial.Y.shape[1]
+        lengths = [n_labels] if n_labels <= FEW_LABELS else [min(k, n_labels) for k in SHORTLISTS]
+        if self.shortlist != "auto":
+            lengths = [min(int(self.shortlist), n_labels)]
+        costs = COSTS if self.cost == "auto" else (float(self.cost),)
+        kind = "standardize" if voting.features == "nystroem" else voting.features
+        counts = np.bincount(trial.Y.indices, minlength=n_labels)
+        lists = self._lists(trial.X, max(lengths))
+
+        def told(plan: Plan) -> float:
+            self.shortlist_ = plan.shortlist
+            cut = lists[:, : plan.shortlist]
+            self._order(trial.X, trial.Y, cut, plan, copy.deepcopy(rng), trial.side)
+            return self._weigh(trial.asked, trial.truth, counts, None)
+
+        plans = [Plan(voting, kind, cost, lengths[0]) for cost in costs]
+        values = [told(plan) for plan in plans]
+        best, value = plans[int(np.argmax(values))], max(values)
+        for length in lengths[1:]:
+            longer = best._replace(shortlist=length)
+            if told(longer) > value + WORTH:
+                best = longer
+        return best
+
+    def _voting(self, name: str, kind: str) -> NeighborVoting:
+        shared: dict[str, Any] = {
+            "features": kind,
+            "temperature": TEMPERATURES[0],
+            "threshold": 0.0,
+            "n_jobs": self.n_jobs,
+            "max_memory": self.max_memory,
+        }
+        if name == "joint":
+            n_learners = 1 if self.n_learners == "auto" else int(self.n_learners)
+            return ExMLDS4(n_epochs=8, n_learners=n_learners, **shared)
+        if name == "plain sppmi":
+            return ExMLDS1(n_components=200, l2=1.0, **shared)
+        if name == "missing":
+            return ExMLDS3(complete_labels=self.complete_labels, **{**shared, "temperature": "auto"})
+        return ExMLDS3(n_components=200, l2=1.0, mu=(1.0, 1.0, 10.0), complete_labels=0.0, **shared)
+
+    def _tells_of_missing(self, side: Mapping[str, Any]) -> bool:
+        given = side["label_cooccurrence"] is not None or side["observed"] is not None
+        return given or self.complete_labels not in ("auto", 0)
+
+    def _estimate(self, data: DataSize) -> Estimate:
+        """That of joint learning, and the classifiers with their examples."""
+        voting = self._voting("joint", "l2").estimate(*data)
+        pairs = data.n * min(SHORTLISTS[-1], data.n_labels) + data.nnz_labels
+        weights = min(float(data.n_labels) * data.d, pairs * data.nnz / data.n) / 4
+        return Estimate(voting.memory + 40.0 * pairs + 8.0 * weights, voting.size + 5.0 * weights)
+
+
+def _held_share(n: int) -> float:
+    return min(0.2, MOST_HELD_OUT / n)
+
+
+def _sparse(X: Matrix) -> csr_matrix:
+    return X if issparse(X) else csr_matrix(X)
+
+
+def _with_all(ids: Array, votes: Array, n_labels: int) -> tuple[Array, Array]:
+    """Lists of all labels, those without a vote after the others."""
+    shares = np.zeros((len(ids), n_labels), np.float32)
+    rows, places = np.nonzero(ids >= 0)
+    shares[rows, ids[rows, places]] = votes[rows, places]
+    order = np.argsort(-shares, axis=1, kind="stable")
+    return order, np.take_along_axis(shares, order, axis=1)

@@ -1,0 +1,165 @@
+"""ExMLDS: neighbours propose, classifiers order, a blend weighs both."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from exmlds import ExMLDS, ExMLDS3, ExMLDS4, load, metrics
+from exmlds.data import Dataset, make_xmc
+from exmlds.data import load as load_data
+from exmlds.selection import hide_labels
+
+FIXED: dict[str, Any] = {"candidates": "joint", "cost": 1.0, "shortlist": 30, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def made() -> tuple[Dataset, Dataset]:
+    data = make_xmc(1_500, 600, 200, feature_noise=0.4, random_state=0)
+    return data.rows(slice(0, 1_200)), data.rows(slice(1_200, None))
+
+
+@pytest.fixture(scope="module")
+def model(made: tuple[Dataset, Dataset]) -> ExMLDS:
+    return ExMLDS(**FIXED).fit(made[0].X, made[0].Y)
+
+
+def precision(model: Any, data: Dataset) -> float:
+    ranking = metrics.Ranking(data.Y, model.predict_topk(data.X, 5)[0], 5)
+    return float(np.mean([ranking.value(f"P@{k}") for k in (1, 3, 5)]))
+
+
+def test_better_than_votes_alone(made: tuple[Dataset, Dataset], model: ExMLDS) -> None:
+    train, test = made
+    votes = ExMLDS(**{**FIXED, "loss": "none"}).fit(train.X, train.Y)
+    assert votes.classifiers_ is None
+    assert precision(model, test) > precision(votes, test)
+    assert precision(model, test) > precision(ExMLDS4(random_state=0).fit(train.X, train.Y), test)
+
+
+def test_probabilities_are_level(made: tuple[Dataset, Dataset], model: ExMLDS) -> None:
+    test = made[1]
+    ids, scores = model.predict_topk(test.X, 5)
+    hits = metrics.Ranking(test.Y, ids, 5).hits
+    assert abs(scores.mean() - hits.mean()) < 0.05
+    sure = scores > 0.7
+    assert hits[sure].mean() > 0.7
+    np.testing.assert_array_equal(model.predict_proba(test.X).data, model.decision_function(test.X).data)
+
+
+def test_thresholds(made: tuple[Dataset, Dataset]) -> None:
+    train, test = made
+    said = {}
+    for threshold in ("f1", "precision=0.9", 0.05):
+        model = ExMLDS(**FIXED, threshold=threshold).fit(train.X, train.Y)
+        predicted = model.predict(test.X)
+        said[threshold] = (predicted.multiply(test.Y).sum() / predicted.sum(), predicted.sum())
+    assert said["precision=0.9"][0] > 0.8
+    assert said["precision=0.9"][1] < said["f1"][1] < said[0.05][1]
+
+
+def test_abstaining(made: tuple[Dataset, Dataset]) -> None:
+    train, test = made
+    model = ExMLDS(**FIXED, threshold="precision=1.0").fit(train.X, train.Y)
+    assert [] in model.predict_labels(test.X)
+
+
+def test_propensity_scored_precision_gains(made: tuple[Dataset, Dataset], model: ExMLDS) -> None:
+    train, test = made
+    rare = ExMLDS(**FIXED, objective="psp").fit(train.X, train.Y)
+    inverse = metrics.inverse_propensity(train.Y)
+    gained, before = (metrics.psp_at_k(test.Y, m.predict_topk(test.X, 5)[0], inverse) for m in (rare, model))
+    assert gained > before
+    probabilities = rare.predict_proba(test.X)
+    assert probabilities.max() <= 1 + 1e-5
+    assert probabilities.sum() > rare.decision_function(test.X).sum()
+
+
+def test_few_labels_are_all_on_the_list() -> None:
+    data = make_xmc(400, 100, 20, random_state=0)
+    model = ExMLDS(random_state=0).fit(data.X, data.Y)
+    assert model.shortlist_ == 20
+    assert model.shortlist_recall_ == 1.0
+    assert (model.predict_topk(data.X, 20)[0] >= 0).all()
+
+
+def test_lists_may_be_asked_for_more_than_the_short_list(
+    made: tuple[Dataset, Dataset], model: ExMLDS
+) -> None:
+    ids, scores = model.predict_topk(made[1].X, 60)
+    assert ((ids >= 0).sum(axis=1) > 30).any()
+    assert (np.diff(scores, axis=1) <= 0).all()
+    for row in ids:
+        assert len(set(row[row >= 0])) == (row >= 0).sum()
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value"),
+    [("cost", 0.1), ("shortlist", 10), ("loss", "logistic"), ("n_learners", 2), ("candidates", "sppmi")],
+)
+def test_every_parameter_changes_the_result(
+    made: tuple[Dataset, Dataset], model: ExMLDS, parameter: str, value: Any
+) -> None:
+    train, test = made
+    other = ExMLDS(**{**FIXED, parameter: value}).fit(train.X, train.Y)
+    assert not np.allclose(model.predict_topk(test.X)[1], other.predict_topk(test.X)[1], atol=1e-4)
+
+
+def test_rows_count_as_much_as_their_weights() -> None:
+    """The same rows have one label or the other; the weights say which comes first."""
+    rng = np.random.default_rng(0)
+    X = np.abs(rng.normal(size=(100, 5))).repeat(2, axis=0)
+    Y = np.tile([[1, 0], [0, 1]], (100, 1))
+    for first in (0, 1):
+        weights = np.where(np.arange(200) % 2 == first, 1.0, 0.01)
+        model = ExMLDS(random_state=0, candidates="joint").fit(X, Y, sample_weight=weights)
+        assert np.mean(model.predict_topk(X, 1)[0] == first) > 0.9
+
+
+@pytest.mark.parametrize(
+    ("weights", "said"),
+    [(np.ones(3), "of shape"), (np.full(1_200, -1.0), "not negative"), ("many", "one number a row")],
+)
+def test_bad_weights(made: tuple[Dataset, Dataset], weights: Any, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        ExMLDS(**FIXED).fit(made[0].X, made[0].Y, sample_weight=weights)
+
+
+def test_missing_labels_are_for_joint_sppmi(made: tuple[Dataset, Dataset]) -> None:
+    train = made[0]
+    visible = hide_labels(train.Y, 0.7, random_state=0)
+    model = ExMLDS(random_state=0, cost=1.0, shortlist=30)
+    model.fit(train.X, visible, label_cooccurrence=train.Y.T @ train.Y)
+    assert isinstance(model.voting_, ExMLDS3)
+    assert model.voting_.visible_share_ < 0.5
+
+
+def test_a_time_budget_is_kept_in_mind(made: tuple[Dataset, Dataset]) -> None:
+    train, _ = made
+    short, whole = (ExMLDS(**FIXED, time_budget=budget).fit(train.X, train.Y) for budget in (1e-3, None))
+    assert short.voting_.n_samples_fit_ < whole.voting_.n_samples_fit_ == train.X.shape[0]
+
+
+def test_save_and_load_with_what_is_within(
+    made: tuple[Dataset, Dataset], model: ExMLDS, tmp_path: Path
+) -> None:
+    model.save(tmp_path / "model")
+    again = load(tmp_path / "model")
+    for one, other in zip(model.predict_topk(made[1].X), again.predict_topk(made[1].X)):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.data
+@pytest.mark.slow
+def test_reuters(real_data: Path) -> None:
+    train, test = load_data("reuters21578-90")
+    model = ExMLDS(random_state=0).fit(train.X, train.Y)
+    assert model.score(test.X, test.Y) > 0.935
+    ids, scores = model.predict_topk(test.X, 5)
+    hits = metrics.Ranking(test.Y, ids, 5).hits[:, :5]
+    bins = np.array_split(np.argsort(scores, axis=None), 15)
+    wrong = sum(abs(hits.ravel()[b].mean() - scores.ravel()[b].mean()) * len(b) for b in bins)
+    assert wrong / scores.size < 0.03
