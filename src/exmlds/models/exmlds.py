@@ -14,24 +14,23 @@ from sklearn.base import clone
 from .. import labels, limits, metrics, parallel, selection
 from ..contract import BLOCK, MOST_HELD_OUT, DataSize, Estimate, Matrix, XMCEstimator, padded
 from ..stages import blend, features, rerank
-from .exmlds1 import ExMLDS1
 from .exmlds3 import ExMLDS3
 from .exmlds4 import ExMLDS4
 from .neighbors import FEWEST, NeighborVoting, mean_precision
 
 Array = np.ndarray
 
-KINDS = ("l2", "log1p-l2", "standardize", "nystroem")  # of features
-SPARSE, DENSE = ("l2", "log1p-l2"), ("l2", "standardize")
-PLANNED_ON = 4_000  # rows that the plan is made on,
-ALL_PLANNED = 8_000  # or all, where there are no more than these
+SPARSE, DENSE = ("l2", "log1p-l2"), ("l2", "standardize")  # features to choose among
+PLANNED_ON = 4_000  # rows that the plan is made on, at most
+FEW_ROWS = 8_000  # so many that joint SPPMI may be better
 FEW_LABELS = 128  # so many are all on the short list
 MOST_PAIRS = 1_000_000  # of rows and labels that classifiers then learn from, beside the true ones,
 FEWEST_LISTED = 20  # but so many of a row
-SHORTLISTS = (100, 200)
-COSTS = (0.1, 0.3, 1.0, 3.0)
-TEMPERATURES = (0.05, 0.1, 0.02)
-WORTH = 0.002  # gain on held-out rows for which lists are made longer
+SHORTLISTS = (60, 120, 240)
+COSTS = (1.0, 0.1, 0.3, 3.0)  # the first is tried with each kind of features
+TEMPERATURES = (0.05, 0.1, 0.03, 0.02)
+WORTH = 0.005  # gain on held-out rows for which lists are made longer, or learners more
+MOST_LEARNERS = 3
 KEEP_FROM = 0.03  # of a label's largest weight: without those below nothing was lost
 
 
@@ -56,6 +55,19 @@ class Trial(NamedTuple):
     side: dict[str, Any]
     asked: Matrix
     truth: csr_matrix
+
+
+class Clock:
+    """The time that a fit may take, if any is said."""
+
+    def __init__(self, budget: float | None) -> None:
+        self.started, self.budget = time.perf_counter(), budget
+
+    def spent(self) -> float:
+        return time.perf_counter() - self.started
+
+    def allows(self, seconds: float) -> bool:
+        return self.budget is None or self.spent() + seconds < self.budget
 
 
 class Opinions(NamedTuple):
@@ -110,6 +122,11 @@ class ExMLDS(XMCEstimator):
         "complete_labels": limits.either(limits.one_of("auto"), limits.number(0, 1)),
         "time_budget": limits.either(limits.one_of(None), limits.number(0, above=True)),
     }
+    voting_: NeighborVoting
+    classifiers_: rerank.Classifiers | None
+    blend_: blend.Blend | None
+    shortlist_recall_: float
+
     _side: ClassVar[Mapping[str, bool]] = {
         "label_cooccurrence": False,
         "observed": True,
@@ -189,8 +206,8 @@ class ExMLDS(XMCEstimator):
             self.__dict__.pop("_held", None)
 
     def _fit(self, X: Matrix, Y: csr_matrix, rng: np.random.Generator, **side: Any) -> None:
-        started = time.perf_counter()
-        plan_rng, held_rng, first_rng, again_rng = rng.spawn(4)
+        clock = Clock(self.time_budget)
+        plan_rng, held_rng, first_rng, more_rng, again_rng = rng.spawn(5)
         labelled = np.flatnonzero(np.diff(Y.indptr))  # rows without a label neither teach nor vote
         X, Y, side = X[labelled], Y[labelled], self.side_rows(side, labelled)
         self._held: tuple[Array, Array, Array] | None = None  # until the threshold is chosen
@@ -201,26 +218,64 @@ class ExMLDS(XMCEstimator):
             return
         plan = self._planned(X, Y, side, plan_rng)
         taught, held = selection.random_split(X.shape[0], _held_share(X.shape[0]), random_state=held_rng)
-        self._teach(X[taught], Y[taught], plan, first_rng, self.side_rows(side, taught))
-        weights = side["sample_weight"]
-        self.held_out_quality_ = self._weigh(
-            X[held], Y[held], self.label_counts_, None if weights is None else weights[held]
-        )
+        trial = Trial(X[taught], Y[taught], self.side_rows(side, taught), X[held], Y[held])
+        before = clock.spent()
+        plan = self._teach(trial.X, trial.Y, plan, first_rng, trial.side, trial)
+        teaching = clock.spent() - before
+        weights = self.side_rows(side, held)["sample_weight"]
+        plan = self._grown(trial, plan, weights, more_rng, clock)
         self._held = (labelled[held], *self._candidates_in_blocks(X[held], min(self.max_labels, Y.shape[1])))
-        spent = time.perf_counter() - started
-        if self.time_budget is None or spent + 1.25 * self._teaching_seconds < self.time_budget:
+        if clock.allows(1.25 * teaching):  # once more, on all rows
             self._teach(X, Y, plan, again_rng, side)
 
     def _teach(
-        self, X: Matrix, Y: csr_matrix, plan: Plan, rng: np.random.Generator, side: Mapping[str, Any]
-    ) -> None:
-        """Fit what proposes labels, then the classifiers on what it proposes."""
-        started = time.perf_counter()
+        self,
+        X: Matrix,
+        Y: csr_matrix,
+        plan: Plan,
+        rng: np.random.Generator,
+        side: Mapping[str, Any],
+        trial: Trial | None = None,
+    ) -> Plan:
+        """Fit what proposes labels, then the classifiers on what it proposes.
+
+        trial : whose held-out rows tell the temperature; returns the plan with it
+        """
         propose_rng, order_rng = rng.spawn(2)
         self.shortlist_, self.cost_ = plan.shortlist, plan.cost
         self._propose(X, Y, plan.voting, propose_rng, side)
+        if trial is not None:
+            self._tempered(trial)
+            voting = clone(plan.voting).set_params(temperature=self.voting_.temperature_)
+            plan = plan._replace(voting=voting)
         self._order(X, Y, self._lists(X, plan.shortlist), plan, order_rng, side)
-        self._teaching_seconds = time.perf_counter() - started
+        return plan
+
+    def _grown(
+        self, trial: Trial, plan: Plan, weights: Array | None, rng: np.random.Generator, clock: Clock
+    ) -> Plan:
+        """Fit the blend on held-out rows; add learners while that makes it better by more than they cost."""
+
+        def told() -> float:
+            said = self._opinions_in_blocks(trial.asked)
+            return self._weigh(said, trial.truth, self.label_counts_, weights)
+
+        self.held_out_quality_ = told()
+        if self.n_learners != "auto" or not isinstance(plan.voting, ExMLDS4):
+            return plan
+        ours, took = self.voting_, 0.0
+        while len(ours.learners_) < MOST_LEARNERS and clock.allows(4 * took):
+            before, learners, kept = clock.spent(), ours.learners_, (self.blend_, self.shortlist_recall_)
+            self._propose(trial.X, trial.Y, plan.voting, rng, trial.side)
+            ours.learners_ = [*learners, *self.voting_.learners_]
+            self.voting_ = ours
+            gained = told() - self.held_out_quality_
+            took = clock.spent() - before
+            if gained < WORTH:
+                ours.learners_, (self.blend_, self.shortlist_recall_) = learners, kept
+                break
+            self.held_out_quality_ += gained
+        return plan._replace(voting=clone(plan.voting).set_params(n_learners=len(ours.learners_)))
 
     def _propose(
         self,
@@ -259,13 +314,11 @@ class ExMLDS(XMCEstimator):
         self.classifiers_ = None
         if self.loss == "none":
             return
-        positive = None if self.inverse_propensity_ is None else self.inverse_propensity_
         self.classifiers_ = rerank.fit(
             _sparse(features.apply(self.feature_map_, X)),
             rerank.examples(Y, lists),
             loss=self.loss,
             cost=plan.cost,
-            positive_costs=positive,
             row_weights=side["sample_weight"],
             keep_from=KEEP_FROM,
             n_jobs=self.n_jobs,
@@ -280,9 +333,9 @@ class ExMLDS(XMCEstimator):
         A = _sparse(features.apply(self.feature_map_, X))
         return Opinions(ids, votes, rerank.score(self.classifiers_, A, ids))
 
-    def _weigh(self, X: Matrix, Y: csr_matrix, counts: Array, weights: Array | None) -> float:
-        """Fit the blend on held-out rows; returns its quality on them."""
-        ids, votes, margins = self._opinions_in_blocks(X)
+    def _weigh(self, said: Opinions, Y: csr_matrix, counts: Array, weights: Array | None) -> float:
+        """Fit the blend on what is said of held-out rows; returns its quality on them."""
+        ids, votes, margins = said
         hits = metrics.Ranking(Y, ids, ids.shape[1]).hits.astype(bool)
         known = blend.evidence(votes, margins, counts[np.maximum(ids, 0)])
         listed = ids >= 0
@@ -356,8 +409,8 @@ class ExMLDS(XMCEstimator):
     def _planned(self, X: Matrix, Y: csr_matrix, side: Mapping[str, Any], rng: np.random.Generator) -> Plan:
         """Choose on held-out rows of a few thousand: method, features, temperature, cost, length of lists."""
         n = X.shape[0]
-        rows = np.sort(rng.permutation(n)[: n if n <= ALL_PLANNED else PLANNED_ON])
-        taught, held = (rows[part] for part in selection.random_split(len(rows), 0.2, random_state=rng))
+        rows = np.sort(rng.permutation(n)[:PLANNED_ON])
+        taught, held = (rows[part] for part in selection.random_split(len(rows), 0.3, random_state=rng))
         trial = Trial(X[taught], Y[taught], self.side_rows(side, taught), X[held], Y[held])
         voting = self._chosen_voting(trial, n, rng)
         if self.loss == "none":
@@ -366,38 +419,45 @@ class ExMLDS(XMCEstimator):
 
     def _chosen_voting(self, trial: Trial, n: int, rng: np.random.Generator) -> NeighborVoting:
         """The best by votes alone; it stays fitted as `voting_`."""
-        best: tuple[float, NeighborVoting, NeighborVoting] | None = None
-        for voting in self._votings(trial, n):
-            self._propose(trial.X, trial.Y, voting, copy.deepcopy(rng), trial.side)
-            told = mean_precision(trial.truth, self.voting_.predict_topk(trial.asked, 5)[0])
-            if best is None or told > best[0]:
-                best = (told, voting, self.voting_)
-        assert best is not None
-        _, voting, self.voting_ = best
-        if voting.temperature != "auto":
-            voting.set_params(temperature=self._chosen_temperature(trial))
-        return voting
-
-    def _votings(self, trial: Trial, n: int) -> list[NeighborVoting]:
-        """Joint learning grows better with more rows than the plan is made on; joint SPPMI is for fewer."""
-        kinds = [kind for kind in KINDS if features.fits(kind, trial.X)]
-        is_dense = "nystroem" in kinds
-        scaled = [kind for kind in kinds if kind in (DENSE if is_dense else SPARSE)]
+        scaled = _scalings(trial.X)
+        mapped = ["nystroem"] if features.fits("nystroem", trial.X) else scaled
         if self._tells_of_missing(trial.side):
-            return [self._voting("missing", kind) for kind in kinds if kind in SPARSE or is_dense]
-        mapped = ["nystroem"] if is_dense else scaled
-        joint = [self._voting("joint", kind) for kind in scaled]
-        sppmi = [self._voting(name, kind) for name in ("sppmi", "plain sppmi") for kind in mapped]
-        if self.candidates != "auto":
-            return joint if self.candidates == "joint" else sppmi
-        return joint + sppmi if is_dense or n <= ALL_PLANNED else joint
+            return self._best_voting(trial, [self._voting("missing", kind) for kind in mapped], rng)[0]
+        if self.candidates == "sppmi":
+            return self._best_voting(trial, [self._voting("sppmi", kind) for kind in mapped], rng)[0]
+        best, told = self._best_voting(trial, [self._voting("joint", kind) for kind in scaled], rng)
+        if (
+            self.candidates == "joint" or n > FEW_ROWS
+        ):  # it grows better with more rows than the plan is made on
+            return best
+        ours, kind = self.voting_, best.features if best.features in mapped else mapped[0]
+        rival, theirs = self._best_voting(trial, [self._voting("sppmi", kind)], rng)
+        if theirs > told:
+            return rival
+        self.voting_ = ours
+        return best
 
-    def _chosen_temperature(self, trial: Trial) -> float:
+    def _best_voting(
+        self, trial: Trial, votings: list[NeighborVoting], rng: np.random.Generator
+    ) -> tuple[NeighborVoting, float]:
+        fitted, told = [], []
+        for voting in votings:
+            self._propose(trial.X, trial.Y, voting, copy.deepcopy(rng), trial.side)
+            told.append(self._tempered(trial))
+            fitted.append(self.voting_)
+        best = int(np.argmax(told))
+        self.voting_ = fitted[best]
+        return votings[best], told[best]
+
+    def _tempered(self, trial: Trial) -> float:
+        """Take the temperature with the best votes on held-out rows, which depends on the number of rows."""
+        fixed = self.voting_.temperature == "auto"
+        temperatures = (self.voting_.temperature_,) if fixed else TEMPERATURES
         told = []
-        for self.voting_.temperature_ in TEMPERATURES:
+        for self.voting_.temperature_ in temperatures:
             told.append(mean_precision(trial.truth, self.voting_.predict_topk(trial.asked, 5)[0]))
-        self.voting_.temperature_ = TEMPERATURES[int(np.argmax(told))]
-        return self.voting_.temperature_
+        self.voting_.temperature_ = temperatures[int(np.argmax(told))]
+        return max(told)
 
     def _chosen_order(self, trial: Trial, voting: NeighborVoting, rng: np.random.Generator) -> Plan:
         n_labels = trial.Y.shape[1]
@@ -405,7 +465,7 @@ class ExMLDS(XMCEstimator):
         if self.shortlist != "auto":
             lengths = [min(int(self.shortlist), n_labels)]
         costs = COSTS if self.cost == "auto" else (float(self.cost),)
-        kind = "standardize" if voting.features == "nystroem" else voting.features
+        kinds = _scalings(trial.X)
         counts = np.bincount(trial.Y.indices, minlength=n_labels)
         lists = self._lists(trial.X, max(lengths))
 
@@ -413,15 +473,22 @@ class ExMLDS(XMCEstimator):
             self.shortlist_ = plan.shortlist
             cut = lists[:, : plan.shortlist]
             self._order(trial.X, trial.Y, cut, plan, copy.deepcopy(rng), trial.side)
-            return self._weigh(trial.asked, trial.truth, counts, None)
+            return self._weigh(self._opinions_in_blocks(trial.asked), trial.truth, counts, None)
 
-        plans = [Plan(voting, kind, cost, lengths[0]) for cost in costs]
-        values = [told(plan) for plan in plans]
-        best, value = plans[int(np.argmax(values))], max(values)
+        def best_of(plans: list[Plan]) -> tuple[Plan, float]:
+            values = [told(plan) for plan in plans]
+            return plans[int(np.argmax(values))], max(values)
+
+        best, value = best_of([Plan(voting, kind, costs[0], lengths[0]) for kind in kinds])
+        if len(costs) > 1:
+            others = best_of([best._replace(cost=cost) for cost in costs[1:]])
+            best, value = max((best, value), others, key=lambda pair: pair[1])
         for length in lengths[1:]:
             longer = best._replace(shortlist=length)
-            if told(longer) > value + WORTH:
-                best = longer
+            gained = told(longer) - value
+            if gained < WORTH:
+                break
+            best, value = longer, value + gained
         return best
 
     def _voting(self, name: str, kind: str) -> NeighborVoting:
@@ -435,8 +502,6 @@ class ExMLDS(XMCEstimator):
         if name == "joint":
             n_learners = 1 if self.n_learners == "auto" else int(self.n_learners)
             return ExMLDS4(n_epochs=8, n_learners=n_learners, **shared)
-        if name == "plain sppmi":
-            return ExMLDS1(n_components=200, l2=1.0, **shared)
         if name == "missing":
             return ExMLDS3(complete_labels=self.complete_labels, **{**shared, "temperature": "auto"})
         return ExMLDS3(n_components=200, l2=1.0, mu=(1.0, 1.0, 10.0), complete_labels=0.0, **shared)
@@ -451,6 +516,12 @@ class ExMLDS(XMCEstimator):
         pairs = data.n * min(SHORTLISTS[-1], data.n_labels) + data.nnz_labels
         weights = min(float(data.n_labels) * data.d, pairs * data.nnz / data.n) / 4
         return Estimate(voting.memory + 40.0 * pairs + 8.0 * weights, voting.size + 5.0 * weights)
+
+
+def _scalings(X: Matrix) -> list[str]:
+    """The kinds of features to choose among."""
+    is_dense = features.fits("nystroem", X)
+    return [kind for kind in (DENSE if is_dense else SPARSE) if features.fits(kind, X)]
 
 
 def _held_share(n: int) -> float:

@@ -65,7 +65,6 @@ def fit(
     *,
     loss: str = "squared_hinge",
     cost: float = 1.0,
-    positive_costs: Array | None = None,
     row_weights: Array | None = None,
     keep_from: float = 0.0,
     n_epochs: int = 10,
@@ -75,7 +74,6 @@ def fit(
     """Learn from X, (n, d) csr float32.
 
     cost : of an example that is on the wrong side, against ‖w‖² / 2
-    positive_costs : (L,) what the cost of rows that have a label is multiplied by
     row_weights : (n,) what the cost of a row is multiplied by
     keep_from : weights below this share of a label's largest are left out
     """
@@ -83,9 +81,6 @@ def fit(
     costs = np.full(len(given.rows), cost, np.float32)
     if row_weights is not None:
         costs *= row_weights.astype(np.float32)[given.rows]
-    if positive_costs is not None:
-        of_label = np.repeat(positive_costs.astype(np.float32), np.diff(given.starts))
-        costs *= np.where(given.signs > 0, of_label, np.float32(1))
     squares = np.asarray(X.multiply(X).sum(axis=1), np.float32).ravel()
     sizes = np.concatenate(([0], np.cumsum(np.diff(X.indptr)[given.rows])))[given.starts]
     most = np.minimum(np.diff(sizes), d)  # weights of a label
