@@ -5,11 +5,13 @@ python benchmarks/figures.py
 
 from __future__ import annotations
 
+from math import ceil, floor, log10
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 from exmlds.data import DATASETS
-from tables import ROOT, registered, results
+from tables import PEERS, ROOT, registered, results
 
 WIDTH, HEIGHT, LEFT, TOP, BOTTOM, GAP = 250, 170, 40, 34, 40, 26
 STYLE = (
@@ -17,6 +19,7 @@ STYLE = (
     ".full{stroke:#0969da;fill:none;stroke-width:2}.visible{stroke:#cf222e;fill:none;stroke-width:2;"
     "stroke-dasharray:5 3}.paper{fill:#8250df}"
 )
+COLORS = ("#cf222e", "#0969da", "#54aeff", "#1a7f37", "#4ac26b", "#8250df", "#9a6700")  # as PEERS
 
 
 def missing() -> str:
@@ -65,6 +68,72 @@ def _panel(name: str, known: dict[str, Any], left: int) -> str:
     x, y = place(0.8, DATASETS[registered(name)].paper_hidden["ExMLDS3"][0] / 100).split()
     drawn.append(f'<circle class="paper" cx="{x}" cy="{y}" r="4"/>')
     return "".join(drawn)
+
+
+def peers() -> str:
+    """Accuracy over the seconds of a fit: a panel a data set, a point a method, a line through the best.
+
+    Not in FIGURES as long as the README does not show it.
+    """
+    sets = results("peers")["sets"]
+    across, down = WIDTH + LEFT + GAP, TOP + HEIGHT + BOTTOM
+    n_across = min(len(sets), 4)
+    panels = [
+        _race(name, data["peers"], LEFT + i % n_across * across, TOP + i // n_across * down)
+        for i, (name, data) in enumerate(sets.items())
+    ]
+    height = ceil(len(sets) / n_across) * down + 48
+    legend = []
+    for i, (name, color) in enumerate(zip(PEERS.values(), COLORS)):
+        x, y = LEFT + i % 4 * 190, height - 30 + i // 4 * 20
+        legend.append(f'<circle cx="{x}" cy="{y - 4}" r="5" fill="{color}"/>')
+        legend.append(f'<text x="{x + 10}" y="{y}">{name}</text>')
+    width = max(n_across * across, 800) + 10
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" '
+        f'aria-label="Mean of P@1, P@3 and P@5 over training seconds, by method and data set">'
+        f"<style>{STYLE}.best{{stroke:#8888;fill:none;stroke-dasharray:4 3}}</style>"
+        f"{''.join(panels)}{''.join(legend)}</svg>\n"
+    )
+
+
+def _race(name: str, rows: dict[str, Any], left: int, top: int) -> str:
+    points = {
+        peer: (log10(row["fit_seconds"]), 100 * mean(row[f"P@{k}"] for k in (1, 3, 5)))
+        for peer, row in rows.items()
+        if "missing" not in row
+    }
+    times, scores = zip(*points.values())
+    first, last = floor(min(times)), max(ceil(max(times)), floor(min(times)) + 1)
+    step = next(size for size in (0.5, 1, 2, 5, 10, 20) if 5 * size >= max(scores) - min(scores))
+    low, high = step * floor(min(scores) / step - 0.2), step * ceil(max(scores) / step + 0.2)
+
+    def place(time: float, score: float) -> tuple[float, float]:
+        x = left + WIDTH * (time - first) / (last - first)
+        return round(x, 1), round(top + HEIGHT * (high - score) / (high - low), 1)
+
+    drawn = [f'<text class="title" x="{left}" y="{top - 14}">{name}, mean of P@1, 3, 5</text>']
+    for i in range(round((high - low) / step) + 1):
+        x, y = place(first, low + i * step)
+        drawn.append(f'<path class="grid" d="M{x} {y}h{WIDTH}"/>')
+        drawn.append(f'<text x="{left - 6}" y="{y + 4}" text-anchor="end">{low + i * step:g}</text>')
+    for power in range(first, last + 1):
+        x, y = place(power, low)
+        drawn.append(f'<path class="grid" d="M{x} {y}v-{HEIGHT}"/>')
+        drawn.append(f'<text x="{x}" y="{y + 16}" text-anchor="middle">{10.0**power:g} s</text>')
+    best = [point for point in points.values() if not _is_beaten(point, list(points.values()))]
+    line = "L".join("{} {}".format(*place(*point)) for point in sorted(best))
+    drawn.append(f'<path class="best" d="M{line}"/>')
+    for peer, color in zip(PEERS, COLORS):
+        if peer in points:
+            x, y = place(*points[peer])
+            drawn.append(f'<circle cx="{x}" cy="{y}" r="5" fill="{color}"/>')
+    return "".join(drawn)
+
+
+def _is_beaten(point: tuple[float, float], others: list[tuple[float, float]]) -> bool:
+    """Whether another is faster and better."""
+    return any(time < point[0] and score > point[1] for time, score in others)
 
 
 FIGURES = {"missing": missing}

@@ -192,6 +192,53 @@ def large() -> str:
     return table(columns, rows)
 
 
+PEERS = {
+    "ours": "exmlds",
+    "parabel": "omikuji, Parabel",
+    "bonsai": "omikuji, Bonsai",
+    "plt": "napkinXC, PLT",
+    "plt-3": "napkinXC, 3 PLTs",
+    "pecos": "PECOS, XR-Linear",
+    "one-vs-rest": "scikit-learn, one-vs-rest",
+}
+
+
+def peers() -> str:
+    """Not in TABLES as long as the README has no mark for it."""
+    figures = results("peers")
+    rows = []
+    for name, data in figures["sets"].items():
+        sizes = f"{data['train']:,} × {data['features']:,} × {data['labels']:,}"
+        for peer, row in data["peers"].items():
+            method = f"`{row['name']}()`" if "name" in row else PEERS[peer]
+            if "missing" in row:
+                rows.append([name, sizes, method, f"missing: {row['missing']}", *["–"] * 6])
+                continue
+            psp = "/".join(f"{100 * row[f'PSP@{k}']:.2f}" for k in (1, 3, 5))
+            against = "<br>".join(
+                f"{100 * d:+.2f} ({100 * low:+.2f} to {100 * high:+.2f})".replace("-", "−")
+                for d, low, high in row.get("against", {}).values()
+            )
+            fixed = f" (one fit {row['fixed_seconds']:.1f} s)" if "fixed_seconds" in row else ""
+            rows.append(
+                [
+                    name,
+                    sizes,
+                    method,
+                    f"**{_precision(row)}**" if peer == "ours" else _precision(row),
+                    psp,
+                    against or "–",
+                    f"{row['fit_seconds']:.1f} s{fixed}",
+                    f"{row['ms_per_row']:.2f}/{row['ms_one_row']:.2f} ms",
+                    f"{row['peak_bytes'] / 1e9:.2f} GB",
+                    f"{row['model_bytes'] / 1e6:.1f} MB",
+                ]
+            )
+    columns = ["data set", "rows × features × labels", "method", "P@1/3/5", "PSP@1/3/5"]
+    columns += ["ours less it, P@1, 3, 5, with 95% interval", f"fit, {figures['machine']['cores']} cores"]
+    return table([*columns, "a row in batches/alone", "peak", "model"], rows)
+
+
 TABLES = {
     "joint": joint,
     "large": large,
