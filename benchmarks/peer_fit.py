@@ -24,7 +24,7 @@ from scipy.sparse import csr_matrix, issparse, load_npz
 
 from measure import peak_bytes, seconds
 
-OURS = "ExMLDS1"
+OURS = "ExMLDS"
 PLACES = 5
 ALONE = 200  # rows predicted one by one
 TRIED = 20  # labels that one-vs-rest is tried on

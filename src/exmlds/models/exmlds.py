@@ -26,11 +26,12 @@ FEW_ROWS = 8_000  # so many that joint SPPMI may be better
 FEW_LABELS = 128  # so many are all on the short list
 MOST_PAIRS = 1_000_000  # of rows and labels that classifiers then learn from, beside the true ones,
 FEWEST_LISTED = 20  # but so many of a row
+ENOUGH = 1_500  # held-out rows to choose a temperature on
+BLENDED = 200_000  # pairs that the blend is fitted on, at most
 SHORTLISTS = (60, 120, 240)
 COSTS = (1.0, 0.1, 0.3, 3.0)  # the first is tried with each kind of features
 TEMPERATURES = (0.05, 0.1, 0.03, 0.02)
 WORTH = 0.005  # gain on held-out rows for which lists are made longer, or learners more
-MOST_LEARNERS = 3
 KEEP_FROM = 0.03  # of a label's largest weight: without those below nothing was lost
 
 
@@ -85,7 +86,8 @@ class ExMLDS(XMCEstimator):
     ----------
     candidates : what proposes labels: "joint" learning (`ExMLDS4`), joint "sppmi" (`ExMLDS3`), or "auto", the
         better one on held-out rows
-    n_learners : embeddings from different starts; "auto" adds one while it pays on held-out rows
+    n_learners : embeddings from different starts that vote together; "auto" is one, and with a `time_budget`
+        as many as it allows and held-out rows reward
     shortlist : labels of a row that are looked at closely; "auto" is chosen on held-out rows
     loss : of the classifiers, "squared_hinge" or "logistic"; "none": votes alone
     cost : of their mistakes, against large weights; "auto" is chosen on held-out rows
@@ -261,10 +263,10 @@ class ExMLDS(XMCEstimator):
             return self._weigh(said, trial.truth, self.label_counts_, weights)
 
         self.held_out_quality_ = told()
-        if self.n_learners != "auto" or not isinstance(plan.voting, ExMLDS4):
+        if self.n_learners != "auto" or clock.budget is None or not isinstance(plan.voting, ExMLDS4):
             return plan
         ours, took = self.voting_, 0.0
-        while len(ours.learners_) < MOST_LEARNERS and clock.allows(4 * took):
+        while clock.allows(4 * took):
             before, learners, kept = clock.spent(), ours.learners_, (self.blend_, self.shortlist_recall_)
             self._propose(trial.X, trial.Y, plan.voting, rng, trial.side)
             ours.learners_ = [*learners, *self.voting_.learners_]
@@ -339,6 +341,7 @@ class ExMLDS(XMCEstimator):
         hits = metrics.Ranking(Y, ids, ids.shape[1]).hits.astype(bool)
         known = blend.evidence(votes, margins, counts[np.maximum(ids, 0)])
         listed = ids >= 0
+        listed[BLENDED // ids.shape[1] + 1 :] = False  # enough to learn a dozen weights from
         pairs = None if weights is None else np.broadcast_to(weights[:, None], ids.shape)[listed]
         self.blend_ = blend.fit(known[listed], hits[listed], pairs)
         self.shortlist_recall_ = float(hits.sum() / max(Y.nnz, 1))
@@ -453,9 +456,9 @@ class ExMLDS(XMCEstimator):
         """Take the temperature with the best votes on held-out rows, which depends on the number of rows."""
         fixed = self.voting_.temperature == "auto"
         temperatures = (self.voting_.temperature_,) if fixed else TEMPERATURES
-        told = []
+        told, asked, truth = [], trial.asked[:ENOUGH], trial.truth[:ENOUGH]
         for self.voting_.temperature_ in temperatures:
-            told.append(mean_precision(trial.truth, self.voting_.predict_topk(trial.asked, 5)[0]))
+            told.append(mean_precision(truth, self.voting_.predict_topk(asked, 5)[0]))
         self.voting_.temperature_ = temperatures[int(np.argmax(told))]
         return max(told)
 
