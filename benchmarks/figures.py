@@ -71,10 +71,7 @@ def _panel(name: str, known: dict[str, Any], left: int) -> str:
 
 
 def peers() -> str:
-    """Accuracy over the seconds of a fit: a panel a data set, a point a method, a line through the best.
-
-    Not in FIGURES as long as the README does not show it.
-    """
+    """Accuracy over the seconds of a fit: a panel a data set, a point a method, a line through the best."""
     sets = results("peers")["sets"]
     across, down = WIDTH + LEFT + GAP, TOP + HEIGHT + BOTTOM
     n_across = min(len(sets), 4)
@@ -136,7 +133,42 @@ def _is_beaten(point: tuple[float, float], others: list[tuple[float, float]]) ->
     return any(time < point[0] and score > point[1] for time, score in others)
 
 
-FIGURES = {"missing": missing}
+def calibration() -> str:
+    """Share of true labels over the probability that was said: a panel a data set, a point a bin."""
+    sets = results("calibration")["sets"]
+    across = HEIGHT + LEFT + GAP
+    drawn = []
+    for i, (name, found) in enumerate(sets.items()):
+        left = LEFT + i * across
+        drawn.append(
+            f'<text class="title" x="{left}" y="{TOP - 14}">{name}, error {found["error"]:.3f}</text>'
+        )
+        for percent in range(0, 101, 25):
+            along = HEIGHT * percent / 100
+            drawn.append(f'<path class="grid" d="M{left} {TOP + HEIGHT - along}h{HEIGHT}"/>')
+            drawn.append(f'<path class="grid" d="M{left + along} {TOP}v{HEIGHT}"/>')
+            drawn.append(
+                f'<text x="{left - 6}" y="{TOP + HEIGHT - along + 4}" text-anchor="end">{percent}</text>'
+            )
+            drawn.append(
+                f'<text x="{left + along}" y="{TOP + HEIGHT + 16}" text-anchor="middle">{percent}</text>'
+            )
+        drawn.append(f'<path class="best" d="M{left} {TOP + HEIGHT}l{HEIGHT} -{HEIGHT}"/>')
+        for said, true in zip(found["said"], found["found"]):
+            x, y = left + HEIGHT * said, TOP + HEIGHT * (1 - true)
+            drawn.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{COLORS[0]}"/>')
+    height = TOP + HEIGHT + BOTTOM + 10
+    words = "% of the labels said with a probability (across) that are true (up)"
+    width = len(sets) * across + 30
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" '
+        f'aria-label="Share of true labels over their probability, by data set">'
+        f"<style>{STYLE}.best{{stroke:#8888;fill:none;stroke-dasharray:4 3}}</style>"
+        f'{"".join(drawn)}<text x="{LEFT}" y="{height - 10}">{words}</text></svg>\n'
+    )
+
+
+FIGURES = {"missing": missing, "peers": peers, "calibration": calibration}
 
 
 def path(name: str) -> Path:

@@ -49,7 +49,6 @@ class Fitted(NamedTuple):
     seconds: float
     predict: Callable[[csr_matrix], Any]  # in the peer's own form: lists of ids, or sparse scores
     alone: Callable[[csr_matrix], Any]
-    fixed_seconds: Callable[[], float] | None = None
 
 
 def omikuji(data: Data, **settings: Any) -> Fitted:
@@ -145,22 +144,16 @@ def ours(data: Data) -> Fitted:
     method = getattr(exmlds, OURS)
     books = make_library(200)
     for X in (books.X, books.X.toarray()):  # compile first
-        method(n_components=5).fit(X, books.Y).predict_topk(X)
+        method().fit(X, books.Y).predict_topk(X)
     common = {"random_state": data.seed, "n_jobs": data.threads}
     model = method(**common)
     taken = seconds(lambda: model.fit(data.X, data.Y))
     model.save(data.folder / "model")
 
-    def fixed_seconds() -> float:
-        """One fit with nothing left to choose: at what the default has chosen."""
-        open_ones = [key for key, value in model.get_params().items() if value == "auto"]
-        chosen = {key: getattr(model, f"{key}_") for key in open_ones if hasattr(model, f"{key}_")}
-        return seconds(lambda: method(**common, **chosen).fit(data.X, data.Y))
-
     def predict(X: csr_matrix) -> Array:
         return model.predict_topk(X, PLACES)[0]
 
-    return Fitted(taken, predict, predict, fixed_seconds)
+    return Fitted(taken, predict, predict)
 
 
 # The settings are those that each peer's documentation gives for the method of that name.
@@ -213,8 +206,6 @@ def main() -> None:
         "peak_bytes": peak_bytes(),
         "model_bytes": stored_bytes(folder / "model"),
     }
-    if fitted.fixed_seconds and seed == 0:
-        figures["fixed_seconds"] = fitted.fixed_seconds()
     np.save(folder / "ids.npy", ranked(found))
     (folder / "figures.json").write_text(json.dumps(figures), encoding="utf-8")
 

@@ -17,7 +17,7 @@ training rows, at seed 0; of equals, the first. tf-idf is tried where the values
 stored not for omikuji and napkinXC, which bring rows to length 1 themselves.
 
 The seconds. Compiling, conversion of the data and the choice of the scaling (`choice_seconds`) are apart from
-`fit_seconds`; those of ours hold its choices, and `fixed_seconds` is one fit with nothing left to choose.
+`fit_seconds`; those of ours hold its choices.
 omikuji predicts row by row, as it has no batches in Python; PECOS takes a row alone with one thread, as it
 documents; an ensemble of napkinXC reads its trees from the disk at each prediction, as kept in memory
 (`ens_on_the_trot=False`) version 0.7.2 crashes at the second one.
@@ -60,7 +60,7 @@ HOME = Path(__file__).parent.parent / ".peers"
 LIMIT = 2 * 60 * 60  # seconds that a process may take
 PRECISIONS = ("P@1", "P@3", "P@5")
 MEASURES = [f"{family}@{k}" for family in ("P", "nDCG", "PSP") for k in (1, 3, 5)]
-AVERAGED = ("fit_seconds", "fixed_seconds", "ms_per_row", "ms_one_row")
+AVERAGED = ("fit_seconds", "ms_per_row", "ms_one_row")
 LARGEST = ("bytes_before_fit", "peak_bytes", "model_bytes")
 
 Array = np.ndarray

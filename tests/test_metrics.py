@@ -301,3 +301,20 @@ def test_napkinxc_on_real_predictions(real_data: Path, name: str) -> None:
     assert metrics.inverse_propensity(train.Y) == pytest.approx(
         napkinxc_metrics().Jain_et_al_inverse_propensity(train.Y.astype(np.float64)), abs=1e-9
     )
+
+
+def test_calibration_of_probabilities_that_are_right(rng: np.random.Generator) -> None:
+    sure = rng.random((4_000, 3)).astype(np.float32)
+    truth = (rng.random((4_000, 3)) < sure).astype(np.float32)
+    ids = np.argsort(-sure, axis=1)
+    best = np.take_along_axis(sure, ids, axis=1)
+    level = metrics.calibration(truth, (ids, best), k=3)
+    assert level.error < 0.03
+    assert len(level.said) == len(level.found) == 15
+    assert (np.diff(level.said) > 0).all()
+    assert metrics.calibration(truth, (ids, best / 2), k=3).error == pytest.approx(0.25, abs=0.03)
+
+
+def test_calibration_leaves_out_empty_places() -> None:
+    ids, sure = np.array([[0, -1]]), np.array([[1.0, 0.0]])
+    assert metrics.calibration([[0]], (ids, sure), k=2).error == 0

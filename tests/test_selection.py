@@ -143,3 +143,21 @@ def test_threshold_for_a_precision() -> None:
         assert selection.threshold_for_precision(hits, scores, precision) == expected
     assert selection.threshold_for_precision(~hits, scores, 0.9) > 0.9  # nothing is said
     assert selection.threshold_for_precision(hits[:0], scores[:0], 0.9) == 1.0
+
+
+def test_tuning_finds_the_best_of_each_parameter_in_turn() -> None:
+    def value_of(parameters: dict[str, int]) -> float:
+        return -abs(parameters.get("a", 0) - 2) - abs(parameters.get("b", 0) - 3)
+
+    space = {"a": (0, 1, 2, 3), "b": (1, 3)}
+    trials = list(selection.tune(value_of, space, 100, clock=lambda: 0.0))
+    assert max(trials, key=lambda trial: trial.value).parameters == {"a": 2, "b": 3}
+    assert trials[0].parameters == {}
+    seen = [tuple(sorted(trial.parameters.items())) for trial in trials]
+    assert len(set(seen)) == len(seen)
+
+
+def test_tuning_stops_before_the_time_is_over() -> None:
+    ticks = iter(range(1_000))
+    trials = list(selection.tune(lambda _: 0.0, {"a": range(50)}, 20, clock=lambda: float(next(ticks))))
+    assert 3 < len(trials) < 15

@@ -110,6 +110,9 @@ class XMCEstimator(ClassifierMixin, BaseEstimator, ABC):
     random_state: Any
     verbose: int
 
+    # Parameters that are worth tuning, with values to try, in this order.
+    _space: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
+
     # What `fit` takes beside X and Y, and whether it goes by rows.
     _side: ClassVar[Mapping[str, bool]] = {}
 
@@ -335,18 +338,18 @@ class XMCEstimator(ClassifierMixin, BaseEstimator, ABC):
     def _best(self, X: Matrix, k: int, permitted: _Permitted | None, block: slice) -> tuple[Array, Array]:
         n_labels = len(self.classes_)
         if permitted is None:
-            return padded(*self._candidates(X, min(k, n_labels)), k)
+            return _padded(*self._candidates(X, min(k, n_labels)), k)
         asked = k
         while True:
             asked = min(4 * asked, n_labels)
-            ids, scores = padded(*self._candidates(X, asked), asked)
+            ids, scores = _padded(*self._candidates(X, asked), asked)
             keep = permitted(ids, block)
             exhausted = ids[:, -1] < 0
             if asked == n_labels or ((keep.sum(axis=1) >= k) | exhausted).all():
                 break
         first = np.argsort(~keep, axis=1, kind="stable")[:, :k]
         ids = np.where(np.take_along_axis(keep, first, 1), np.take_along_axis(ids, first, 1), -1)
-        return padded(ids, np.take_along_axis(scores, first, 1), k)
+        return _padded(ids, np.take_along_axis(scores, first, 1), k)
 
     def _permitted(self, allow: Any, deny: Any, n: int) -> _Permitted | None:
         rules = []
@@ -431,7 +434,7 @@ class _Permitted:
         return keep
 
 
-def padded(ids: Array, scores: Array, k: int) -> tuple[Array, Array]:
+def _padded(ids: Array, scores: Array, k: int) -> tuple[Array, Array]:
     """k wide, with −1 and 0 where there is no candidate."""
     n, have = ids.shape
     wide = np.full((n, k), -1, np.int64), np.zeros((n, k), np.float32)

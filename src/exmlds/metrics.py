@@ -318,6 +318,37 @@ def by_frequency(
     ]
 
 
+class Calibration(NamedTuple):
+    """How far probabilities are from what comes true.
+
+    error : the mean over predictions of |said − found| of their bin, the expected calibration error
+    said, found : (b,) the mean probability and the share of true labels of each bin, the least sure first
+    """
+
+    error: float
+    said: Array
+    found: Array
+
+
+def calibration(Y_true: Any, predicted: tuple[Array, Array], k: int = 5, n_bins: int = 15) -> Calibration:
+    """Compare the probabilities of the first k labels of each row with the truth, in bins of equal size.
+
+    predicted : (n, ≥ k) ids and probabilities, as `predict_topk` returns them
+
+    >>> ids, sure = np.array([[0, 1], [1, 0]]), np.array([[1.0, 0.5], [0.5, 0.0]])
+    >>> calibration([[0], [0, 1]], (ids, sure), k=2, n_bins=2).error
+    0.25
+    """
+    ids, probabilities = (np.asarray(array)[:, :k] for array in predicted)
+    listed = ids >= 0
+    hits = Ranking(Y_true, ids, ids.shape[1]).hits[listed].astype(np.float64)
+    sure = probabilities[listed].astype(np.float64)
+    bins = [part for part in np.array_split(np.argsort(sure, kind="stable"), n_bins) if part.size]
+    said, found = (np.array([values[part].mean() for part in bins]) for values in (sure, hits))
+    sizes = np.array([len(part) for part in bins])
+    return Calibration(float(np.average(np.abs(said - found), weights=sizes)), said, found)
+
+
 class Interval(NamedTuple):
     """A value with a bootstrap interval over rows."""
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from numbers import Integral
 from typing import Any, NamedTuple, TypeVar
 
@@ -194,3 +195,55 @@ def threshold_for_precision(hits: Array, scores: Array, precision: float) -> flo
     last_of_equals = np.append(ranked[:-1] > ranked[1:], True)
     reached = np.flatnonzero(last_of_equals & (shares >= precision))
     return float(ranked[reached[-1]]) if reached.size else float(np.nextafter(np.float32(ranked[0]), np.inf))
+
+
+class TuneTrial(NamedTuple):
+    """Parameters that were tried, other than the first ones, and what they gave."""
+
+    parameters: dict[str, Any]
+    value: float
+    seconds: float
+
+
+def tune(
+    value_of: Callable[[dict[str, Any]], float],
+    space: Mapping[str, Sequence[Any]],
+    seconds: float,
+    *,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Iterator[TuneTrial]:
+    """Try the values of one parameter after another, keep what is better, round by round; yields every trial.
+
+    It ends after a round without a gain, or when the next trial would likely end after `seconds`.
+
+    value_of : says how good parameters are, those that differ from the defaults
+    space : the values of each parameter, the default among them or not
+    """
+    started = clock()
+    tried: dict[str, float] = {}
+    best: dict[str, Any] = {}
+
+    def trial(parameters: dict[str, Any]) -> TuneTrial:
+        before = clock()
+        value = value_of(parameters)
+        tried[repr(sorted(parameters.items()))] = value
+        return TuneTrial(parameters, value, clock() - before)
+
+    last = trial(best)
+    highest, longest = last.value, last.seconds
+    yield last
+    improved = True
+    while improved:
+        improved = False
+        for name, values in space.items():
+            for value in values:
+                parameters = {**best, name: value}
+                if repr(sorted(parameters.items())) in tried:
+                    continue
+                if clock() - started + longest > seconds:
+                    return
+                last = trial(parameters)
+                longest = max(longest, last.seconds)
+                yield last
+                if last.value > highest:
+                    best, highest, improved = parameters, last.value, True

@@ -210,7 +210,7 @@ def test_registered_names(run: Run, files: Path, tmp_path: Path, monkeypatch: py
 
 def test_demo(run: Run) -> None:
     shown = run("demo", "--rows", 300).out
-    assert "ExMLDS1 suggests" in shown
+    assert "ExMLDS suggests" in shown
     as_json = json.loads(run("demo", "--rows", 300, "--json").out)
     assert as_json["test"] == 60
     assert as_json["results"][-1]["P@1"] > as_json["results"][0]["P@1"]
@@ -230,7 +230,10 @@ def test_demo(run: Run) -> None:
         ),
         (["train", "{files}/train.txt", "-o", "m", "--set", "k=3"], "has no parameter 'k'; it has"),
         (["train", "{files}/train.txt", "-o", "m", "--set", "n_neighbors"], "--set takes key=value"),
-        (["train", "{files}/train.txt", "-o", "m", "--set", "n_neighbors=0"], "must be a whole number"),
+        (
+            ["train", "{files}/train.txt", "-o", "m", "--set", "shortlist=0"],
+            "must be 'auto' or a whole number",
+        ),
         (["train", "{files}/train.txt", "-o", "m", "--config", "no.toml"], "no.toml: cannot be read"),
         (["predict", "nothing", "{files}/test.txt.gz"], "nothing: there is no such model"),
         (["predict", "{files}", "{files}/test.txt.gz"], "is not a model"),
@@ -480,7 +483,7 @@ def test_ctrl_c_keeps_the_checkpoint_and_the_same_command_goes_on(
     one, other = (exmlds.load(tmp_path / name).predict_topk(X) for name in ("model", "whole"))
     np.testing.assert_array_equal(one[1], other[1])
     done = run("train", files / "train.txt", "-o", tmp_path / "no", "--checkpoint", kept)
-    assert (done.code, "takes no --checkpoint; add --method exmlds4" in done.err) == (2, True)
+    assert (done.code, "takes no --checkpoint; exmlds4 does" in done.err) == (2, True)
 
 
 @pytest.mark.slow
@@ -578,8 +581,17 @@ def test_labels_and_their_cooccurrences(run: Run, files: Path, tmp_path: Path) -
         (("labels", tmp_path / "joint", "--similar", "nothing"), "has no label 'nothing'"),
         (("labels", files / "model", "--similar", "baking"), "does not embed labels; exmlds3 does"),
         (
-            ("train", files / "train.txt", "-o", tmp_path / "no", "--label-cooccurrence", tmp_path / "c.npy"),
-            "exmlds1 takes no --label-cooccurrence; add --method exmlds3",
+            (
+                "train",
+                files / "train.txt",
+                "-o",
+                tmp_path / "no",
+                "--method",
+                "exmlds1",
+                "--label-cooccurrence",
+                tmp_path / "c.npy",
+            ),
+            "exmlds1 takes no --label-cooccurrence; exmlds and exmlds3 do",
         ),
         (
             (
@@ -603,3 +615,22 @@ def test_labels_and_their_cooccurrences(run: Run, files: Path, tmp_path: Path) -
         assert said in done.err
         assert done.err.count("\n") == 1
     assert not (tmp_path / "no").exists()
+
+
+def test_tune_writes_a_config_that_train_takes(run: Run, files: Path, tmp_path: Path) -> None:
+    config = tmp_path / "tuned.toml"
+    options = ("--method", "feature-neighbors", "--time-budget", "60", "--set", "metric=cosine")
+    done = run("tune", files / "train.txt", "-o", config, *options, "--json")
+    assert (done.code, done.err) == (0, "")
+    told = json.loads(done.out)
+    assert told["trials"][0]["parameters"] == {}
+    assert len(told["trials"]) > 3
+    assert told["best"]["value"] == max(trial["value"] for trial in told["trials"])
+    assert not any("metric" in trial["parameters"] for trial in told["trials"])
+    trained = run("train", files / "train.txt", "-o", tmp_path / "m", "--config", config)
+    assert trained.code == 0
+    kept = exmlds.load(tmp_path / "m").get_params()
+    assert {name: kept[name] for name in told["best"]["parameters"]} == told["best"]["parameters"]
+    assert "as given" in run("tune", files / "train.txt", "-o", config, *options).out
+    done = run("tune", files / "train.txt", "-o", config, "--method", "most-frequent")
+    assert (done.code, "has nothing left to tune" in done.err) == (2, True)

@@ -19,6 +19,7 @@ from .inspect import inspect
 from .labels import labels
 from .predict import predict
 from .train import train
+from .tune import tune
 
 app = typer.Typer(
     help="Extreme multi-label learning: find the few right labels among up to millions.",
@@ -27,7 +28,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for command in (demo, train, predict, evaluate, compare, inspect, labels, info, convert):
+for command in (demo, train, predict, evaluate, compare, tune, inspect, labels, info, convert):
     app.command()(command)
 
 

@@ -22,7 +22,7 @@ def demo(
     """Train, evaluate and show a model on built-in data."""
     from time import perf_counter
 
-    from .. import ExMLDS1, FeatureNeighbors, MostFrequent, metrics, progress
+    from .. import ExMLDS, FeatureNeighbors, MostFrequent, metrics, progress
     from ..data import make_library
     from ..selection import random_split
     from .output import percent, print_json, print_table
@@ -35,9 +35,9 @@ def demo(
     names = ("P@1", "P@3", "P@5", "nDCG@5", "PSP@5")
     results: list[dict[str, Any]] = []
     with progress.shown():
-        for compiled in (FeatureNeighbors(), ExMLDS1()):  # by the first run
+        for compiled in (FeatureNeighbors(), ExMLDS()):  # by the first run
             compiled.fit(train.X[:60], train.Y[:60]).predict_topk(test.X)
-        for method in (MostFrequent, FeatureNeighbors, ExMLDS1):
+        for method in (MostFrequent, FeatureNeighbors, ExMLDS):
             started = perf_counter()
             model = method(random_state=seed).fit(train.X, train.Y, label_names=books.label_names)
             seconds = perf_counter() - started

@@ -28,7 +28,7 @@ def info(
         if as_json:
             print_json(found().get_params())
         else:
-            print(as_toml(found))
+            print(as_toml(found()))
         return
     here = data.available()
     facts = {

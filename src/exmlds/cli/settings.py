@@ -9,13 +9,13 @@ from typing import Any
 
 from ..errors import DataError
 
-DEFAULT_METHOD = "exmlds1"
+DEFAULT_METHOD = "exmlds"
 
 
 def method_name(class_name: str) -> str:
     """
-    >>> method_name("FeatureNeighbors"), method_name("ExMLDS1")
-    ('feature-neighbors', 'exmlds1')
+    >>> method_name("FeatureNeighbors"), method_name("ExMLDS")
+    ('feature-neighbors', 'exmlds')
     """
     return re.sub(r"(?<=[a-z])(?=[A-Z][a-z])", "-", class_name).lower()
 
@@ -98,10 +98,10 @@ def parse_value(text: str) -> Any:
         return text
 
 
-def as_toml(method: Any) -> str:
-    """The defaults of a method as a config file."""
-    lines = [f'method = "{method_name(method.__name__)}"', "", "[parameters]"]
-    for name, value in method().get_params(deep=False).items():
+def as_toml(model: Any) -> str:
+    """A method with its parameters as a config file."""
+    lines = [f'method = "{method_name(type(model).__name__)}"', "", "[parameters]"]
+    for name, value in model.get_params(deep=False).items():
         if value is None:
             lines.append(f"# {name} is not set")
         else:

@@ -26,12 +26,12 @@ def train(
     config: Annotated[Path | None, typer.Option(help="A TOML file, as `exmlds info METHOD` prints.")] = None,
     label_cooccurrence: Annotated[
         Path | None,
-        typer.Option(help="A matrix of labels by labels, .npz, .npy or text of `label:value` (exmlds3)."),
+        typer.Option(help="A matrix of labels by labels, .npz, .npy or text of `label:value`."),
     ] = None,
     complete_labels: Annotated[
         str | None,
         typer.Option(
-            help="How strongly labels that are likely missing vote, 0 to 1 or auto (exmlds3).",
+            help="How strongly labels that are likely missing vote, 0 to 1 or auto.",
             metavar="STRENGTH",
         ),
     ] = None,
@@ -57,15 +57,15 @@ def train(
     assignments = [*(set_ or [])]
     if complete_labels is not None:
         if "complete_labels" not in chosen_method(method, config)._limits:
-            raise DataError("Only exmlds3 takes --complete-labels; add --method exmlds3.")
+            raise DataError("Only exmlds and exmlds3 take --complete-labels; choose one by --method.")
         assignments.append(f"complete_labels={complete_labels}")
     model = make_model(method, config, assignments)
     if label_cooccurrence is not None and "label_cooccurrence" not in model._side:
         raise DataError(
-            f"{method_name(type(model).__name__)} takes no --label-cooccurrence; add --method exmlds3."
+            f"{method_name(type(model).__name__)} takes no --label-cooccurrence; exmlds and exmlds3 do."
         )
     if checkpoint is not None and "checkpoint" not in signature(model.fit).parameters:
-        raise DataError(f"{method_name(type(model).__name__)} takes no --checkpoint; add --method exmlds4.")
+        raise DataError(f"{method_name(type(model).__name__)} takes no --checkpoint; exmlds4 does.")
     if seed is not None:
         model.set_params(random_state=seed)
     storage.check_target(output)

@@ -89,6 +89,12 @@ class FeatureNeighbors(XMCEstimator):
         "temperature": limits.number(0, above=True),
     }
 
+    _space: ClassVar[Mapping[str, tuple[Any, ...]]] = {
+        "n_neighbors": (20, 10, 50, 100),
+        "temperature": (0.1, 0.05, 0.2),
+        "metric": ("cosine", "euclidean"),
+    }
+
     def __init__(
         self,
         *,

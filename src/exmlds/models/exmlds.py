@@ -12,7 +12,7 @@ from scipy.sparse import csr_matrix, issparse
 from sklearn.base import clone
 
 from .. import labels, limits, metrics, parallel, selection
-from ..contract import BLOCK, MOST_HELD_OUT, DataSize, Estimate, Matrix, XMCEstimator, padded
+from ..contract import BLOCK, MOST_HELD_OUT, DataSize, Estimate, Matrix, XMCEstimator
 from ..stages import blend, features, rerank
 from .exmlds3 import ExMLDS3
 from .exmlds4 import ExMLDS4
@@ -109,8 +109,8 @@ class ExMLDS(XMCEstimator):
     >>> from exmlds.data import make_library
     >>> X, Y, names, _ = make_library(500, random_state=0)
     >>> model = ExMLDS(random_state=0).fit(X, Y, label_names=names)
-    >>> model.predict_labels(X[:1], k=2)
-    [['baking', 'war']]
+    >>> model.predict_labels(X[2:3], k=2)
+    [['geology', 'mountains']]
     """
 
     _limits: ClassVar[Mapping[str, limits.Limit]] = {
@@ -129,6 +129,13 @@ class ExMLDS(XMCEstimator):
     blend_: blend.Blend | None
     shortlist_recall_: float
 
+    _space: ClassVar[Mapping[str, tuple[Any, ...]]] = {
+        "candidates": ("joint", "sppmi"),
+        "n_learners": (1, 2, 3),
+        "shortlist": (60, 120, 240),
+        "cost": (0.1, 0.3, 1.0, 3.0),
+        "loss": ("squared_hinge", "logistic", "none"),
+    }
     _side: ClassVar[Mapping[str, bool]] = {
         "label_cooccurrence": False,
         "observed": True,
@@ -219,16 +226,27 @@ class ExMLDS(XMCEstimator):
             self.shortlist_, self.classifiers_, self.blend_ = Y.shape[1], None, None
             return
         plan = self._planned(X, Y, side, plan_rng)
-        taught, held = selection.random_split(X.shape[0], _held_share(X.shape[0]), random_state=held_rng)
-        trial = Trial(X[taught], Y[taught], self.side_rows(side, taught), X[held], Y[held])
-        before = clock.spent()
-        plan = self._teach(trial.X, trial.Y, plan, first_rng, trial.side, trial)
-        teaching = clock.spent() - before
-        weights = self.side_rows(side, held)["sample_weight"]
-        plan = self._grown(trial, plan, weights, more_rng, clock)
-        self._held = (labelled[held], *self._candidates_in_blocks(X[held], min(self.max_labels, Y.shape[1])))
-        if clock.allows(1.25 * teaching):  # once more, on all rows
-            self._teach(X, Y, plan, again_rng, side)
+        spent = clock.spent()
+        said: list[Opinions] = []
+        asked: list[Array] = []
+        for held in _folds(X.shape[0], held_rng):
+            trial = self._trial(X, Y, side, held)
+            plan = self._teach(trial.X, trial.Y, plan, first_rng, trial.side, None if said else trial)
+            if not said:
+                plan = self._grown(trial, plan, more_rng, clock)
+            said.append(self._opinions_in_blocks(trial.asked))
+            asked.append(held)
+        rows = np.concatenate(asked)
+        told = Opinions._make(np.concatenate(parts) for parts in zip(*said))
+        weights = None if side["sample_weight"] is None else side["sample_weight"][rows]
+        self.held_out_quality_ = self._weigh(told, Y[rows], self.label_counts_, weights)
+        self._held = (labelled[rows], *self._ranked(told, self.label_counts_, self.max_labels))
+        if clock.allows(1.25 * (clock.spent() - spent) / len(asked)):
+            self._teach(X, Y, plan, again_rng, side)  # once more, on all rows
+
+    def _trial(self, X: Matrix, Y: csr_matrix, side: Mapping[str, Any], held: Array) -> Trial:
+        taught = np.setdiff1d(np.arange(X.shape[0]), held)
+        return Trial(X[taught], Y[taught], self.side_rows(side, taught), X[held], Y[held])
 
     def _teach(
         self,
@@ -253,30 +271,27 @@ class ExMLDS(XMCEstimator):
         self._order(X, Y, self._lists(X, plan.shortlist), plan, order_rng, side)
         return plan
 
-    def _grown(
-        self, trial: Trial, plan: Plan, weights: Array | None, rng: np.random.Generator, clock: Clock
-    ) -> Plan:
-        """Fit the blend on held-out rows; add learners while that makes it better by more than they cost."""
+    def _grown(self, trial: Trial, plan: Plan, rng: np.random.Generator, clock: Clock) -> Plan:
+        """Add learners while there is time, and the blend is better for them on held-out rows."""
 
         def told() -> float:
             said = self._opinions_in_blocks(trial.asked)
-            return self._weigh(said, trial.truth, self.label_counts_, weights)
+            return self._weigh(said, trial.truth, self.label_counts_, None)
 
-        self.held_out_quality_ = told()
         if self.n_learners != "auto" or clock.budget is None or not isinstance(plan.voting, ExMLDS4):
             return plan
-        ours, took = self.voting_, 0.0
+        ours, took, best = self.voting_, 0.0, told()
         while clock.allows(4 * took):
-            before, learners, kept = clock.spent(), ours.learners_, (self.blend_, self.shortlist_recall_)
+            before, learners = clock.spent(), ours.learners_
             self._propose(trial.X, trial.Y, plan.voting, rng, trial.side)
             ours.learners_ = [*learners, *self.voting_.learners_]
             self.voting_ = ours
-            gained = told() - self.held_out_quality_
+            gained = told() - best
             took = clock.spent() - before
             if gained < WORTH:
-                ours.learners_, (self.blend_, self.shortlist_recall_) = learners, kept
+                ours.learners_ = learners
                 break
-            self.held_out_quality_ += gained
+            best += gained
         return plan._replace(voting=clone(plan.voting).set_params(n_learners=len(ours.learners_)))
 
     def _propose(
@@ -345,13 +360,13 @@ class ExMLDS(XMCEstimator):
         pairs = None if weights is None else np.broadcast_to(weights[:, None], ids.shape)[listed]
         self.blend_ = blend.fit(known[listed], hits[listed], pairs)
         self.shortlist_recall_ = float(hits.sum() / max(Y.nnz, 1))
-        best, _ = self._ranked(ids, known, 5)
-        return mean_precision(Y, best)
+        return mean_precision(Y, self._ranked(said, counts, 5)[0])
 
-    def _ranked(self, ids: Array, known: Array, k: int) -> tuple[Array, Array]:
+    def _ranked(self, said: Opinions, counts: Array, k: int) -> tuple[Array, Array]:
         """The k best of short lists by the blend, with probabilities, or what `objective` makes of them."""
         assert self.blend_ is not None
-        sums, scores = blend.apply(self.blend_, known)
+        ids, votes, margins = said
+        sums, scores = blend.apply(self.blend_, blend.evidence(votes, margins, counts[np.maximum(ids, 0)]))
         if self.inverse_propensity_ is not None:
             gains = self.inverse_propensity_ / self.inverse_propensity_.max()
             scores = scores * gains[np.maximum(ids, 0)].astype(np.float32)
@@ -363,10 +378,9 @@ class ExMLDS(XMCEstimator):
     def _candidates(self, X: Matrix, k: int) -> tuple[Array, Array]:
         if self.blend_ is None:
             return self.voting_._candidates(X, k)
-        ids, votes, margins = self._opinions(X)
-        known = blend.evidence(votes, margins, self.label_counts_[np.maximum(ids, 0)])
-        best, scores = self._ranked(ids, known, k)
-        if k <= ids.shape[1]:
+        said = self._opinions(X)
+        best, scores = self._ranked(said, self.label_counts_, k)
+        if k <= said.ids.shape[1]:
             return best, scores
         return self._lengthened(X, best, scores, k)
 
@@ -389,11 +403,6 @@ class ExMLDS(XMCEstimator):
         )
         return Opinions._make(np.concatenate(parts) for parts in zip(*told))
 
-    def _candidates_in_blocks(self, X: Matrix, k: int) -> tuple[Array, Array]:
-        return self._in_blocks(
-            lambda block: padded(*self._candidates(X[block], k), k), X.shape[0], k, "held-out rows"
-        )
-
     def _held_out(
         self, X: Matrix, Y: csr_matrix, k: int, rng: np.random.Generator, **side: Any
     ) -> tuple[Array, Array, Array]:
@@ -413,8 +422,8 @@ class ExMLDS(XMCEstimator):
         """Choose on held-out rows of a few thousand: method, features, temperature, cost, length of lists."""
         n = X.shape[0]
         rows = np.sort(rng.permutation(n)[:PLANNED_ON])
-        taught, held = (rows[part] for part in selection.random_split(len(rows), 0.3, random_state=rng))
-        trial = Trial(X[taught], Y[taught], self.side_rows(side, taught), X[held], Y[held])
+        _, held = selection.random_split(len(rows), 0.3, random_state=rng)
+        trial = self._trial(X[rows], Y[rows], self.side_rows(side, rows), held)
         voting = self._chosen_voting(trial, n, rng)
         if self.loss == "none":
             return Plan(voting, "l2", 1.0, min(SHORTLISTS[0], Y.shape[1]))
@@ -527,8 +536,12 @@ def _scalings(X: Matrix) -> list[str]:
     return [kind for kind in (DENSE if is_dense else SPARSE) if features.fits(kind, X)]
 
 
-def _held_share(n: int) -> float:
-    return min(0.2, MOST_HELD_OUT / n)
+def _folds(n: int, rng: np.random.Generator) -> list[Array]:
+    """Rows to hold out in turn: a fifth, or MOST_HELD_OUT; as often as makes up that many, at most 5 times."""
+    size = max(1, min(n // 5, MOST_HELD_OUT))
+    order = rng.permutation(n)
+    n_folds = min(5, -(-MOST_HELD_OUT // size))
+    return [np.sort(order[i * size : (i + 1) * size]) for i in range(n_folds)]
 
 
 def _sparse(X: Matrix) -> csr_matrix:

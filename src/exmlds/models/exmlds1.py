@@ -59,6 +59,13 @@ class ExMLDS1(NeighborVoting):
         "association": limits.one_of("pmi", "conditional"),
     }
 
+    _space: ClassVar[Mapping[str, tuple[Any, ...]]] = {
+        "n_components": (300, 100, 500),
+        "n_neighbors": (50, 20, 100),
+        "shift": (1.0, 2.0, 5.0),
+        "n_learners": (1, 3),
+    }
+
     def __init__(
         self,
         *,

@@ -62,6 +62,12 @@ class ExMLDS2(NeighborVoting):
         "learning_rate": limits.number(0, above=True),
     }
 
+    _space: ClassVar[Mapping[str, tuple[Any, ...]]] = {
+        "n_components": (100, 200),
+        "n_neighbors": (50, 20, 100),
+        "n_neighbors_fit": (20, 50),
+    }
+
     def __init__(
         self,
         *,

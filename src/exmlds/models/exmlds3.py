@@ -83,6 +83,12 @@ class ExMLDS3(NeighborVoting):
     _l2s: ClassVar[tuple[float, ...]] = (3.0, 1.0, 10.0, 0.3)
     _temperatures: ClassVar[tuple[float, ...]] = (0.1, 0.05, 0.2, 0.02)
 
+    _space: ClassVar[Mapping[str, tuple[Any, ...]]] = {
+        "n_components": (300, 100, 500),
+        "n_neighbors": (50, 20, 100),
+        "smoothing": (0.75, 1.0),
+    }
+
     def __init__(
         self,
         *,

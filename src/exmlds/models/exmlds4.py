@@ -97,6 +97,14 @@ class ExMLDS4(NeighborVoting):
     _folder: PathLike | None = None
     _learners_at_once: ClassVar[bool] = True
 
+    _space: ClassVar[Mapping[str, tuple[Any, ...]]] = {
+        "n_epochs": (8, 12, 20),
+        "n_components": (100, 200),
+        "n_neighbors": (50, 30, 80),
+        "gamma": (10.0, 5.0, 15.0),
+        "n_learners": (3, 5),
+    }
+
     def __init__(
         self,
         *,

@@ -1,0 +1,79 @@
+"""`exmlds tune`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from .settings import DEFAULT_METHOD
+
+
+def tune(
+    data: Annotated[str, typer.Argument(help="A file, or the name of a data set under EXMLDS_DATA.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="The config file to write, for --config.")],
+    time_budget: Annotated[float, typer.Option(min=1, help="Seconds that it may take, about.")] = 600,
+    labels: Annotated[
+        Path | None, typer.Option(help="The labels' file, when DATA has features alone.")
+    ] = None,
+    method: Annotated[str | None, typer.Option(help=f"The method.  [default: {DEFAULT_METHOD}]")] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="A parameter to keep fixed, key=value; may be repeated.")
+    ] = None,
+    config: Annotated[Path | None, typer.Option(help="A TOML file to start from.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed holds out the same rows.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Search for better parameters on held-out rows, and write them to a config file."""
+    from time import perf_counter
+
+    from sklearn.base import clone
+
+    from .. import metrics, progress, selection
+    from ..errors import DataError
+    from ..files import replacing
+    from .output import percent, print_json, print_table
+    from .settings import as_toml, make_model, method_name
+    from .sources import read
+
+    model = make_model(method, config, [*(set_ or [])])
+    fixed = {assignment.partition("=")[0].strip() for assignment in set_ or []}
+    space = {name: values for name, values in model._space.items() if name not in fixed}
+    if not space:
+        raise DataError(f"{method_name(type(model).__name__)} has nothing left to tune.")
+    model.set_params(random_state=seed)
+    with progress.shown():
+        dataset = read(data, "train", labels)
+        train, held = selection.random_split(dataset.X.shape[0], 0.2, random_state=seed)
+        truth = dataset.Y[held]
+
+        def value_of(parameters: dict[str, Any]) -> float:
+            tried = clone(model).set_params(**parameters).fit(dataset.X[train], dataset.Y[train])
+            ranking = metrics.Ranking(truth, tried.predict_topk(dataset.X[held], 5), 5)
+            return sum(ranking.value(f"P@{k}") for k in (1, 3, 5)) / 3
+
+        trials = []
+        started = perf_counter()
+        with progress.stage("tuning", round(time_budget), unit="s") as advance:
+            for trial in selection.tune(value_of, space, time_budget):
+                trials.append(trial)
+                advance(round(perf_counter() - started))
+                started = perf_counter()
+    best = max(trials, key=lambda trial: trial.value)
+    model.set_params(**best.parameters, random_state=None)
+    with replacing(output) as file:
+        file.write(f"{as_toml(model)}\n".encode())
+    if as_json:
+        print_json({"config": str(output), "best": best._asdict(), "trials": [t._asdict() for t in trials]})
+        return
+    rows = [
+        (
+            ", ".join(f"{k}={v}" for k, v in t.parameters.items()) or "as given",
+            percent(t.value),
+            f"{t.seconds:.1f}",
+        )
+        for t in trials
+    ]
+    print_table(("parameters", "mean of P@1, 3, 5 on held-out rows", "seconds"), rows)
+    print(f"{output}: the best of {len(trials)}. Next: exmlds train {data} -o model --config {output}")
