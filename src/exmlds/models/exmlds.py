@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Mapping, Sequence
+from functools import cache
+from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -21,7 +23,7 @@ from .neighbors import FEWEST, NeighborVoting, mean_precision
 Array = np.ndarray
 
 SPARSE, DENSE = ("l2", "log1p-l2"), ("l2", "standardize")  # features to choose among
-PLANNED_ON = 4_000  # rows that the plan is made on, at most
+PLANNED_ON = 3_000  # rows that the plan is made on, at most
 FEW_ROWS = 8_000  # so many that joint SPPMI may be better
 FEW_LABELS = 128  # so many are all on the short list
 MOST_PAIRS = 1_000_000  # of rows and labels that classifiers then learn from, beside the true ones,
@@ -29,8 +31,10 @@ FEWEST_LISTED = 20  # but so many of a row
 ENOUGH = 1_500  # held-out rows to choose a temperature on
 BLENDED = 200_000  # pairs that the blend is fitted on, at most
 SHORTLISTS = (60, 120, 240)
-COSTS = (1.0, 0.1, 0.3, 3.0)  # the first is tried with each kind of features
+COSTS = (1.0, 0.3, 0.1)  # one after another, as long as they are better
 TEMPERATURES = (0.05, 0.1, 0.03, 0.02)
+EPOCHS = 6  # of joint learning; more did not help after re-ranking
+MORE_FOUND = 0.05  # share of true labels that longer lists must hold more
 WORTH = 0.005  # gain on held-out rows for which lists are made longer, or learners more
 KEEP_FROM = 0.03  # of a label's largest weight: without those below nothing was lost
 
@@ -472,36 +476,41 @@ class ExMLDS(XMCEstimator):
         return max(told)
 
     def _chosen_order(self, trial: Trial, voting: NeighborVoting, rng: np.random.Generator) -> Plan:
+        """Features first, then lower costs while they are better, then longer lists while they pay."""
         n_labels = trial.Y.shape[1]
         lengths = [n_labels] if n_labels <= FEW_LABELS else [min(k, n_labels) for k in SHORTLISTS]
         if self.shortlist != "auto":
             lengths = [min(int(self.shortlist), n_labels)]
-        costs = COSTS if self.cost == "auto" else (float(self.cost),)
-        kinds = _scalings(trial.X)
         counts = np.bincount(trial.Y.indices, minlength=n_labels)
         lists = self._lists(trial.X, max(lengths))
 
+        @cache
         def told(plan: Plan) -> float:
             self.shortlist_ = plan.shortlist
             cut = lists[:, : plan.shortlist]
             self._order(trial.X, trial.Y, cut, plan, copy.deepcopy(rng), trial.side)
             return self._weigh(self._opinions_in_blocks(trial.asked), trial.truth, counts, None)
 
-        def best_of(plans: list[Plan]) -> tuple[Plan, float]:
-            values = [told(plan) for plan in plans]
-            return plans[int(np.argmax(values))], max(values)
-
-        best, value = best_of([Plan(voting, kind, costs[0], lengths[0]) for kind in kinds])
-        if len(costs) > 1:
-            others = best_of([best._replace(cost=cost) for cost in costs[1:]])
-            best, value = max((best, value), others, key=lambda pair: pair[1])
-        for length in lengths[1:]:
-            longer = best._replace(shortlist=length)
-            gained = told(longer) - value
-            if gained < WORTH:
+        first = COSTS[0] if self.cost == "auto" else float(self.cost)
+        best = max((Plan(voting, kind, first, lengths[0]) for kind in _scalings(trial.X)), key=told)
+        for cost in COSTS[1:] if self.cost == "auto" else ():
+            lower = best._replace(cost=cost)
+            if told(lower) <= told(best):
                 break
-            best, value = longer, value + gained
+            best = lower
+        found = self._recalls(trial, max(lengths))
+        for shorter, length in pairwise(lengths):
+            longer = best._replace(shortlist=length)
+            if found[length - 1] < found[shorter - 1] + MORE_FOUND or told(longer) < told(best) + WORTH:
+                break
+            best = longer
         return best
+
+    def _recalls(self, trial: Trial, k: int) -> Array:
+        """(k,) share of the true labels of held-out rows that lists of each length hold."""
+        ids, _ = self.voting_.predict_topk(trial.asked, k)
+        hits = metrics.Ranking(trial.truth, ids, k).hits
+        return np.cumsum(hits.sum(axis=0)) / max(trial.truth.nnz, 1)
 
     def _voting(self, name: str, kind: str) -> NeighborVoting:
         shared: dict[str, Any] = {
@@ -513,7 +522,8 @@ class ExMLDS(XMCEstimator):
         }
         if name == "joint":
             n_learners = 1 if self.n_learners == "auto" else int(self.n_learners)
-            return ExMLDS4(n_epochs=8, n_learners=n_learners, **shared)
+            # float16 would take most of the time of a row that is asked about alone.
+            return ExMLDS4(n_epochs=EPOCHS, n_learners=n_learners, storage="float32", **shared)
         if name == "missing":
             return ExMLDS3(complete_labels=self.complete_labels, **{**shared, "temperature": "auto"})
         return ExMLDS3(n_components=200, l2=1.0, mu=(1.0, 1.0, 10.0), complete_labels=0.0, **shared)
@@ -537,10 +547,10 @@ def _scalings(X: Matrix) -> list[str]:
 
 
 def _folds(n: int, rng: np.random.Generator) -> list[Array]:
-    """Rows to hold out in turn: a fifth, or MOST_HELD_OUT; as often as makes up that many, at most 5 times."""
+    """Rows to hold out in turn: a fifth, or MOST_HELD_OUT; as often as makes up so many, at most 5 times."""
     size = max(1, min(n // 5, MOST_HELD_OUT))
     order = rng.permutation(n)
-    n_folds = min(5, -(-MOST_HELD_OUT // size))
+    n_folds = min(5, max(1, round(MOST_HELD_OUT / size)))
     return [np.sort(order[i * size : (i + 1) * size]) for i in range(n_folds)]
 
 
