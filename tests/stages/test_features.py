@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix, issparse
+from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.kernel_approximation import Nystroem
 from sklearn.preprocessing import StandardScaler, normalize
 
@@ -23,6 +24,18 @@ def test_none_l2_and_log(rng: np.random.Generator) -> None:
             found = transformed(kind, X, rng)
             assert issparse(found) == issparse(X)
             np.testing.assert_allclose(found.toarray() if issparse(found) else found, expected, atol=1e-6)
+
+
+def test_idf_is_that_of_scikit_learn(rng: np.random.Generator) -> None:
+    """On rows of 0 and 1, whose logarithm changes nothing but the length."""
+    dense = (rng.random((40, 30)) < 0.1).astype(np.float32)
+    expected = TfidfTransformer().fit_transform(csr_matrix(dense)).toarray()
+    for X in (dense, csr_matrix(dense)):
+        found = transformed("idf-l2", X, rng)
+        np.testing.assert_allclose(found.toarray() if issparse(found) else found, expected, atol=1e-6)
+    assert features.fits("idf-l2", csr_matrix(dense))
+    assert not features.fits("idf-l2", csr_matrix(dense) * 0.5)
+    assert not features.fits("idf-l2", np.ones((3, 4)))
 
 
 @pytest.mark.parametrize("scale", [1e-23, 1e20])

@@ -22,7 +22,7 @@ from .neighbors import FEWEST, NeighborVoting, mean_precision
 
 Array = np.ndarray
 
-SPARSE, DENSE = ("l2", "log1p-l2"), ("l2", "standardize")  # features to choose among
+SPARSE, DENSE = ("l2", "log1p-l2", "idf-l2"), ("l2", "standardize")  # features to choose among
 PLANNED_ON = 3_000  # rows that the plan is made on, at most
 FEW_ROWS = 8_000  # so many that joint SPPMI may be better
 FEW_LABELS = 128  # so many are all on the short list

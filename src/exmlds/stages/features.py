@@ -11,7 +11,7 @@ from ..parallel import blocks, map_blocks
 
 Array = np.ndarray
 
-KINDS = ("none", "l2", "log1p-l2", "standardize", "nystroem")
+KINDS = ("none", "l2", "log1p-l2", "idf-l2", "standardize", "nystroem")
 LANDMARKS = 3_000
 BLOCK = 1_024  # rows mapped by the kernel at a time
 FILLED = 0.2  # share of stored values from which rows count as dense
@@ -20,7 +20,7 @@ FILLED = 0.2  # share of stored values from which rows count as dense
 class Features(NamedTuple):
     """A fitted transform; the arrays are empty where the kind has no use for them.
 
-    center, scale : (d,) of "standardize" and "nystroem"
+    center, scale : (d,) of "standardize" and "nystroem"; scale of "idf-l2" too, 1 + log((1 + n) / (1 + n_j))
     landmarks : (m, d);  projection : (m, m') of "nystroem";  gamma : of its kernel exp(−γ‖x − x'‖²)
     """
 
@@ -33,10 +33,16 @@ class Features(NamedTuple):
 
 
 def fits(kind: str, X: Any) -> bool:
-    """Whether a transform makes sense: a logarithm needs x ≥ 0, the kernel rows that are not sparse."""
-    if kind == "log1p-l2":
-        return (X.data if issparse(X) else X).min(initial=0) >= 0
+    """Whether a transform makes sense: a logarithm needs x ≥ 0, idf counts, the kernel rows not sparse."""
+    if kind in ("log1p-l2", "idf-l2"):
+        values = X.data if issparse(X) else X
+        is_positive = bool(values.min(initial=0) >= 0)
+        return is_positive and (kind == "log1p-l2" or (not _is_filled(X) and _are_whole(values)))
     return kind != "nystroem" or _is_filled(X)
+
+
+def _are_whole(values: Array) -> bool:
+    return bool((values == np.rint(values)).all())
 
 
 def _is_filled(X: Any) -> bool:
@@ -47,6 +53,9 @@ def fit(kind: str, X: Any, rng: np.random.Generator) -> Features:
     """Fit a transform on the training rows X, (n, d)."""
     none = np.zeros(0, np.float32)
     plain = Features(kind, none, none, none, none, 0.0)
+    if kind == "idf-l2":
+        rows_with = np.bincount(X.indices, minlength=X.shape[1]) if issparse(X) else (X != 0).sum(axis=0)
+        return plain._replace(scale=(1 + np.log((1 + X.shape[0]) / (1 + rows_with))).astype(np.float32))
     if kind not in ("standardize", "nystroem"):
         return plain
     mean = np.asarray(X.mean(axis=0), np.float64).ravel()
@@ -76,11 +85,13 @@ def apply(features: Features, X: Any) -> Any:
         return _standardize(features, X)
     if features.kind == "nystroem":
         return _kernel_map(features, _standardize(features, X))
-    if features.kind == "log1p-l2":
+    if features.kind in ("log1p-l2", "idf-l2"):
         if issparse(X):
             X = csr_matrix((np.log1p(np.maximum(X.data, 0)), X.indices, X.indptr), shape=X.shape)
         else:
             X = np.log1p(np.maximum(X, 0))
+    if features.kind == "idf-l2":
+        X = _standardize(features, X) if issparse(X) else X * features.scale
     return _unit_rows(X)
 
 
