@@ -10,7 +10,9 @@ kept.
 from __future__ import annotations
 
 import hashlib
+import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +41,14 @@ class Checkpoint:
         else:
             self._check_target()
             source: Any = rng.bit_generator.seed_seq
-            seed = {"entropy": str(source.entropy), "spawn_key": list(source.spawn_key)}
+            words = (
+                source.entropy if isinstance(source.entropy, (list, tuple, np.ndarray)) else [source.entropy]
+            )
+            seed = {
+                "entropy": [str(word) for word in words],  # beyond what JSON's readers take for numbers
+                "spawn_key": list(source.spawn_key),
+                "spawned": source.n_children_spawned,
+            }
             storage.save(self.folder / "run", {"run": dict(run)}, seed)
 
     def _check_target(self) -> None:
@@ -60,7 +69,12 @@ class Checkpoint:
     def rng(self) -> np.random.Generator:
         """Where the fit draws from."""
         seed = storage.load(self.folder / "run")[1]
-        sequence = np.random.SeedSequence(int(seed["entropy"]), spawn_key=tuple(seed["spawn_key"]))
+        words = [int(word) for word in seed["entropy"]]
+        sequence = np.random.SeedSequence(
+            words[0] if len(words) == 1 else words,
+            spawn_key=tuple(seed["spawn_key"]),
+            n_children_spawned=seed["spawned"],
+        )
         return np.random.default_rng(sequence)
 
     def put(self, name: str, state: dict[str, Any]) -> None:
@@ -74,11 +88,23 @@ class Checkpoint:
         return storage.load(self.folder / name)[1]
 
 
+def discard(folder: PathLike) -> None:
+    """Remove what a checkpoint kept, and its folder if nothing else is in it; `run` goes last."""
+    path = Path(folder)
+    kept = [entry for entry in path.iterdir() if (entry / storage.MANIFEST).is_file()]
+    for entry in sorted(kept, key=lambda entry: entry.name == "run"):
+        shutil.rmtree(entry)
+    with suppress(OSError):
+        path.rmdir()
+
+
 def digest(*matrices: Any) -> str:
     """Tells data apart: csr or dense matrices."""
     total = hashlib.sha256()
     for matrix in matrices:
         total.update(str(matrix.shape).encode())
-        for array in (matrix.indptr, matrix.indices, matrix.data) if issparse(matrix) else (matrix,):
+        if issparse(matrix):
+            places = (matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64))
+        for array in (*places, matrix.data) if issparse(matrix) else (matrix,):
             total.update(np.ascontiguousarray(array).tobytes())
     return total.hexdigest()

@@ -385,8 +385,8 @@ class XMCEstimator(ClassifierMixin, BaseEstimator, ABC):
         """Words are about rows that the model has not seen."""
         if not isinstance(self.threshold, str):
             return float(self.threshold)
-        if np.count_nonzero(np.diff(Y.indptr)) < 5:
-            return 0.5
+        if np.count_nonzero(np.diff(Y.indptr)) < 5:  # too few to hold any out
+            return 0.5 if self.threshold in ("auto", "f1") else 1.0
         held, ids, scores = self._held_out(X, Y, min(self.max_labels, Y.shape[1]), rng, **side)
         hits = metrics.Ranking(Y[held], ids, ids.shape[1]).hits
         present = ids >= 0
@@ -455,7 +455,8 @@ def _to_csr(ids: Array, scores: Array, n_labels: int) -> csr_matrix:
 
 
 def _rows_of(value: Any, rows: Array) -> Any:
-    return value[rows] if isinstance(value, np.ndarray) and value.ndim == 1 else csr_matrix(value)[rows]
+    value = value if issparse(value) else np.asarray(value)
+    return value[rows] if value.ndim == 1 else csr_matrix(value)[rows]
 
 
 def _generator(random_state: Any) -> np.random.Generator:

@@ -341,6 +341,8 @@ def calibration(Y_true: Any, predicted: tuple[Array, Array], k: int = 5, n_bins:
     """
     ids, probabilities = (np.asarray(array)[:, :k] for array in predicted)
     listed = ids >= 0
+    if not listed.any():
+        raise DataError("There is no prediction to compare with the truth.")
     hits = Ranking(Y_true, ids, ids.shape[1]).hits[listed].astype(np.float64)
     sure = probabilities[listed].astype(np.float64)
     bins = [part for part in np.array_split(np.argsort(sure, kind="stable"), n_bins) if part.size]

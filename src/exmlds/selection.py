@@ -210,23 +210,28 @@ def tune(
     space: Mapping[str, Sequence[Any]],
     seconds: float,
     *,
+    start: Mapping[str, Any] | None = None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Iterator[TuneTrial]:
     """Try the values of one parameter after another, keep what is better, round by round; yields every trial.
 
     It ends after a round without a gain, or when the next trial would likely end after `seconds`.
 
-    value_of : says how good parameters are, those that differ from the defaults
-    space : the values of each parameter, the default among them or not
+    value_of : says how good parameters are, those that differ from `start`
+    space : the values of each parameter
+    start : the values that parameters have at first, where they are known; they are not tried again
     """
     started = clock()
-    tried: dict[str, float] = {}
+    tried: set[str] = set()
     best: dict[str, Any] = {}
+
+    def key(parameters: dict[str, Any]) -> str:
+        return repr(sorted({**(start or {}), **parameters}.items()))
 
     def trial(parameters: dict[str, Any]) -> TuneTrial:
         before = clock()
         value = value_of(parameters)
-        tried[repr(sorted(parameters.items()))] = value
+        tried.add(key(parameters))
         return TuneTrial(parameters, value, clock() - before)
 
     last = trial(best)
@@ -238,7 +243,7 @@ def tune(
         for name, values in space.items():
             for value in values:
                 parameters = {**best, name: value}
-                if repr(sorted(parameters.items())) in tried:
+                if key(parameters) in tried:
                     continue
                 if clock() - started + longest > seconds:
                     return

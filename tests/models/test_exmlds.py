@@ -161,3 +161,42 @@ def test_reuters(real_data: Path) -> None:
     model = ExMLDS(random_state=0).fit(train.X, train.Y)
     assert model.score(test.X, test.Y) > 0.935
     assert metrics.calibration(test.Y, model.predict_topk(test.X, 5)).error < 0.03
+
+
+def test_rows_without_weight_are_left_out_and_the_scale_of_weights_is_nothing(
+    made: tuple[Dataset, Dataset],
+) -> None:
+    train, test = made
+    weights = np.where(np.arange(1_200) < 600, 0.0, 1.0)
+    half, scaled = (
+        ExMLDS(**FIXED).fit(train.X, train.Y, sample_weight=w).predict_topk(test.X, 5)
+        for w in (weights, 1e-3 * weights)
+    )
+    np.testing.assert_array_equal(half[0], scaled[0])
+    with pytest.raises(ValueError, match="No row with a label has a sample_weight above 0"):
+        ExMLDS(**FIXED).fit([[1.0], [2.0]], [["a"], []], sample_weight=[0.0, 1.0])
+
+
+def test_probabilities_stay_below_1_with_psp(made: tuple[Dataset, Dataset]) -> None:
+    train, test = made
+    for n, shortlist in ((40, 30), (1_200, 2)):
+        model = ExMLDS(**{**FIXED, "shortlist": shortlist}, objective="psp")
+        assert model.fit(train.X[:n], train.Y[:n]).predict_proba(test.X).max() <= 1
+
+
+def test_few_rows_keep_what_was_asked_for(made: tuple[Dataset, Dataset]) -> None:
+    train = made[0].rows(slice(0, 40))
+    C = train.Y.T @ train.Y
+    for options, given in (({"candidates": "sppmi"}, {}), ({}, {"label_cooccurrence": C})):
+        model = ExMLDS(random_state=0, **options).fit(train.X, train.Y, **given)  # type: ignore[arg-type]
+        assert isinstance(model.voting_, ExMLDS3)
+    with pytest.raises(ValueError, match="candidates='joint' can't use label_cooccurrence"):
+        ExMLDS(candidates="joint").fit(train.X, train.Y, label_cooccurrence=C)
+
+
+def test_a_budget_adds_learners(made: tuple[Dataset, Dataset], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("exmlds.models.exmlds.WORTH", -1.0)  # any gain is worth it
+    ticks = iter(np.arange(0, 1e6, 0.2))
+    monkeypatch.setattr("exmlds.models.exmlds.Clock.spent", lambda self: float(next(ticks)))
+    model = ExMLDS(**FIXED, time_budget=8.0).fit(made[0].X, made[0].Y)
+    assert len(model.voting_.learners_) > 1

@@ -76,6 +76,13 @@ def test_the_gradient_is_that_of_finite_differences(loss: joint.Loss) -> None:
         assert dZ[place] == pytest.approx((near[0] - near[1]) / (2 * step), rel=1e-4, abs=1e-7)
 
 
+def test_a_pair_that_does_not_count_does_not_drown_the_others() -> None:
+    Z = np.array([[1.0, 0, 0], [0, 0, 0], [0, 0, 0], [0, 0, 0], [90, 0, 0], [1, 0, 0]])
+    weights = np.array([[0, 0, 1.0], [1, 0, 1], [1, 1, 0]])
+    _, dZ = joint.gradient(Z, weights, joint.Loss("softmax", "inner", gamma=10.0))
+    assert dZ[5, 0] == pytest.approx(10 / 3, rel=1e-3)
+
+
 def test_the_papers_gradient_of_the_cosine() -> None:
     """∇K of the paper for one pair, by V: its final formula, with z = Vᵀx."""
     rng = np.random.default_rng(0)

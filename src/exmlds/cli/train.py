@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from inspect import signature
 from pathlib import Path
 from time import perf_counter
@@ -48,6 +47,7 @@ def train(
 ) -> None:
     """Train a model on a file and write it to a folder."""
     from .. import progress, storage
+    from ..checkpoint import discard
     from ..data import read_cooccurrence
     from ..errors import DataError
     from .output import print_json, size
@@ -69,6 +69,8 @@ def train(
     if seed is not None:
         model.set_params(random_state=seed)
     storage.check_target(output)
+    if checkpoint is not None and _overlap(output, checkpoint):
+        raise DataError("--output and --checkpoint must be folders apart, neither within the other.")
     side: dict[str, Any] = {}
     if checkpoint is not None:
         side["checkpoint"] = checkpoint
@@ -83,7 +85,7 @@ def train(
         fit_seconds = perf_counter() - started
         model.save(output)
     if checkpoint is not None:  # the model is written, so that nothing is lost
-        shutil.rmtree(checkpoint)
+        discard(checkpoint)
     summary = {
         "model": str(output),
         "method": method_name(type(model).__name__),
@@ -102,3 +104,8 @@ def train(
         f"{summary['labels']:,} labels: read in {read_seconds:.1f} s, fitted in {fit_seconds:.1f} s; "
         f"{output}, {size(int(summary['bytes']))}"
     )
+
+
+def _overlap(one: Path, other: Path) -> bool:
+    one, other = one.resolve(), other.resolve()
+    return one == other or one in other.parents or other in one.parents

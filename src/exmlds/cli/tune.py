@@ -42,6 +42,12 @@ def tune(
     space = {name: values for name, values in model._space.items() if name not in fixed}
     if not space:
         raise DataError(f"{method_name(type(model).__name__)} has nothing left to tune.")
+
+    def write(chosen: Any) -> None:
+        with replacing(output) as file:
+            file.write(f"{as_toml(chosen)}\n".encode())
+
+    write(model)  # better before long work than after it
     model.set_params(random_state=seed)
     with progress.shown():
         dataset = read(data, "train", labels)
@@ -56,14 +62,14 @@ def tune(
         trials = []
         started = perf_counter()
         with progress.stage("tuning", round(time_budget), unit="s") as advance:
-            for trial in selection.tune(value_of, space, time_budget):
+            start = {name: model.get_params()[name] for name in space}
+            for trial in selection.tune(value_of, space, time_budget, start=start):
                 trials.append(trial)
+                if trial.value >= max(t.value for t in trials):  # so that Ctrl-C loses nothing
+                    write(clone(model).set_params(**trial.parameters, random_state=None))
                 advance(round(perf_counter() - started))
                 started = perf_counter()
     best = max(trials, key=lambda trial: trial.value)
-    model.set_params(**best.parameters, random_state=None)
-    with replacing(output) as file:
-        file.write(f"{as_toml(model)}\n".encode())
     if as_json:
         print_json({"config": str(output), "best": best._asdict(), "trials": [t._asdict() for t in trials]})
         return

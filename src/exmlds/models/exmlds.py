@@ -29,6 +29,7 @@ FEW_LABELS = 128  # so many are all on the short list
 MOST_PAIRS = 1_000_000  # of rows and labels that classifiers then learn from, beside the true ones,
 FEWEST_LISTED = 20  # but so many of a row
 ENOUGH = 1_500  # held-out rows to choose a temperature on
+FEW_HELD_OUT = 2_000  # below which rows are held out several times
 BLENDED = 200_000  # pairs that the blend is fitted on, at most
 SHORTLISTS = (60, 120, 240)
 COSTS = (1.0, 0.3, 0.1)  # one after another, as long as they are better
@@ -90,14 +91,16 @@ class ExMLDS(XMCEstimator):
     ----------
     candidates : what proposes labels: "joint" learning (`ExMLDS4`), joint "sppmi" (`ExMLDS3`), or "auto", the
         better one on held-out rows
-    n_learners : embeddings from different starts that vote together; "auto" is one, and with a `time_budget`
-        as many as it allows and held-out rows reward
+    n_learners : embeddings from different starts that vote together, of joint learning; "auto" is one, and
+        with a `time_budget` as many as it allows and held-out rows reward
     shortlist : labels of a row that are looked at closely; "auto" is chosen on held-out rows
     loss : of the classifiers, "squared_hinge" or "logistic"; "none": votes alone
     cost : of their mistakes, against large weights; "auto" is chosen on held-out rows
-    objective : "precision", or "psp", propensity-scored precision, which favours rare labels
-    complete_labels : as in `ExMLDS3`, where that proposes labels
-    time_budget : seconds that a fit should take about; None: as long as it pays
+    objective : "precision", or "psp", propensity-scored precision, which favours rare labels: scores are then
+        probabilities over propensities, and a `threshold` is about these
+    complete_labels : as in `ExMLDS3`, which then proposes labels; "auto" where co-occurrences are given
+    time_budget : seconds that a fit should take, about: within it learners are added, and rows held out once
+        more, while that pays; beyond it the last fit, on all rows, is left out
 
     The others are those of every method, `XMCEstimator`.
 
@@ -221,19 +224,24 @@ class ExMLDS(XMCEstimator):
     def _fit(self, X: Matrix, Y: csr_matrix, rng: np.random.Generator, **side: Any) -> None:
         clock = Clock(self.time_budget)
         plan_rng, held_rng, first_rng, more_rng, again_rng = rng.spawn(5)
-        labelled = np.flatnonzero(np.diff(Y.indptr))  # rows without a label neither teach nor vote
+        labelled = self._teachers(Y, side["sample_weight"])
         X, Y, side = X[labelled], Y[labelled], self.side_rows(side, labelled)
+        if side["sample_weight"] is not None:
+            side["sample_weight"] = side["sample_weight"] / side["sample_weight"].mean()
         self._held: tuple[Array, Array, Array] | None = None  # until the threshold is chosen
-        self.inverse_propensity_ = metrics.inverse_propensity(Y) if self.objective == "psp" else None
+        self.gains_ = _gains(Y) if self.objective == "psp" else None
+        self.held_out_quality_ = self.shortlist_recall_ = np.nan
         if X.shape[0] < FEWEST:  # nothing to choose on: votes alone
-            self._propose(X, Y, self._voting("joint", "l2"), first_rng, side)
-            self.shortlist_, self.classifiers_, self.blend_ = Y.shape[1], None, None
+            self._propose(X, Y, self._voting(self._first_method(side), "l2"), first_rng, side)
+            self.shortlist_, self.cost_, self.classifiers_, self.blend_ = Y.shape[1], np.nan, None, None
             return
         plan = self._planned(X, Y, side, plan_rng)
         spent = clock.spent()
         said: list[Opinions] = []
         asked: list[Array] = []
         for held in _folds(X.shape[0], held_rng):
+            if said and not clock.allows(2.5 * (clock.spent() - spent) / len(said)):
+                break
             trial = self._trial(X, Y, side, held)
             plan = self._teach(trial.X, trial.Y, plan, first_rng, trial.side, None if said else trial)
             if not said:
@@ -247,6 +255,24 @@ class ExMLDS(XMCEstimator):
         self._held = (labelled[rows], *self._ranked(told, self.label_counts_, self.max_labels))
         if clock.allows(1.25 * (clock.spent() - spent) / len(asked)):
             self._teach(X, Y, plan, again_rng, side)  # once more, on all rows
+
+    def _teachers(self, Y: csr_matrix, weights: Array | None) -> Array:
+        """Rows without a label, or without weight, neither teach nor vote."""
+        counts = np.diff(Y.indptr) > 0
+        rows = np.flatnonzero(counts if weights is None else counts & (weights > 0))
+        if not rows.size:
+            raise ValueError("No row with a label has a sample_weight above 0.")
+        return rows
+
+    def _first_method(self, side: Mapping[str, Any]) -> str:
+        if self._tells_of_missing(side):
+            if self.candidates == "joint":
+                raise ValueError(
+                    "candidates='joint' can't use label_cooccurrence, observed or complete_labels; "
+                    "leave 'candidates' at 'auto'."
+                )
+            return "missing"
+        return "sppmi" if self.candidates == "sppmi" else "joint"
 
     def _trial(self, X: Matrix, Y: csr_matrix, side: Mapping[str, Any], held: Array) -> Trial:
         taught = np.setdiff1d(np.arange(X.shape[0]), held)
@@ -272,7 +298,9 @@ class ExMLDS(XMCEstimator):
             self._tempered(trial)
             voting = clone(plan.voting).set_params(temperature=self.voting_.temperature_)
             plan = plan._replace(voting=voting)
-        self._order(X, Y, self._lists(X, plan.shortlist), plan, order_rng, side)
+        self.feature_map_, self.classifiers_ = features.fit(plan.features, X, order_rng), None
+        if self.loss != "none":
+            self._order(X, Y, self._lists(X, plan.shortlist), plan, order_rng, side)
         return plan
 
     def _grown(self, trial: Trial, plan: Plan, rng: np.random.Generator, clock: Clock) -> Plan:
@@ -332,9 +360,6 @@ class ExMLDS(XMCEstimator):
         side: Mapping[str, Any],
     ) -> None:
         self.feature_map_ = features.fit(plan.features, X, rng)
-        self.classifiers_ = None
-        if self.loss == "none":
-            return
         self.classifiers_ = rerank.fit(
             _sparse(features.apply(self.feature_map_, X)),
             rerank.examples(Y, lists),
@@ -345,14 +370,17 @@ class ExMLDS(XMCEstimator):
             n_jobs=self.n_jobs,
         )
 
-    def _opinions(self, X: Matrix) -> Opinions:
-        ids, votes = self.voting_._candidates(X, min(self.shortlist_, len(self.classes_)))
+    def _opinions(self, X: Matrix, k: int = 0) -> Opinions:
+        """Of the labels on short lists, and of those after them up to the k-th; these have no margin."""
+        ids, votes = self.voting_._candidates(X, min(max(k, self.shortlist_), len(self.classes_)))
         if self.shortlist_ >= len(self.classes_):
             ids, votes = _with_all(ids, votes, len(self.classes_))
         if self.classifiers_ is None:
             return Opinions(ids, votes, np.zeros(ids.shape, np.float32))
         A = _sparse(features.apply(self.feature_map_, X))
-        return Opinions(ids, votes, rerank.score(self.classifiers_, A, ids))
+        margins = np.full(ids.shape, -np.inf, np.float32)
+        margins[:, : self.shortlist_] = rerank.score(self.classifiers_, A, ids[:, : self.shortlist_])
+        return Opinions(ids, votes, margins)
 
     def _weigh(self, said: Opinions, Y: csr_matrix, counts: Array, weights: Array | None) -> float:
         """Fit the blend on what is said of held-out rows; returns its quality on them."""
@@ -371,10 +399,8 @@ class ExMLDS(XMCEstimator):
         assert self.blend_ is not None
         ids, votes, margins = said
         sums, scores = blend.apply(self.blend_, blend.evidence(votes, margins, counts[np.maximum(ids, 0)]))
-        if self.inverse_propensity_ is not None:
-            gains = self.inverse_propensity_ / self.inverse_propensity_.max()
-            scores = scores * gains[np.maximum(ids, 0)].astype(np.float32)
-            sums = scores
+        if self.gains_ is not None:
+            sums = scores = scores * self.gains_[np.maximum(ids, 0)]
         order = np.argsort(-np.where(ids >= 0, sums, -np.inf), axis=1, kind="stable")[:, :k]
         ids, scores = (np.take_along_axis(a, order, axis=1) for a in (ids, scores))
         return ids, np.where(ids >= 0, scores, 0)
@@ -382,19 +408,10 @@ class ExMLDS(XMCEstimator):
     def _candidates(self, X: Matrix, k: int) -> tuple[Array, Array]:
         if self.blend_ is None:
             return self.voting_._candidates(X, k)
-        said = self._opinions(X)
-        best, scores = self._ranked(said, self.label_counts_, k)
-        if k <= said.ids.shape[1]:
-            return best, scores
-        return self._lengthened(X, best, scores, k)
-
-    def _lengthened(self, X: Matrix, best: Array, scores: Array, k: int) -> tuple[Array, Array]:
-        """The list with labels after it, by votes; they are less sure than the last of the list."""
-        ids, votes = self.voting_._candidates(X, k)
-        ids, votes = ids[:, best.shape[1] :], votes[:, best.shape[1] :]
-        last = np.min(scores, axis=1, keepdims=True, where=best >= 0, initial=1)
-        first = np.maximum(votes.max(axis=1, keepdims=True, initial=0), np.finfo(np.float32).tiny)
-        return np.hstack([best, ids]), np.hstack([scores, last * np.minimum(votes / first, 1)])
+        said = self._opinions(X, k)
+        listed = min(self.shortlist_, said.ids.shape[1])
+        best, scores = self._ranked(Opinions._make(a[:, :listed] for a in said), self.label_counts_, k)
+        return (best, scores) if k <= listed else _lengthened(best, scores, said, k)
 
     def _opinions_in_blocks(self, X: Matrix) -> Opinions:
         rows = parallel.blocks(X.shape[0], BLOCK)
@@ -415,11 +432,10 @@ class ExMLDS(XMCEstimator):
         return super()._held_out(X, Y, k, rng, **side)
 
     def predict_proba(self, X: Any) -> csr_matrix:
-        """(n, L) csr of calibrated probabilities of the `max_labels` best labels."""
+        """(n, L) csr of calibrated probabilities of the labels on short lists, at most `max_labels` a row."""
         scores = self.decision_function(X)
-        if self.inverse_propensity_ is not None:
-            gains = self.inverse_propensity_ / self.inverse_propensity_.max()
-            scores.data /= gains[scores.indices].astype(np.float32)
+        if self.gains_ is not None and self.blend_ is not None:
+            scores.data = np.minimum(scores.data / self.gains_[scores.indices], 1)
         return scores
 
     def _planned(self, X: Matrix, Y: csr_matrix, side: Mapping[str, Any], rng: np.random.Generator) -> Plan:
@@ -430,7 +446,8 @@ class ExMLDS(XMCEstimator):
         trial = self._trial(X[rows], Y[rows], self.side_rows(side, rows), held)
         voting = self._chosen_voting(trial, n, rng)
         if self.loss == "none":
-            return Plan(voting, "l2", 1.0, min(SHORTLISTS[0], Y.shape[1]))
+            listed = SHORTLISTS[0] if self.shortlist == "auto" else int(self.shortlist)
+            return Plan(voting, "l2", COSTS[0], min(listed, Y.shape[1]))
         return self._chosen_order(trial, voting, rng)
 
     def _chosen_voting(self, trial: Trial, n: int, rng: np.random.Generator) -> NeighborVoting:
@@ -467,8 +484,8 @@ class ExMLDS(XMCEstimator):
 
     def _tempered(self, trial: Trial) -> float:
         """Take the temperature with the best votes on held-out rows, which depends on the number of rows."""
-        fixed = self.voting_.temperature == "auto"
-        temperatures = (self.voting_.temperature_,) if fixed else TEMPERATURES
+        chose_itself = self.voting_.temperature == "auto"
+        temperatures = (self.voting_.temperature_,) if chose_itself else TEMPERATURES
         told, asked, truth = [], trial.asked[:ENOUGH], trial.truth[:ENOUGH]
         for self.voting_.temperature_ in temperatures:
             told.append(mean_precision(truth, self.voting_.predict_topk(asked, 5)[0]))
@@ -534,8 +551,13 @@ class ExMLDS(XMCEstimator):
 
     def _estimate(self, data: DataSize) -> Estimate:
         """That of joint learning, and the classifiers with their examples."""
-        voting = self._voting("joint", "l2").estimate(*data)
-        pairs = data.n * min(SHORTLISTS[-1], data.n_labels) + data.nnz_labels
+        names = {"joint": ("joint",), "sppmi": ("sppmi",)}.get(self.candidates, ("joint", "sppmi"))
+        kind = "nystroem" if data.nnz > features.FILLED * data.n * data.d else "l2"
+        votings = [self._voting(name, kind if name == "sppmi" else "l2") for name in names]
+        asked = [voting for voting in votings if data.n <= FEW_ROWS or len(votings) == 1] or votings[:1]
+        voting = Estimate(*map(max, zip(*(voting.estimate(*data) for voting in asked))))
+        listed = SHORTLISTS[-1] if self.shortlist == "auto" else int(self.shortlist)
+        pairs = data.n * min(listed, data.n_labels) + data.nnz_labels
         weights = min(float(data.n_labels) * data.d, pairs * data.nnz / data.n) / 4
         return Estimate(voting.memory + 40.0 * pairs + 8.0 * weights, voting.size + 5.0 * weights)
 
@@ -547,15 +569,30 @@ def _scalings(X: Matrix) -> list[str]:
 
 
 def _folds(n: int, rng: np.random.Generator) -> list[Array]:
-    """Rows to hold out in turn: a fifth, or MOST_HELD_OUT; as often as makes up so many, at most 5 times."""
+    """Rows to hold out in turn: a fifth, or MOST_HELD_OUT; several times where that is few."""
     size = max(1, min(n // 5, MOST_HELD_OUT))
     order = rng.permutation(n)
-    n_folds = min(5, max(1, round(MOST_HELD_OUT / size)))
+    n_folds = min(5, max(1, round(FEW_HELD_OUT / size)))
     return [np.sort(order[i * size : (i + 1) * size]) for i in range(n_folds)]
 
 
 def _sparse(X: Matrix) -> csr_matrix:
     return X if issparse(X) else csr_matrix(X)
+
+
+def _gains(Y: csr_matrix) -> Array:
+    """(L,) float32 the inverse propensities of labels, over the largest of those that occur."""
+    inverse = metrics.inverse_propensity(Y)
+    occurs = np.bincount(Y.indices, minlength=Y.shape[1]) > 0
+    return np.minimum(inverse / inverse[occurs].max(), 1).astype(np.float32)
+
+
+def _lengthened(best: Array, scores: Array, said: Opinions, k: int) -> tuple[Array, Array]:
+    """The list with labels after it, by votes; they are less sure than the last of the list."""
+    ids, votes = said.ids[:, best.shape[1] : k], said.votes[:, best.shape[1] : k]
+    last = np.min(scores, axis=1, keepdims=True, where=best >= 0, initial=1)
+    first = np.maximum(votes.max(axis=1, keepdims=True, initial=0), np.finfo(np.float32).tiny)
+    return np.hstack([best, ids]), np.hstack([scores, last * np.minimum(votes / first, 1)])
 
 
 def _with_all(ids: Array, votes: Array, n_labels: int) -> tuple[Array, Array]:

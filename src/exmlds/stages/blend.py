@@ -53,17 +53,19 @@ def fit(known: Array, hits: Array, weights: Array | None = None) -> Blend:
 
     known : (m, f) their evidence;  hits : (m,) whether the label is a true one;  weights : (m,) of the pairs
     """
+    if hits.all() or not hits.any():  # nothing to tell apart: the order of the votes stays
+        share = np.full(2, float(np.clip(hits.mean() if len(hits) else 0.5, LEAST, MOST)))
+        by_votes = np.zeros(known.shape[1])
+        by_votes[0] = 1
+        nothing = np.zeros(known.shape[1])
+        return Blend(nothing, nothing + 1, by_votes, 0.0, np.array([-1.0, 1.0]), share)
     mean, scale = known.mean(axis=0, dtype=np.float64), known.std(axis=0, dtype=np.float64)
     scale[scale == 0] = 1
-    if hits.all() or not hits.any():  # nothing to tell apart: the first judge's order stays
-        share = np.full(2, float(np.clip(hits.mean() if len(hits) else 0.5, LEAST, MOST)))
-        first = np.zeros(known.shape[1])
-        first[0] = 1
-        return Blend(mean, scale, first, 0.0, np.array([-1.0, 1.0]), share)
     model = LogisticRegression(max_iter=500).fit((known - mean) / scale, hits, sample_weight=weights)
     blend = Blend(mean, scale, model.coef_[0], float(model.intercept_[0]), np.zeros(0), np.zeros(0))
     sums = _sums(blend, known)
-    curve = IsotonicRegression(y_min=LEAST, y_max=MOST, out_of_bounds="clip").fit(sums, hits)
+    curve = IsotonicRegression(y_min=LEAST, y_max=MOST, out_of_bounds="clip")
+    curve.fit(sums, hits, sample_weight=weights)
     places = np.unique(np.linspace(0, len(curve.X_thresholds_) - 1, LEVELS).round().astype(int))
     return blend._replace(sums=curve.X_thresholds_[places], levels=curve.y_thresholds_[places])
 

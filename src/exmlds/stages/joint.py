@@ -131,7 +131,10 @@ def gradient(Z: Array, weights: Array, loss: Loss) -> tuple[float, Array]:
 def _softmax(K: Array, weights: Array, loss: Loss) -> tuple[float, Array]:
     b = len(K)
     own = np.arange(b)
-    shares = np.exp(loss.gamma * (K - K.max(axis=1, keepdims=True)))
+    counted = weights > 0
+    counted[own, own] = True
+    most = np.where(counted, K, -np.inf).max(axis=1, keepdims=True)
+    shares = np.exp(np.minimum(loss.gamma * (K - most), 0))
     positive = shares[own, own]
     shares *= weights
     shares[own, own] = positive
