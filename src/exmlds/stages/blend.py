@@ -1,7 +1,8 @@
 """One probability from what is known of a label on a row's short list: votes, margin, how common it is.
 
-A logistic regression on these and their products, fitted on rows that neither voted nor taught, then made
-level by isotonic regression, so that of the labels with probability p a share p is right.
+A logistic regression on these and their products, fitted on rows that neither voted nor taught, each label
+weighed by one over its place; then made level by isotonic regression, so that of labels with probability p
+a share p is right.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ Array = np.ndarray
 FEWEST_VOTES = 1e-4  # that a logarithm is taken of
 MARGIN = 4.0  # margins beyond it count as it
 LEAST, MOST = 1e-6, 1 - 1e-6  # probabilities
+PLACE = 10  # of log(place on the list) in the evidence
 LEVELS = 200  # of the isotonic curve
 
 
@@ -61,7 +63,10 @@ def fit(known: Array, hits: Array, weights: Array | None = None) -> Blend:
         return Blend(nothing, nothing + 1, by_votes, 0.0, np.array([-1.0, 1.0]), share)
     mean, scale = known.mean(axis=0, dtype=np.float64), known.std(axis=0, dtype=np.float64)
     scale[scale == 0] = 1
-    model = LogisticRegression(max_iter=500).fit((known - mean) / scale, hits, sample_weight=weights)
+    nearer = np.exp(-known[:, PLACE])  # 1 / place: the first places are what is seen
+    nearer = nearer if weights is None else nearer * weights
+    nearer *= len(nearer) / nearer.sum()
+    model = LogisticRegression(max_iter=500).fit((known - mean) / scale, hits, sample_weight=nearer)
     blend = Blend(mean, scale, model.coef_[0], float(model.intercept_[0]), np.zeros(0), np.zeros(0))
     sums = _sums(blend, known)
     curve = IsotonicRegression(y_min=LEAST, y_max=MOST, out_of_bounds="clip")
