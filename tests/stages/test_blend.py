@@ -46,7 +46,7 @@ def test_sums_are_those_of_the_regression_and_probabilities_are_level(rng: np.ra
     order = np.argsort(sums)
     assert (np.diff(probabilities[order]) >= 0).all()
     for part in np.array_split(order, 10):  # of those with probability p a share p is right
-        assert abs(probabilities[part].mean() - hits[part].mean()) < 0.02
+        assert abs(probabilities[part].mean() - hits[part].mean()) < 0.03
 
 
 def test_weights_count(rng: np.random.Generator) -> None:
