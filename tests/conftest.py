@@ -11,6 +11,7 @@ import hypothesis
 import numpy as np
 import pytest
 
+from exmlds import kernels
 from exmlds.data import Dataset, make_library
 
 # No test depends on time (the first call of a kernel compiles it), and CI runs the same examples every time.
@@ -45,3 +46,24 @@ def eurlex_text(real_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(0)
+
+
+# What takes minutes in plain Python: skip-grams and classifiers of whole models.
+SLOW_ON_TWINS = (
+    "ExMLDS2",
+    "exmlds2",
+    "[ExMLDS]",
+    "ExMLDS()",
+    "test_exmlds.py",
+    "models.exmlds]",
+    "_in_the_readme",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if kernels.ENGINE != "reference":
+        return
+    skip = pytest.mark.skip(reason="takes minutes on the plain twins of the kernels")
+    for item in items:
+        if any(name in item.nodeid for name in SLOW_ON_TWINS):
+            item.add_marker(skip)
