@@ -190,8 +190,9 @@ def test_few_rows_keep_what_was_asked_for(made: tuple[Dataset, Dataset]) -> None
     for options, given in (({"candidates": "sppmi"}, {}), ({}, {"label_cooccurrence": C})):
         model = ExMLDS(random_state=0, **options).fit(train.X, train.Y, **given)  # type: ignore[arg-type]
         assert isinstance(model.voting_, ExMLDS3)
-    with pytest.raises(ValueError, match="candidates='joint' can't use label_cooccurrence"):
-        ExMLDS(candidates="joint").fit(train.X, train.Y, label_cooccurrence=C)
+    for data in (train, made[0]):
+        with pytest.raises(ValueError, match="candidates='joint' can't use label_cooccurrence"):
+            ExMLDS(candidates="joint").fit(data.X, data.Y, label_cooccurrence=C)
 
 
 def test_a_budget_adds_learners(made: tuple[Dataset, Dataset], monkeypatch: pytest.MonkeyPatch) -> None:

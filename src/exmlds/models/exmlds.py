@@ -298,7 +298,7 @@ class ExMLDS(XMCEstimator):
             self._tempered(trial)
             voting = clone(plan.voting).set_params(temperature=self.voting_.temperature_)
             plan = plan._replace(voting=voting)
-        self.feature_map_, self.classifiers_ = features.fit(plan.features, X, order_rng), None
+        self.classifiers_ = None
         if self.loss != "none":
             self._order(X, Y, self._lists(X, plan.shortlist), plan, order_rng, side)
         return plan
@@ -454,14 +454,11 @@ class ExMLDS(XMCEstimator):
         """The best by votes alone; it stays fitted as `voting_`."""
         scaled = _scalings(trial.X)
         mapped = ["nystroem"] if features.fits("nystroem", trial.X) else scaled
-        if self._tells_of_missing(trial.side):
-            return self._best_voting(trial, [self._voting("missing", kind) for kind in mapped], rng)[0]
-        if self.candidates == "sppmi":
-            return self._best_voting(trial, [self._voting("sppmi", kind) for kind in mapped], rng)[0]
-        best, told = self._best_voting(trial, [self._voting("joint", kind) for kind in scaled], rng)
-        if (
-            self.candidates == "joint" or n > FEW_ROWS
-        ):  # it grows better with more rows than the plan is made on
+        method = self._first_method(trial.side)
+        kinds = scaled if method == "joint" else mapped
+        best, told = self._best_voting(trial, [self._voting(method, kind) for kind in kinds], rng)
+        # Joint learning grows better with more rows than the plan is made on.
+        if method != "joint" or self.candidates == "joint" or n > FEW_ROWS:
             return best
         ours, kind = self.voting_, best.features if best.features in mapped else mapped[0]
         rival, theirs = self._best_voting(trial, [self._voting("sppmi", kind)], rng)
