@@ -19,7 +19,8 @@ from exmlds.data import load, make_library
 from measure import seconds
 
 STAGES = {
-    "exmlds.py": ("_planned", "_propose", "_lists", "_order", "_opinions_in_blocks", "_weigh"),
+    "plan.py": ("plan",),
+    "jury.py": ("propose", "lists", "order", "opinions_in_blocks", "weigh"),
     "joint.py": ("epoch",),
     "neighbors.py": ("nearest_sets",),
     "rerank.py": ("examples", "fit"),

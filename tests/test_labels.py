@@ -88,19 +88,19 @@ def test_explicit_zeros_are_dropped() -> None:
 
 
 def test_present_labels_are_known() -> None:
-    known = labels.observed(np.array([[0, 1, 0], [0, 1, 0]]), Y)
+    known = labels.observed_cells(np.array([[0, 1, 0], [0, 1, 0]]), Y)
     assert known.format == "csr"
     assert known.toarray().tolist() == [[1, 1, 0], [0, 1, 1]]
     assert (known.data == 1).all()
-    everything = labels.observed(csr_matrix(np.ones((2, 3), bool)), Y)
+    everything = labels.observed_cells(csr_matrix(np.ones((2, 3), bool)), Y)
     assert everything.toarray().tolist() == [[1] * 3] * 2
 
 
 def test_observed_must_have_the_shape_of_the_labels() -> None:
     with pytest.raises(ValueError, match=r"observed.*shape of Y, \(2, 3\). Got \(3, 2\) instead"):
-        labels.observed(np.ones((3, 2)), Y)
+        labels.observed_cells(np.ones((3, 2)), Y)
 
 
 def test_observed_must_be_0_and_1() -> None:
     with pytest.raises(ValueError, match="observed must be .* holds 0 and 1 only"):
-        labels.observed(np.array([[0, 1, 0], [0, 0.5, 0]]), Y)
+        labels.observed_cells(np.array([[0, 1, 0], [0, 0.5, 0]]), Y)

@@ -188,7 +188,7 @@ def cooccurrence(C: Any, n_labels: int) -> csr_matrix:
     return C
 
 
-def observed(known: Any, Y: csr_matrix) -> csr_matrix:
+def observed_cells(known: Any, Y: csr_matrix) -> csr_matrix:
     """The cells of Y that are known, as csr of ones; those that are present are known."""
     try:
         known = indicator(known)
@@ -197,6 +197,15 @@ def observed(known: Any, Y: csr_matrix) -> csr_matrix:
     if known.shape != Y.shape:
         raise ValueError(f"observed must be of the shape of Y, {Y.shape}. Got {known.shape} instead.")
     return csr_matrix(known.maximum(Y), dtype=np.float32)
+
+
+def of_missing(Y: csr_matrix, *, label_cooccurrence: Any, observed: Any) -> dict[str, Any]:
+    """What is known of missing labels, checked, by the names that `fit` takes."""
+    C = label_cooccurrence.matrix if isinstance(label_cooccurrence, Whole) else label_cooccurrence
+    return {
+        "label_cooccurrence": None if C is None else cooccurrence(C, Y.shape[1]),
+        "observed": None if observed is None else observed_cells(observed, Y),
+    }
 
 
 def row_weights(weights: Any, n: int) -> Array:

@@ -198,6 +198,6 @@ def test_few_rows_keep_what_was_asked_for(made: tuple[Dataset, Dataset]) -> None
 def test_a_budget_adds_learners(made: tuple[Dataset, Dataset], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("exmlds.models.exmlds.WORTH", -1.0)  # any gain is worth it
     ticks = iter(np.arange(0, 1e6, 0.2))
-    monkeypatch.setattr("exmlds.models.exmlds.Clock.spent", lambda self: float(next(ticks)))
+    monkeypatch.setattr("exmlds.models.plan.Clock.spent", lambda self: float(next(ticks)))
     model = ExMLDS(**FIXED, time_budget=8.0).fit(made[0].X, made[0].Y)
     assert len(model.voting_.learners_) > 1

@@ -11,7 +11,8 @@ from scipy.sparse import csr_matrix
 from .. import limits
 from ..contract import Matrix
 from ..stages import factorize, sppmi
-from .neighbors import REGRESSION, Embedding, NeighborVoting
+from .neighbors import REGRESSION, NeighborVoting
+from .votes import Embedding
 
 Array = np.ndarray
 

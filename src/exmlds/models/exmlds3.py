@@ -13,7 +13,8 @@ from .. import labels, limits
 from ..contract import MOST_HELD_OUT, DataSize, Matrix
 from ..stages import complete, factorize, index, neighbors, sgns, sppmi, vote
 from ..stages.vote import LabelScorer
-from .neighbors import REGRESSION, Embedding, NeighborVoting, Votes
+from .neighbors import REGRESSION, NeighborVoting
+from .votes import Embedding, Votes
 
 Array = np.ndarray
 
@@ -205,14 +206,7 @@ class ExMLDS3(NeighborVoting):
         return [(names[j], cosine) for j, cosine in found if j not in (column, -1) and cosine > 0][:k]
 
     def _checked_side(self, Y: csr_matrix, **side: Any) -> dict[str, Any]:
-        C, observed = side["label_cooccurrence"], side["observed"]
-        if isinstance(C, labels.Whole):
-            C = C.matrix
-        if C is not None:
-            C = labels.cooccurrence(C, Y.shape[1])
-        if observed is not None:
-            observed = labels.observed(observed, Y)
-        return {"label_cooccurrence": C, "observed": observed}
+        return labels.of_missing(Y, **side)
 
     def _embedding_bytes(self, data: DataSize, n_parts: int) -> float:
         """Rows and labels together, whatever the parts; C and Yᵀ, and labels that completion adds."""

@@ -14,7 +14,8 @@ from ..checkpoint import Checkpoint, digest
 from ..contract import DataSize, Matrix
 from ..files import PathLike
 from ..stages import index, joint, neighbors, partition, sppmi
-from .neighbors import Embedding, NeighborVoting
+from .neighbors import NeighborVoting
+from .votes import Embedding
 
 Array = np.ndarray
 

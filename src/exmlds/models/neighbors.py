@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import copy
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy.sparse import csr_matrix, issparse
 from sklearn.base import clone
 
-from .. import compact, limits, metrics, parallel, progress, selection
-from ..contract import MOST_HELD_OUT, DataSize, Estimate, Matrix, XMCEstimator
+from .. import compact, limits, parallel, progress
+from ..contract import DataSize, Estimate, Matrix, XMCEstimator
 from ..stages import features, index, neighbors, partition, regress, vote
 from ..stages.index import Index
 from ..stages.vote import LabelScorer
+from .choice import Grid, Rows, choose
+from .votes import Embedding, Votes
 
 Array = np.ndarray
 
@@ -24,8 +24,6 @@ PART = 40_000  # rows of a part at most, where `n_parts` is "auto"
 APPROXIMATE_FROM = 50_000  # rows of a part, below which exact search is as fast
 SMALLEST_PART = 1_000  # rows of a part that `max_memory` may lead to
 PAPER_PART = 6_000  # rows of a part, about, where it is "paper"
-PROBED_KINDS = 12_000  # rows that the features are chosen on at most
-KINDS_RANK = 100  # dimensions that the features are chosen with at most
 PROBED = 40_000  # rows that l2 and temperature are chosen on: the best ones depend on the number of rows
 FEWEST_PROBED = 2_000  # of them, where memory is short
 FEWEST = 50  # rows below which there is nothing to choose on
@@ -56,55 +54,6 @@ class Learner(NamedTuple):
 
     router: partition.Router
     parts: list[Part]
-
-
-class Embedding(NamedTuple):
-    """Where training rows lie, and labels too where a method embeds them."""
-
-    rows: Array  # (n, r)
-    labels: Array | None = None  # (L, r)
-
-    def part(self, rows: Array) -> Array:
-        """The embeddings of some rows."""
-        return self.rows[rows]
-
-
-class Votes(NamedTuple):
-    """What a block of rows was told.
-
-    neighbors, weights : (b, m) training rows, −1 pads, and how much each counts
-    places : (b, r) where the rows lie, for each learner and each part asked
-    """
-
-    neighbors: Array
-    weights: Array
-    places: list[Array]
-
-    def rows(self, block: slice) -> Votes:
-        return Votes(self.neighbors[block], self.weights[block], [Z[block] for Z in self.places])
-
-
-class Grid(NamedTuple):
-    """Settings to try, in all combinations."""
-
-    features: list[str]
-    paths: list[dict[str, Any]]
-    temperatures: list[float]
-    embeddings: list[dict[str, Any]]
-    votings: list[dict[str, Any]]
-
-    def first(self) -> Grid:
-        return Grid._make(values[:1] for values in self)
-
-
-class Attempt(NamedTuple):
-    """One of each setting, and what they gave on held-out rows."""
-
-    grid: Grid
-    quality: float
-    rows: Array
-    ids: Array
-    scores: Array
 
 
 class NeighborVoting(XMCEstimator):
@@ -380,10 +329,7 @@ class NeighborVoting(XMCEstimator):
     def _choose_settings(
         self, X: Matrix, Y: csr_matrix, rows: Array, rng: np.random.Generator, side: Mapping[str, Any]
     ) -> None:
-        """Settings that are "auto" are those with the best mean of P@1, P@3 and P@5 on held-out rows.
-
-        The features come first, on fewer rows and dimensions; what rows vote for comes last.
-        """
+        """Settings that are "auto" are chosen on held-out rows, which may then tell the threshold too."""
         grid = Grid(
             [self.features] if self.features != "auto" else [k for k in KINDS if features.fits(k, X)],
             self._path_settings(),
@@ -395,18 +341,7 @@ class NeighborVoting(XMCEstimator):
             grid = grid._replace(temperatures=grid.temperatures[:1])
         chosen = grid.first()
         if any(len(values) > 1 for values in grid) and X.shape[0] >= FEWEST:
-            kinds_rng, others_rng = rng.spawn(2)
-            size = DataSize.of(X, Y)
-            most = self._n_probed(size, self._n_parts(size))
-            probe = self._probe(X, Y, rows, others_rng, side, n_most=most, rank=self.n_components)
-            if len(grid.features) > 1:
-                kinds = chosen._replace(features=grid.features, temperatures=grid.temperatures)
-                is_small = X.shape[0] <= PROBED_KINDS and self.n_components <= KINDS_RANK
-                cheaper = self._probe(X, Y, rows, kinds_rng, side, n_most=PROBED_KINDS, rank=KINDS_RANK)
-                chosen = chosen._replace(features=(probe if is_small else cheaper)(kinds).grid.features)
-            best = probe(grid._replace(features=chosen.features, votings=chosen.votings))
-            if len(grid.votings) > 1:
-                best = probe(best.grid._replace(votings=grid.votings))
+            best = choose(self, grid, Rows(X, Y, rows, side), rng)
             chosen = best.grid
             if isinstance(self.threshold, str):
                 self._held = (best.rows, best.ids, best.scores)
@@ -415,73 +350,6 @@ class NeighborVoting(XMCEstimator):
         for name, value in path.items():
             setattr(self, f"{name}_", value)
 
-    def _probe(
-        self,
-        X: Matrix,
-        Y: csr_matrix,
-        rows: Array,
-        rng: np.random.Generator,
-        side: Mapping[str, Any],
-        *,
-        n_most: int,
-        rank: int,
-    ) -> Callable[[Grid], Attempt]:
-        """A function that gives the best attempt of a grid on held-out rows of at most `n_most` rows."""
-        embed_rng, features_rng, rows_rng, maps_rng = rng.spawn(4)
-        probed = np.sort(rows_rng.permutation(X.shape[0])[:n_most])
-        share = min(0.2, MOST_HELD_OUT / len(probed))
-        splits = [
-            selection.random_split(len(probed), share, random_state=rows_rng)
-            for _ in range(self._n_splits(len(probed)))
-        ]
-        rank = min(rank, self.n_components)
-        n_best = min(max(5, self.max_labels), Y.shape[1])
-        n_kept = min(self.max_labels, Y.shape[1])
-
-        @cache
-        def embedded(split: int, settings: tuple[tuple[str, Any], ...]) -> Embedding:
-            train = probed[splits[split][0]]
-            mine = self.side_rows(side, train)
-            return self._embed(X[train], Y[train], rank, copy.deepcopy(embed_rng), **mine, **dict(settings))
-
-        def attempts(split: int, grid: Grid) -> Iterator[Attempt]:
-            train, held = (probed[places] for places in splits[split])
-            mine = self.side_rows(side, train)
-            voters = [self._voting_labels(Y[train], **mine, **voting) for voting in grid.votings]
-            for kind in grid.features:
-                fitted = features.fit(kind, X[train], copy.deepcopy(features_rng))
-                A, B = features.apply(fitted, X[train]), features.apply(fitted, X[held])
-                # All embeddings in one system of equations.
-                places = [embedded(split, tuple(embedding.items())) for embedding in grid.embeddings]
-                Zs = np.hstack([Z for Z, _ in places])
-                maps = self._maps(A, Y[train], Zs, grid.paths, rank, copy.deepcopy(maps_rng))
-                for path, Vs in zip(grid.paths, maps):
-                    for number, (embedding, (Z, labels)) in enumerate(zip(grid.embeddings, places)):
-                        V = Vs[:, number * rank : (number + 1) * rank]
-                        scorer = None if labels is None else vote.label_scorer(labels)
-                        found = index.build(self._searched(A, V, Z), self.metric)
-                        Q = np.asarray(B @ V)
-                        near, similar = self._search_blocks(found, Q)
-                        for temperature in grid.temperatures:
-                            votes = Votes(near, vote.weigh(near, similar, self.vote, temperature), [Q])
-                            for voting, theirs in zip(grid.votings, voters):
-                                one = Grid([kind], [path], [temperature], [embedding], [voting])
-                                ids, scores = self._rank_blocks(votes, theirs, scorer, n_best)
-                                quality = mean_precision(Y[held], ids)
-                                yield Attempt(one, quality, rows[held], ids[:, :n_kept], scores[:, :n_kept])
-
-        def probe(grid: Grid) -> Attempt:
-            best = None
-            for same in zip(*(attempts(split, grid) for split in range(len(splits)))):
-                quality = float(np.mean([attempt.quality for attempt in same]))
-                if best is None or quality > best.quality:
-                    parts = ([getattr(one, name) for one in same] for name in ("rows", "ids", "scores"))
-                    best = Attempt(same[0].grid, quality, *map(np.concatenate, parts))
-            assert best is not None
-            return best
-
-        return probe
-
     def _n_embeddings(self) -> int:
         """How many `_embedding_settings` there are."""
         return 1
@@ -489,14 +357,6 @@ class NeighborVoting(XMCEstimator):
     def _n_splits(self, n: int) -> int:
         """Of n rows into training and held-out ones."""
         return 1
-
-    def _rank_blocks(
-        self, votes: Votes, labels: csr_matrix, scorer: LabelScorer | None, k: int
-    ) -> tuple[Array, Array]:
-        n = len(votes.neighbors)
-        return self._in_blocks(
-            lambda block: self._rank(votes.rows(block), labels, scorer, k), n, k, "choosing settings"
-        )
 
     def _contexts(self, places: Matrix, group: Array, k: int, rng: np.random.Generator) -> Array:
         """(n, k) the other rows nearest to each by cosine, −1 pads; `group` says at which place a row lies.
@@ -514,14 +374,6 @@ class NeighborVoting(XMCEstimator):
             return vote.only_similar(near, similar), similar
 
         return self._in_blocks(search, places.shape[0], k, "neighbours")[0]
-
-    def _search_blocks(self, found: Index, Q: Array) -> tuple[Array, Array]:
-        return self._in_blocks(
-            lambda block: self._search(found, Q[block], self.n_neighbors),
-            len(Q),
-            self.n_neighbors,
-            "choosing settings",
-        )
 
     def _held_out(
         self, X: Matrix, Y: csr_matrix, k: int, rng: np.random.Generator, **side: Any
@@ -585,12 +437,6 @@ def _without(own: Array, near: Array, similar: Array) -> tuple[Array, Array]:
     place = np.where(is_own.any(axis=1), is_own.argmax(axis=1), near.shape[1] - 1)
     kept = np.arange(near.shape[1]) != place[:, None]
     return near[kept].reshape(len(near), -1), similar[kept].reshape(len(near), -1)
-
-
-def mean_precision(Y: csr_matrix, ids: Array) -> float:
-    """The mean of P@1, P@3 and P@5."""
-    ranking = metrics.Ranking(Y, ids, 5)
-    return float(np.mean([ranking.value(f"P@{place}") for place in (1, 3, 5)]))
 
 
 def _mean_square(X: Matrix) -> float:

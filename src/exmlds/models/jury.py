@@ -1,0 +1,197 @@
+"""Who is asked about a row by `ExMLDS`: neighbours, who propose labels, and classifiers, who order them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_matrix, issparse
+from sklearn.base import clone
+
+from .. import metrics, parallel
+from ..contract import BLOCK, Matrix, XMCEstimator
+from ..stages import blend, features, rerank
+from .neighbors import NeighborVoting
+
+Array = np.ndarray
+
+MOST_PAIRS = 1_000_000  # of rows and labels that classifiers learn from where all labels are listed, beside
+FEWEST_LISTED = 20  # the true ones; but so many of a row
+BLENDED = 200_000  # pairs that the blend is fitted on, at most
+KEEP_FROM = 0.03  # of a label's largest weight: without those below nothing was lost
+
+
+class Lesson(NamedTuple):
+    """Rows that teach, their labels, and what `fit` takes beside them."""
+
+    X: Matrix
+    Y: csr_matrix
+    side: Mapping[str, Any]
+
+    @property
+    def weights(self) -> Array | None:
+        """(n,) how much each row counts, where they do not all count the same."""
+        return self.side["sample_weight"]
+
+    def rows(self, method: type[XMCEstimator], rows: Array) -> Lesson:
+        return Lesson(self.X[rows], self.Y[rows], method.side_rows(self.side, rows))
+
+
+class Plan(NamedTuple):
+    """What is to be fitted.
+
+    voting : the method that makes short lists, with its settings;  shortlist : labels on a list
+    features, loss, cost : of the classifiers; the loss "none" is without them
+    """
+
+    voting: NeighborVoting
+    shortlist: int
+    features: str
+    loss: str
+    cost: float
+
+    def changed(self, **settings: Any) -> Plan:
+        """With other settings of the method that makes short lists."""
+        return self._replace(voting=clone(self.voting).set_params(**settings))
+
+
+class Opinions(NamedTuple):
+    """What is said of the labels on short lists: (b, k) ids, −1 pads; shares of votes; margins."""
+
+    ids: Array
+    votes: Array
+    margins: Array
+
+    def hits(self, Y: csr_matrix) -> Array:
+        """(b, k) which of them are true."""
+        return metrics.Ranking(Y, self.ids, self.ids.shape[1]).hits.astype(bool)
+
+    def evidence(self, counts: Array) -> Array:
+        """(b, k, f) for the blend; counts : (L,) training rows of each label."""
+        return blend.evidence(self.votes, self.margins, counts[np.maximum(self.ids, 0)])
+
+    def first(self, k: int) -> Opinions:
+        return Opinions(*(a[:, :k] for a in self))
+
+
+class Jury(NamedTuple):
+    """voting : fitted;  shortlist : labels of a row that the classifiers, if any, are asked about."""
+
+    voting: NeighborVoting
+    shortlist: int
+    feature_map: features.Features | None
+    classifiers: rerank.Classifiers | None
+
+    def opinions(self, X: Matrix, k: int = 0) -> Opinions:
+        """Of the labels on short lists, and of those after them up to the k-th; these have no margin."""
+        n_labels = len(self.voting.classes_)
+        ids, votes = self.voting._candidates(X, min(max(k, self.shortlist), n_labels))
+        if self.shortlist >= n_labels:
+            ids, votes = with_all(ids, votes, n_labels)
+        if self.classifiers is None or self.feature_map is None:
+            return Opinions(ids, votes, np.zeros(ids.shape, np.float32))
+        margins = np.full(ids.shape, -np.inf, np.float32)
+        listed = ids[:, : self.shortlist]
+        margins[:, : self.shortlist] = rerank.score(self.classifiers, _mapped(self.feature_map, X), listed)
+        return Opinions(ids, votes, margins)
+
+    def opinions_in_blocks(self, X: Matrix) -> Opinions:
+        told = parallel.map_blocks(
+            lambda block: self.opinions(X[block]),
+            parallel.blocks(X.shape[0], BLOCK),
+            n_jobs=self.voting.n_jobs,
+            stage="held-out rows",
+            total=X.shape[0],
+        )
+        return together(told)
+
+
+def together(said: Any) -> Opinions:
+    """What is said of several blocks of rows as one."""
+    return Opinions(*(np.concatenate(parts) for parts in zip(*said)))
+
+
+def teach(plan: Plan, lesson: Lesson, rng: np.random.Generator) -> Jury:
+    """Fit what proposes labels, then the classifiers on what it proposes."""
+    propose_rng, order_rng = rng.spawn(2)
+    return order(plan, propose(plan.voting, lesson, propose_rng), lesson, order_rng)
+
+
+def propose(voting: NeighborVoting, lesson: Lesson, rng: np.random.Generator) -> NeighborVoting:
+    """The method fitted to the lesson."""
+    theirs = {name: value for name, value in lesson.side.items() if name in voting._side}
+    fitted = clone(voting).set_params(random_state=int(rng.integers(2**31)))
+    fitted.fit(lesson.X, lesson.Y, **theirs)
+    fitted.voter_weights_ = lesson.weights
+    return fitted
+
+
+def order(
+    plan: Plan,
+    voting: NeighborVoting,
+    lesson: Lesson,
+    rng: np.random.Generator,
+    listed: Array | None = None,
+) -> Jury:
+    """Add classifiers to a fitted method; listed : (n, k) its short lists, where they are known."""
+    if plan.loss == "none":
+        return Jury(voting, plan.shortlist, None, None)
+    listed = lists(voting, lesson.X, plan.shortlist) if listed is None else listed
+    feature_map = features.fit(plan.features, lesson.X, rng)
+    classifiers = rerank.fit(
+        _mapped(feature_map, lesson.X),
+        rerank.examples(lesson.Y, listed),
+        loss=plan.loss,
+        cost=plan.cost,
+        row_weights=lesson.weights,
+        keep_from=KEEP_FROM,
+        n_jobs=voting.n_jobs,
+    )
+    return Jury(voting, plan.shortlist, feature_map, classifiers)
+
+
+def lists(voting: NeighborVoting, X: Matrix, k: int) -> Array:
+    """(n, k) the short lists of training rows, without their own votes."""
+    n, own = X.shape[0], np.arange(X.shape[0])
+    ids, votes = voting._in_blocks(
+        lambda block: voting._shortlist(X[block], k, own[block]), n, k, "short lists"
+    )
+    if k < len(voting.classes_):
+        return ids
+    return with_all(ids, votes, k)[0][:, : max(MOST_PAIRS // n, FEWEST_LISTED)]
+
+
+def weigh(said: Opinions, Y: csr_matrix, counts: Array, weights: Array | None = None) -> blend.Blend:
+    """The blend fitted on what is said of held-out rows; weights : (n,) how much each row counts."""
+    n = BLENDED // said.ids.shape[1] + 1  # rows enough to learn a dozen weights from
+    said, Y = Opinions(*(a[:n] for a in said)), Y[:n]
+    listed = said.ids >= 0
+    pairs = None if weights is None else np.broadcast_to(weights[:n, None], listed.shape)[listed]
+    return blend.fit(said.evidence(counts)[listed], said.hits(Y)[listed], pairs)
+
+
+def ranked(
+    mix: blend.Blend, said: Opinions, counts: Array, k: int, gains: Array | None = None
+) -> tuple[Array, Array]:
+    """The k best of short lists by the blend, with probabilities, times `gains` of labels if given."""
+    sums, scores = blend.apply(mix, said.evidence(counts))
+    if gains is not None:
+        sums = scores = scores * gains[np.maximum(said.ids, 0)]
+    best = np.argsort(-np.where(said.ids >= 0, sums, -np.inf), axis=1, kind="stable")[:, :k]
+    ids, scores = (np.take_along_axis(a, best, axis=1) for a in (said.ids, scores))
+    return ids, np.where(ids >= 0, scores, 0)
+
+
+def with_all(ids: Array, votes: Array, n_labels: int) -> tuple[Array, Array]:
+    """Lists of all labels, those without a vote after the others."""
+    shares = np.zeros((len(ids), n_labels), np.float32)
+    rows, places = np.nonzero(ids >= 0)
+    shares[rows, ids[rows, places]] = votes[rows, places]
+    best = np.argsort(-shares, axis=1, kind="stable")
+    return best, np.take_along_axis(shares, best, axis=1)
+
+
+def _mapped(feature_map: features.Features, X: Matrix) -> csr_matrix:
+    A = features.apply(feature_map, X)
+    return A if issparse(A) else csr_matrix(A)

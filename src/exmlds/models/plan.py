@@ -1,0 +1,235 @@
+"""What `ExMLDS` is to fit: method, features, costs and length of lists, chosen on held-out rows."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Mapping
+from functools import cache
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from .. import metrics
+from ..contract import DataSize, Estimate, Matrix, XMCEstimator
+from ..stages import features
+from . import jury
+from .choice import mean_precision
+from .exmlds3 import ExMLDS3
+from .exmlds4 import ExMLDS4
+from .jury import Lesson, Plan
+from .neighbors import NeighborVoting
+
+Array = np.ndarray
+
+SPARSE, DENSE = ("l2", "log1p-l2", "idf-l2"), ("l2", "standardize")  # features to choose among
+PLANNED_ON = 3_000  # rows that the plan is made on, at most
+FEW_ROWS = 8_000  # so many that joint SPPMI may be better
+FEW_LABELS = 128  # so many are all on the short list
+ENOUGH = 1_500  # held-out rows to choose a temperature on
+SHORTLISTS = (60, 120, 240)
+COSTS = (1.0, 0.3)  # the second where it is better
+TEMPERATURES = (0.05, 0.1, 0.03, 0.02)
+EPOCHS = 6  # of joint learning; more did not help after re-ranking
+MORE_FOUND = 0.05  # share of true labels that longer lists must hold more
+PLANNING = 0.2  # share of a time budget
+WORTH = 0.005  # gain on held-out rows for which lists are made longer, or learners more
+
+
+class Clock:
+    """The time that a fit may take, if any is said."""
+
+    def __init__(self, budget: float | None) -> None:
+        self.started, self.budget = time.perf_counter(), budget
+
+    def spent(self) -> float:
+        return time.perf_counter() - self.started
+
+    def allows(self, seconds: float) -> bool:
+        return self.budget is None or self.spent() + seconds < self.budget
+
+    def allows_plan(self) -> bool:
+        """Whether more may be tried before anything is fitted."""
+        return self.budget is None or self.spent() < PLANNING * self.budget
+
+
+class Trial(NamedTuple):
+    """Rows that teach, and rows held out, on which plans are compared."""
+
+    lesson: Lesson
+    asked: Matrix
+    truth: csr_matrix
+
+    @classmethod
+    def of(cls, lesson: Lesson, held: Array, method: type[XMCEstimator]) -> Trial:
+        taught = np.setdiff1d(np.arange(lesson.X.shape[0]), held)
+        return cls(lesson.rows(method, taught), lesson.X[held], lesson.Y[held])
+
+
+class Planner(NamedTuple):
+    """The parameters of `ExMLDS` that a plan depends on."""
+
+    candidates: str
+    n_learners: str | int
+    shortlist: str | int
+    loss: str
+    cost: str | float
+    complete_labels: str | float
+    max_memory: float | str | None
+    n_jobs: int | None
+
+    def plan(self, trial: Trial, n: int, rng: np.random.Generator, clock: Clock) -> Plan:
+        """Choose on the held-out rows of a trial, as much as time allows; n : rows that there are in all."""
+        voting, fitted = self._chosen_voting(trial, n, rng, clock)
+        if self.loss == "none":
+            listed = SHORTLISTS[0] if self.shortlist == "auto" else int(self.shortlist)
+            return Plan(voting, min(listed, trial.truth.shape[1]), "l2", self.loss, COSTS[0])
+        return self._chosen_order(trial, voting, fitted, rng, clock)
+
+    def first_method(self, side: Mapping[str, Any]) -> str:
+        """The method that is tried before others."""
+        if self._tells_of_missing(side):
+            if self.candidates == "joint":
+                raise ValueError(
+                    "candidates='joint' can't use label_cooccurrence, observed or complete_labels; "
+                    "leave 'candidates' at 'auto'."
+                )
+            return "missing"
+        return "sppmi" if self.candidates == "sppmi" else "joint"
+
+    def _tells_of_missing(self, side: Mapping[str, Any]) -> bool:
+        given = side["label_cooccurrence"] is not None or side["observed"] is not None
+        return given or self.complete_labels not in ("auto", 0)
+
+    def voting(self, name: str, kind: str) -> NeighborVoting:
+        """A method that proposes labels, on this kind of features."""
+        shared: dict[str, Any] = {
+            "features": kind,
+            "temperature": TEMPERATURES[0],
+            "threshold": 0.0,
+            "n_jobs": self.n_jobs,
+            "max_memory": self.max_memory,
+        }
+        if name == "joint":
+            n_learners = 1 if self.n_learners == "auto" else int(self.n_learners)
+            # float16 would take most of the time of a row that is asked about alone.
+            return ExMLDS4(n_epochs=EPOCHS, n_learners=n_learners, storage="float32", **shared)
+        if name == "missing":
+            return ExMLDS3(complete_labels=self.complete_labels, **{**shared, "temperature": "auto"})
+        return ExMLDS3(n_components=200, l2=1.0, mu=(1.0, 1.0, 10.0), complete_labels=0.0, **shared)
+
+    def _chosen_voting(
+        self, trial: Trial, n: int, rng: np.random.Generator, clock: Clock
+    ) -> tuple[NeighborVoting, NeighborVoting]:
+        """The best method by votes alone, and as it was fitted to the trial."""
+        X = trial.lesson.X
+        scaled = scalings(X)
+        mapped = ["nystroem"] if features.fits("nystroem", X) else scaled
+        method = self.first_method(trial.lesson.side)
+        kinds = scaled if method == "joint" else mapped
+        best = self._best_voting(trial, [self.voting(method, kind) for kind in kinds], rng, clock)
+        # Joint learning grows better with more rows than the plan is made on.
+        if method == "joint" and self.candidates != "joint" and n <= FEW_ROWS and clock.allows_plan():
+            kind = best[0].features if best[0].features in mapped else mapped[0]
+            rival = self._best_voting(trial, [self.voting("sppmi", kind)], rng, clock)
+            best = max(best, rival, key=lambda chosen: chosen[2])
+        return best[:2]
+
+    def _best_voting(
+        self, trial: Trial, votings: list[NeighborVoting], rng: np.random.Generator, clock: Clock
+    ) -> tuple[NeighborVoting, NeighborVoting, float]:
+        tried: list[tuple[NeighborVoting, NeighborVoting, float]] = []
+        for voting in votings:
+            if tried and not clock.allows_plan():
+                break
+            fitted = jury.propose(voting, trial.lesson, copy.deepcopy(rng))
+            tried.append((voting, fitted, temper(fitted, trial)))
+        return max(tried, key=lambda chosen: chosen[2])
+
+    def _chosen_order(
+        self,
+        trial: Trial,
+        voting: NeighborVoting,
+        fitted: NeighborVoting,
+        rng: np.random.Generator,
+        clock: Clock,
+    ) -> Plan:
+        """Features first, then lower costs while they are better, then longer lists while they pay."""
+        lesson, n_labels = trial.lesson, trial.truth.shape[1]
+        lengths = [n_labels] if n_labels <= FEW_LABELS else [min(k, n_labels) for k in SHORTLISTS]
+        if self.shortlist != "auto":
+            lengths = [min(int(self.shortlist), n_labels)]
+        counts = np.bincount(lesson.Y.indices, minlength=n_labels)
+        listed = jury.lists(fitted, lesson.X, max(lengths))
+
+        @cache
+        def told(plan: Plan) -> float:
+            cut = listed[:, : plan.shortlist]
+            said = jury.order(plan, fitted, lesson, copy.deepcopy(rng), cut).opinions_in_blocks(trial.asked)
+            return blended_quality(said, trial.truth, counts)
+
+        cost = COSTS[0] if self.cost == "auto" else float(self.cost)
+        best, *others = (Plan(voting, lengths[0], kind, self.loss, cost) for kind in scalings(lesson.X))
+        for other in others:
+            if clock.allows_plan() and told(other) > told(best):
+                best = other
+        for cost in COSTS[1:] if self.cost == "auto" else ():
+            lower = best._replace(cost=cost)
+            if not clock.allows_plan() or told(lower) <= told(best):
+                break
+            best = lower
+        found = _recalls(fitted, trial, max(lengths))
+        for shorter, length in pairwise(lengths):
+            longer = best._replace(shortlist=length)
+            if not clock.allows_plan():
+                break
+            if found[length - 1] < found[shorter - 1] + MORE_FOUND or told(longer) < told(best) + WORTH:
+                break
+            best = longer
+        return best
+
+    def estimate(self, data: DataSize) -> Estimate:
+        """What the method that proposes labels takes, and the classifiers with their examples."""
+        names = {"joint": ("joint",), "sppmi": ("sppmi",)}.get(self.candidates, ("joint", "sppmi"))
+        kind = "nystroem" if data.nnz > features.FILLED * data.n * data.d else "l2"
+        votings = [self.voting(name, kind if name == "sppmi" else "l2") for name in names]
+        asked = [voting for voting in votings if data.n <= FEW_ROWS or len(votings) == 1] or votings[:1]
+        voting = Estimate(*map(max, zip(*(voting.estimate(*data) for voting in asked))))
+        listed = SHORTLISTS[-1] if self.shortlist == "auto" else int(self.shortlist)
+        pairs = data.n * min(listed, data.n_labels) + data.nnz_labels
+        weights = min(float(data.n_labels) * data.d, pairs * data.nnz / data.n) / 4
+        return Estimate(voting.memory + 40.0 * pairs + 8.0 * weights, voting.size + 5.0 * weights)
+
+
+def scalings(X: Matrix) -> list[str]:
+    """The kinds of features to choose among."""
+    is_dense = features.fits("nystroem", X)
+    return [kind for kind in (DENSE if is_dense else SPARSE) if features.fits(kind, X)]
+
+
+def temper(voting: NeighborVoting, trial: Trial) -> float:
+    """Give a fitted method the temperature with the best votes on held-out rows; returns their quality.
+
+    The best one depends on the number of rows.
+    """
+    chose_itself = voting.temperature == "auto"
+    temperatures = (voting.temperature_,) if chose_itself else TEMPERATURES
+    told, asked, truth = [], trial.asked[:ENOUGH], trial.truth[:ENOUGH]
+    for voting.temperature_ in temperatures:
+        told.append(mean_precision(truth, voting.predict_topk(asked, 5)[0]))
+    voting.temperature_ = temperatures[int(np.argmax(told))]
+    return max(told)
+
+
+def blended_quality(said: jury.Opinions, Y: csr_matrix, counts: Array) -> float:
+    """The mean of P@1, P@3 and P@5 on held-out rows, by a blend fitted on them."""
+    return mean_precision(Y, jury.ranked(jury.weigh(said, Y, counts), said, counts, 5)[0])
+
+
+def _recalls(voting: NeighborVoting, trial: Trial, k: int) -> Array:
+    """(k,) share of the true labels of held-out rows that lists of each length hold."""
+    ids, _ = voting.predict_topk(trial.asked, k)
+    hits = metrics.Ranking(trial.truth, ids, k).hits
+    return np.cumsum(hits.sum(axis=0)) / max(trial.truth.nnz, 1)
