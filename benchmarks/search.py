@@ -26,6 +26,7 @@ import numpy as np
 import exmlds
 from exmlds import compact, metrics
 from exmlds.data import load, make_xmc
+from exmlds.matrices import unit_rows
 from exmlds.parallel import blocks, map_blocks, n_threads, one_blas_thread
 from exmlds.selection import random_split
 from exmlds.stages import features, index, vote
@@ -140,7 +141,7 @@ def compare(name: str, libraries: dict[str, Library], folder: Path) -> tuple[dic
     model: Any = exmlds.load(folder / name)
     part = model.learners_[0].parts[0]
     rows = compact.unpack(part.found.segments[0].rows)
-    Q = index.unit_rows(compact.times(features.apply(model.feature_map_, asking.X)[:, part.columns], part.V))
+    Q = unit_rows(compact.times(features.apply(model.feature_map_, asking.X)[:, part.columns], part.V))
 
     def exact() -> Array:
         told: dict[str, Any] = {"n_jobs": None, "stage": "searching", "total": len(Q)}

@@ -22,6 +22,7 @@ GROUND = {
     "files",
     "labels",
     "limits",
+    "matrices",
     "parallel",
     "progress",
 }  # may be imported by all, import only each other
@@ -31,6 +32,7 @@ BELOW = {  # what each part may import beside the ground and itself
     "errors": set(),
     "files": set(),
     "limits": set(),
+    "matrices": set(),
     "parallel": set(),
     "progress": set(),
     "labels": set(),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
-from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy.sparse import csr_matrix, issparse
@@ -20,10 +20,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from . import __version__, kernels, labels, limits, metrics, progress, selection, storage
 from .errors import ModelError
 from .files import PathLike
+from .matrices import Matrix, block_of
 from .parallel import blocks, map_blocks, one_blas_thread
 
 Array = np.ndarray
-Matrix: TypeAlias = Any  # (n, d) csr or dense float32; a union of the two has no common interface
 
 BLOCK = 256  # rows predicted at a time
 MOST_HELD_OUT = 3_000  # rows that a threshold is chosen on
@@ -201,7 +201,7 @@ class XMCEstimator(ClassifierMixin, BaseEstimator, ABC):
         permitted = self._permitted(allow, deny, X.shape[0])
         with progress.shown(self.verbose > 0):
             return self._in_blocks(
-                lambda block: self._best(X[block], k, permitted, block), X.shape[0], k, "predicting"
+                lambda block: self._best(block_of(X, block), k, permitted, block), X.shape[0], k, "predicting"
             )
 
     def predict_labels(

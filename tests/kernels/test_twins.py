@@ -387,14 +387,15 @@ def test_train_labels(seed: int, is_logistic: bool, n_epochs: int) -> None:
     rows = np.concatenate([rng.permutation(n)[:size] for size in sizes])
     signs = rng.choice(np.array([-1, 1], np.float32), len(rows))
     costs = rng.uniform(0.1, 3, len(rows)).astype(np.float32)
-    found = []
+    start = costs * rng.choice(np.array([0, 0.1, 0.9], np.float32), len(rows))
+    found, pulls = [], []
     for engine in (jit_rerank, rerank):
-        w, bias = np.zeros(d, np.float32), np.zeros(3, np.float32)
+        w, bias, alphas = np.zeros(d, np.float32), np.zeros(3, np.float32), start.copy()
         out = np.zeros(4, np.int64), np.zeros(3 * d, np.int32), np.zeros(3 * d, np.float32)
         settings_ = (is_logistic, n_epochs, np.float32(1e-3), np.float32(0))
         engine.train_labels(
             X.indptr,
-            X.indices,
+            X.indices.astype(np.uint32),
             X.data,
             squares,
             starts,
@@ -404,6 +405,7 @@ def test_train_labels(seed: int, is_logistic: bool, n_epochs: int) -> None:
             1,
             n_labels,
             *settings_,
+            alphas,
             w,
             *out,
             bias,
@@ -414,7 +416,9 @@ def test_train_labels(seed: int, is_logistic: bool, n_epochs: int) -> None:
             here = slice(out[0][label], out[0][label + 1])
             dense[label, out[1][here]] = out[2][here]
         found.append(np.hstack([dense, bias[:, None]]))
+        pulls.append(alphas)
     np.testing.assert_allclose(found[0], found[1], atol=0.02)
+    np.testing.assert_allclose(pulls[0], pulls[1], atol=0.05)
 
 
 @given(seed=seeds)

@@ -27,7 +27,7 @@ def all_labels(data: Dataset) -> np.ndarray:
 @pytest.mark.parametrize("cost", [0.3, 3.0, 30.0])
 def test_same_as_scikit_learn(data: Dataset, loss: str, cost: float) -> None:
     ids = all_labels(data)
-    found = rerank.fit(
+    found, _ = rerank.fit(
         data.X, rerank.examples(data.Y, ids), loss=loss, cost=cost, n_epochs=2_000, tolerance=1e-4
     )
     margins = rerank.score(found, data.X, ids)
@@ -53,7 +53,7 @@ def test_examples_by_hand() -> None:
 def test_rows_count_as_much_as_their_weights(data: Dataset) -> None:
     ids = all_labels(data)
     weights = np.where(np.arange(200) < 100, 0.001, 1.0)
-    found = rerank.fit(data.X, rerank.examples(data.Y, ids), row_weights=weights)
+    found, _ = rerank.fit(data.X, rerank.examples(data.Y, ids), row_weights=weights)
     margins = rerank.score(found, data.X, ids)
     fits = np.where(data.Y.toarray() > 0, margins, -margins)
     assert fits[100:].mean() > fits[:100].mean()
@@ -61,7 +61,7 @@ def test_rows_count_as_much_as_their_weights(data: Dataset) -> None:
 
 def test_small_weights_are_left_out(data: Dataset) -> None:
     given = rerank.examples(data.Y, all_labels(data))
-    whole, pruned = (rerank.fit(data.X, given, keep_from=share) for share in (0.0, 0.2))
+    whole, pruned = (rerank.fit(data.X, given, keep_from=share)[0] for share in (0.0, 0.2))
     assert 0 < len(pruned.values) < len(whole.values)
     for label in range(8):
         kept = np.abs(pruned.values[pruned.starts[label] : pruned.starts[label + 1]].astype(int))
@@ -70,10 +70,33 @@ def test_small_weights_are_left_out(data: Dataset) -> None:
     np.testing.assert_array_equal(whole.bias, pruned.bias)
 
 
+def test_going_on_from_some_of_the_rows(data: Dataset) -> None:
+    ids = all_labels(data)
+    few, all_ = rerank.examples(data.Y[50:], ids[50:]), rerank.examples(data.Y, ids)
+    _, pulls = rerank.fit(data.X[50:], few, n_epochs=500, tolerance=1e-4)
+    start = rerank.carried(few, pulls, np.arange(50, 200), all_)
+    for label in range(8):
+        here, mine = (slice(some.starts[label], some.starts[label + 1]) for some in (few, all_))
+        np.testing.assert_array_equal(start[mine], np.concatenate([np.zeros(50), pulls[here]]))
+    best, _ = rerank.fit(data.X, all_, n_epochs=500, tolerance=1e-4)
+    one_pass, gone_on = (rerank.fit(data.X, all_, n_epochs=1, start=given)[0] for given in (None, start))
+    errors = [
+        np.abs(rerank.score(c, data.X, ids) - rerank.score(best, data.X, ids)).mean()
+        for c in (one_pass, gone_on)
+    ]
+    assert errors[1] < errors[0] / 2
+
+
+def test_nothing_to_carry(data: Dataset) -> None:
+    none = rerank.examples(csr_matrix((3, 8), dtype=np.float32), np.full((3, 1), -1))
+    given = rerank.examples(data.Y, all_labels(data))
+    assert not rerank.carried(none, np.zeros(0, np.float32), np.arange(3), given).any()
+
+
 def test_a_label_without_examples_and_lists_with_pads(data: Dataset) -> None:
     Y = csr_matrix((data.Y.data, data.Y.indices, data.Y.indptr), shape=(200, 9))
     given = rerank.examples(Y, np.full((200, 2), -1))
-    found = rerank.fit(data.X, given)
+    found, _ = rerank.fit(data.X, given)
     margins = rerank.score(found, data.X[:3], np.array([[8, -1], [0, 8], [-1, -1]]))
     assert margins[0, 0] == margins[1, 1] == 0
     assert np.isneginf(margins[[0, 2, 2], [1, 0, 1]]).all()
@@ -82,6 +105,6 @@ def test_a_label_without_examples_and_lists_with_pads(data: Dataset) -> None:
 def test_threads_do_not_matter(data: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rerank, "LABELS", 2)
     given = rerank.examples(data.Y, all_labels(data))
-    one, two = (rerank.fit(data.X, given, n_jobs=n_jobs) for n_jobs in (1, 2))
+    one, two = (rerank.fit(data.X, given, n_jobs=n_jobs)[0] for n_jobs in (1, 2))
     for a, b in zip(one, two):
         np.testing.assert_array_equal(a, b)

@@ -14,7 +14,7 @@ from ..stages import blend, features, rerank
 from . import jury
 from .choice import mean_precision
 from .exmlds4 import ExMLDS4
-from .jury import Jury, Lesson, Opinions, Plan
+from .jury import Course, Jury, Lesson, Opinions, Plan
 from .neighbors import FEWEST, NeighborVoting
 from .plan import PLANNED_ON, WORTH, Clock, Planner, Trial, blended_quality, temper
 
@@ -180,15 +180,16 @@ class ExMLDS(XMCEstimator):
             if said and not clock.allows(2.5 * (clock.spent() - planned) / len(said)):
                 break
             trial = Trial.of(lesson, held, type(self))
+            course = Course(trial.taught)
             if not said:
-                plan, members = self._first_taught(plan, trial, first_rng, more_rng, clock)
+                plan, members = self._first_taught(plan, trial, course, first_rng, more_rng, clock)
             else:
-                members = jury.teach(plan, trial.lesson, first_rng)
+                members = jury.teach(plan, trial.lesson, first_rng, course)
             said.append(members.opinions_in_blocks(trial.asked))
             asked.append(held)
         self._weigh(jury.together(said), lesson, np.concatenate(asked), labelled)
         if clock.allows(1.25 * (clock.spent() - planned) / len(asked)):
-            members = jury.teach(plan, lesson, again_rng)  # once more, on all rows
+            members = jury.teach(plan, lesson, again_rng, course)  # goes on, on all rows
         self._take(members, plan.cost)
 
     def _planner(self) -> Planner:
@@ -203,16 +204,17 @@ class ExMLDS(XMCEstimator):
         self,
         plan: Plan,
         trial: Trial,
+        course: Course,
         rng: np.random.Generator,
         more_rng: np.random.Generator,
         clock: Clock,
     ) -> tuple[Plan, Jury]:
         """The plan with the temperature, and as many learners, as held-out rows reward; and what it gives."""
         propose_rng, order_rng = rng.spawn(2)
-        voting = jury.propose(plan.voting, trial.lesson, propose_rng)
+        voting = jury.propose(plan.voting, trial.lesson, propose_rng, course)
         temper(voting, trial)
         plan = plan.changed(temperature=voting.temperature_)
-        members = jury.order(plan, voting, trial.lesson, order_rng)
+        members = jury.order(plan, voting, trial.lesson, order_rng, course=course)
         if self.n_learners != "auto" or clock.budget is None or not isinstance(voting, ExMLDS4):
             return plan, members
         self._add_learners(plan, members, trial, more_rng, clock)

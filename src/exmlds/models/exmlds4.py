@@ -13,7 +13,8 @@ from .. import __version__, approximate, compact, limits
 from ..checkpoint import Checkpoint, digest
 from ..contract import DataSize, Matrix
 from ..files import PathLike
-from ..stages import index, joint, neighbors, partition, sppmi
+from ..matrices import unit_rows
+from ..stages import joint, neighbors, partition, sppmi
 from .neighbors import NeighborVoting
 from .votes import Embedding
 
@@ -36,6 +37,24 @@ class Contexts(Embedding):
         near = self.rows[rows]
         near = np.where(near >= 0, places[near], -1)
         return np.take_along_axis(near, np.argsort(near < 0, axis=1, kind="stable"), axis=1)
+
+
+class Course:
+    """Where the joint learning of one map stands: a fit that is given it goes on from there.
+
+    columns : (d',) features that occurred;  state : of the map of these
+    """
+
+    columns: Array
+    state: joint.State | None = None
+
+    def go_on(self, state: joint.State, columns: Array) -> joint.State:
+        """A state to begin with, brought to where the features were that occurred before."""
+        if self.state is None:
+            return state
+        _, mine, theirs = np.intersect1d(columns, self.columns, assume_unique=True, return_indices=True)
+        state.V[mine], state.sums[mine] = self.state.V[theirs], self.state.sums[theirs]
+        return state._replace(epoch=self.state.epoch)
 
 
 class ExMLDS4(NeighborVoting):
@@ -96,6 +115,7 @@ class ExMLDS4(NeighborVoting):
     _embeds_whole: ClassVar[bool] = True
     _checkpoint: Checkpoint | None = None  # while it fits
     _folder: PathLike | None = None
+    _course: Course | None = None  # of a fit of one map in one part
     _learners_at_once: ClassVar[bool] = True
 
     _space: ClassVar[Mapping[str, tuple[Any, ...]]] = {
@@ -240,9 +260,21 @@ class ExMLDS4(NeighborVoting):
         return [{"n_epochs": n} for n in (EPOCHS if self.n_epochs == "auto" else (int(self.n_epochs),))]
 
     def _map(
-        self, X: Matrix, Y: csr_matrix, Z: Array, path: dict[str, Any], rng: np.random.Generator
+        self,
+        X: Matrix,
+        Y: csr_matrix,
+        Z: Array,
+        columns: Array,
+        path: dict[str, Any],
+        rng: np.random.Generator,
     ) -> Array:
-        return next(self._states(X, Y, Z, [path], self.n_components, rng, self._checkpoint)).V
+        state = joint.init(X.shape[1], self.n_components, rng)
+        if self._course is not None:
+            state = self._course.go_on(state, columns)
+        state = next(self._states(X, Y, Z, [path], state, self._checkpoint))
+        if self._course is not None:
+            self._course.columns, self._course.state = columns, state
+        return state.V
 
     def _maps(
         self,
@@ -253,7 +285,7 @@ class ExMLDS4(NeighborVoting):
         rank: int,
         rng: np.random.Generator,
     ) -> Iterator[Array]:
-        return (state.V.copy() for state in self._states(X, Y, Z, paths, rank, rng))
+        return (state.V.copy() for state in self._states(X, Y, Z, paths, joint.init(X.shape[1], rank, rng)))
 
     def _states(
         self,
@@ -261,15 +293,13 @@ class ExMLDS4(NeighborVoting):
         Y: csr_matrix,
         near: Array,
         paths: list[dict[str, Any]],
-        rank: int,
-        rng: np.random.Generator,
+        state: joint.State,
         checkpoint: Checkpoint | None = None,
     ) -> Iterator[joint.State]:
         """After the epochs of each setting; a checkpoint keeps every one, and is where a fit goes on from."""
         sets, group, _ = sppmi.distinct(Y)
-        unit_sets = index.unit_rows(sets) if self.negatives == "dissimilar" else None
+        unit_sets = unit_rows(sets) if self.negatives == "dissimilar" else None
         loss = joint.Loss(self.loss, self.similarity, self.gamma, self.margin, self.n_negative)
-        state = joint.init(X.shape[1], rank, rng)
         name = f"map-{state.seed:016x}"
         kept = checkpoint.get(name) if checkpoint else None
         if kept:

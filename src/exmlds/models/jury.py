@@ -10,8 +10,10 @@ from scipy.sparse import csr_matrix, issparse
 from sklearn.base import clone
 
 from .. import metrics, parallel
-from ..contract import BLOCK, Matrix, XMCEstimator
+from ..contract import BLOCK, DataSize, Matrix, XMCEstimator
 from ..stages import blend, features, rerank
+from .exmlds4 import Course as MapCourse
+from .exmlds4 import ExMLDS4
 from .neighbors import NeighborVoting
 
 Array = np.ndarray
@@ -19,6 +21,8 @@ Array = np.ndarray
 MOST_PAIRS = 1_000_000  # of rows and labels that classifiers learn from where all labels are listed, beside
 FEWEST_LISTED = 20  # the true ones; but so many of a row
 BLENDED = 200_000  # pairs that the blend is fitted on, at most
+PASSES, MORE_PASSES = 10, 5  # over the examples of a label: at first, and where a lesson goes on
+MORE_EPOCHS = 2  # of joint learning, where a lesson goes on
 KEEP_FROM = 0.03  # of a label's largest weight: without those below nothing was lost
 
 
@@ -112,19 +116,42 @@ def together(said: Any) -> Opinions:
     return Opinions(*(np.concatenate(parts) for parts in zip(*said)))
 
 
-def teach(plan: Plan, lesson: Lesson, rng: np.random.Generator) -> Jury:
+class Course:
+    """Where a lesson ended, so that one with more rows goes on from there.
+
+    map : of joint learning;  examples : of the classifiers, with their pulls
+    rows : (n,) ascending, what the rows of the lesson are called in the next one
+    """
+
+    def __init__(self, rows: Array) -> None:
+        self.rows, self.map = rows, MapCourse()
+        self.examples: tuple[rerank.Examples, Array] | None = None
+
+
+def teach(plan: Plan, lesson: Lesson, rng: np.random.Generator, course: Course | None = None) -> Jury:
     """Fit what proposes labels, then the classifiers on what it proposes."""
     propose_rng, order_rng = rng.spawn(2)
-    return order(plan, propose(plan.voting, lesson, propose_rng), lesson, order_rng)
+    return order(plan, propose(plan.voting, lesson, propose_rng, course), lesson, order_rng, course=course)
 
 
-def propose(voting: NeighborVoting, lesson: Lesson, rng: np.random.Generator) -> NeighborVoting:
+def propose(
+    voting: NeighborVoting, lesson: Lesson, rng: np.random.Generator, course: Course | None = None
+) -> NeighborVoting:
     """The method fitted to the lesson."""
     theirs = {name: value for name, value in lesson.side.items() if name in voting._side}
     fitted = clone(voting).set_params(random_state=int(rng.integers(2**31)))
+    if course is not None and isinstance(fitted, ExMLDS4) and _is_one_map(fitted, lesson):
+        fitted._course = course.map
+        if course.map.state is not None:
+            fitted.n_epochs = course.map.state.epoch + MORE_EPOCHS
     fitted.fit(lesson.X, lesson.Y, **theirs)
+    fitted.__dict__.pop("_course", None)
     fitted.voter_weights_ = lesson.weights
     return fitted
+
+
+def _is_one_map(voting: ExMLDS4, lesson: Lesson) -> bool:
+    return voting.n_learners == 1 and voting._n_parts(DataSize.of(lesson.X, lesson.Y)) == 1
 
 
 def order(
@@ -133,21 +160,29 @@ def order(
     lesson: Lesson,
     rng: np.random.Generator,
     listed: Array | None = None,
+    course: Course | None = None,
 ) -> Jury:
     """Add classifiers to a fitted method; listed : (n, k) its short lists, where they are known."""
     if plan.loss == "none":
         return Jury(voting, plan.shortlist, None, None)
     listed = lists(voting, lesson.X, plan.shortlist) if listed is None else listed
     feature_map = features.fit(plan.features, lesson.X, rng)
-    classifiers = rerank.fit(
+    examples, start, n_epochs = rerank.examples(lesson.Y, listed), None, PASSES
+    if course is not None and course.examples is not None:
+        start, n_epochs = rerank.carried(*course.examples, course.rows, examples), MORE_PASSES
+    classifiers, pulls = rerank.fit(
         _mapped(feature_map, lesson.X),
-        rerank.examples(lesson.Y, listed),
+        examples,
         loss=plan.loss,
         cost=plan.cost,
         row_weights=lesson.weights,
         keep_from=KEEP_FROM,
+        start=start,
+        n_epochs=n_epochs,
         n_jobs=voting.n_jobs,
     )
+    if course is not None:
+        course.examples = examples, pulls
     return Jury(voting, plan.shortlist, feature_map, classifiers)
 
 

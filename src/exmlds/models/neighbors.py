@@ -206,15 +206,22 @@ class NeighborVoting(XMCEstimator):
         X = features.apply(self.feature_map_, X)
         columns = np.unique(X.indices) if issparse(X) else np.arange(X.shape[1])
         X = X[:, columns] if len(columns) < X.shape[1] else X
-        V = self._map(X, Y, Z, {name: self._chosen[name] for name in self._path_settings()[0]}, rng)
+        path = {name: self._chosen[name] for name in self._path_settings()[0]}
+        V = self._map(X, Y, Z, columns, path, rng)
         is_exact = self.index == "exact" or len(rows) < APPROXIMATE_FROM
         found = index.build(self._searched(X, V, Z), self.metric, self.storage, is_exact=is_exact)
         return Part(rows, columns, compact.pack(V, self.storage), found)
 
     def _map(
-        self, X: Matrix, Y: csr_matrix, Z: Array, path: dict[str, Any], rng: np.random.Generator
+        self,
+        X: Matrix,
+        Y: csr_matrix,
+        Z: Array,
+        columns: Array,
+        path: dict[str, Any],
+        rng: np.random.Generator,
     ) -> Array:
-        """V (d, r) of a part."""
+        """V (d, r) of a part; columns : (d,) which features these are of all."""
         return next(self._maps(X, Y, Z, [path], self.n_components, rng))
 
     def _path_settings(self) -> list[dict[str, Any]]:
@@ -403,19 +410,7 @@ class NeighborVoting(XMCEstimator):
         routed = features.routed(self.feature_map_, X) if is_routed else X
         X = features.apply(self.feature_map_, X)
         for learner in self.learners_:
-            asked = learner.router.assign(routed, min(self.n_parts_asked, len(learner.parts)))
-            for choice in asked.T:
-                near = np.full((X.shape[0], n_asked), -1, np.int64)
-                similar = np.full(near.shape, -np.inf, np.float32)
-                Z = np.empty((X.shape[0], self.n_components), np.float32)
-                for p in np.unique(choice):
-                    mine = np.flatnonzero(choice == p)
-                    part = learner.parts[p]
-                    asking = X[mine]
-                    asking = asking[:, part.columns] if len(part.columns) < X.shape[1] else asking
-                    Z[mine] = compact.times(asking, part.V)
-                    places, similar[mine] = self._search(part.found, Z[mine], n_asked)
-                    near[mine] = np.where(places >= 0, part.rows[np.maximum(places, 0)], -1)
+            for near, similar, Z in self._asked(learner, X, routed, n_asked):
                 if own is not None:
                     near, similar = _without(own, near, similar)
                 weight = vote.weigh(near, similar, self.vote, self.temperature_)
@@ -425,6 +420,27 @@ class NeighborVoting(XMCEstimator):
                 weights.append(weight / np.maximum(weight.sum(axis=1, keepdims=True), TINY))
                 where.append(Z)
         return Votes(np.concatenate(voters, axis=1), np.concatenate(weights, axis=1), where)
+
+    def _asked(
+        self, learner: Learner, X: Matrix, routed: Matrix, k: int
+    ) -> Iterator[tuple[Array, Array, Array]]:
+        """In each part that rows are sent to, the k nearest with their similarities, and where rows lie."""
+        if len(learner.parts) == 1:
+            yield self._asked_part(learner.parts[0], X, k)
+            return
+        for choice in learner.router.assign(routed, min(self.n_parts_asked, len(learner.parts))).T:
+            near = np.full((X.shape[0], k), -1, np.int64)
+            similar = np.full(near.shape, -np.inf, np.float32)
+            Z = np.empty((X.shape[0], self.n_components), np.float32)
+            for p in np.unique(choice):
+                mine = np.flatnonzero(choice == p)
+                near[mine], similar[mine], Z[mine] = self._asked_part(learner.parts[p], X[mine], k)
+            yield near, similar, Z
+
+    def _asked_part(self, part: Part, X: Matrix, k: int) -> tuple[Array, Array, Array]:
+        Z = compact.times(X[:, part.columns] if len(part.columns) < X.shape[1] else X, part.V)
+        places, similar = self._search(part.found, Z, k)
+        return np.where(places >= 0, part.rows[np.maximum(places, 0)], -1), similar, Z
 
     def _search(self, found: Index, Z: Array, k: int) -> tuple[Array, Array]:
         near, similar = index.search(found, Z, k, parallel.n_threads(self.n_jobs))

@@ -56,16 +56,17 @@ class Clock:
 
 
 class Trial(NamedTuple):
-    """Rows that teach, and rows held out, on which plans are compared."""
+    """Rows that teach, and rows held out, on which plans are compared; taught : (n,) which teach, of all."""
 
     lesson: Lesson
+    taught: Array
     asked: Matrix
     truth: csr_matrix
 
     @classmethod
     def of(cls, lesson: Lesson, held: Array, method: type[XMCEstimator]) -> Trial:
         taught = np.setdiff1d(np.arange(lesson.X.shape[0]), held)
-        return cls(lesson.rows(method, taught), lesson.X[held], lesson.Y[held])
+        return cls(lesson.rows(method, taught), taught, lesson.X[held], lesson.Y[held])
 
 
 class Planner(NamedTuple):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_matrix, issparse
+from scipy.sparse import issparse
 
+from ..matrices import unit_rows, with_values
 from ..parallel import blocks, map_blocks
 
 Array = np.ndarray
@@ -67,8 +68,8 @@ def fit(kind: str, X: Any, rng: np.random.Generator) -> Features:
     standardized = plain._replace(center=center, scale=scale)
     if kind == "standardize":
         return standardized
-    rows = np.sort(rng.choice(X.shape[0], min(LANDMARKS, X.shape[0]), replace=False))
-    landmarks = _standardize(standardized, X[rows])
+    drawn = np.sort(rng.choice(X.shape[0], min(LANDMARKS, X.shape[0]), replace=False))
+    landmarks = _standardize(standardized, X[drawn])
     gamma = 1 / max(float(np.median(_squared_distances(landmarks, landmarks))), 1e-12)
     K = np.exp(-gamma * _squared_distances(landmarks, landmarks)).astype(np.float64)
     values, vectors = np.linalg.eigh(K)
@@ -86,13 +87,10 @@ def apply(features: Features, X: Any) -> Any:
     if features.kind == "nystroem":
         return _kernel_map(features, _standardize(features, X))
     if features.kind in ("log1p-l2", "idf-l2"):
-        if issparse(X):
-            X = csr_matrix((np.log1p(np.maximum(X.data, 0)), X.indices, X.indptr), shape=X.shape)
-        else:
-            X = np.log1p(np.maximum(X, 0))
+        X = with_values(X, np.log1p(np.maximum(X.data, 0))) if issparse(X) else np.log1p(np.maximum(X, 0))
     if features.kind == "idf-l2":
         X = _standardize(features, X) if issparse(X) else X * features.scale
-    return _unit_rows(X)
+    return unit_rows(X)
 
 
 def routed(features: Features, X: Any) -> Any:
@@ -102,7 +100,7 @@ def routed(features: Features, X: Any) -> Any:
 
 def _standardize(features: Features, X: Any) -> Any:
     if not len(features.center):
-        return csr_matrix((X.data * features.scale[X.indices], X.indices, X.indptr), shape=X.shape)
+        return with_values(X, X.data * features.scale[X.indices])
     dense = X.toarray() if issparse(X) else np.asarray(X, np.float32)
     return (dense - features.center) * features.scale
 
@@ -110,10 +108,10 @@ def _standardize(features: Features, X: Any) -> Any:
 def _kernel_map(features: Features, X: Array) -> Array:
     mapped = np.empty((len(X), features.projection.shape[1]), np.float32)
 
-    def fill(rows: slice) -> None:
-        distances = _squared_distances(X[rows], features.landmarks)
+    def fill(block: slice) -> None:
+        distances = _squared_distances(X[block], features.landmarks)
         distances *= np.float32(-features.gamma)
-        np.dot(np.exp(distances, out=distances), features.projection, out=mapped[rows])
+        np.dot(np.exp(distances, out=distances), features.projection, out=mapped[block])
 
     for _ in map_blocks(fill, blocks(len(X), BLOCK), n_jobs=None, stage="features", total=len(X)):
         pass
@@ -123,16 +121,3 @@ def _kernel_map(features: Features, X: Array) -> Array:
 def _squared_distances(A: Array, B: Array) -> Array:
     distances = np.square(A).sum(axis=1)[:, None] + np.square(B).sum(axis=1) - 2 * (A @ B.T)
     return np.maximum(distances, 0, out=distances)
-
-
-def _unit_rows(X: Any) -> Any:
-    if issparse(X):
-        squares = csr_matrix((np.square(X.data, dtype=np.float64), X.indices, X.indptr), shape=X.shape)
-        norms = np.sqrt(np.asarray(squares.sum(axis=1)).ravel())
-    else:
-        norms = np.sqrt(np.square(X, dtype=np.float64).sum(axis=1))
-    scale = np.divide(1, norms, out=np.zeros_like(norms), where=norms > 0)
-    if issparse(X):
-        scaled = (X.data * np.repeat(scale, np.diff(X.indptr))).astype(np.float32)
-        return csr_matrix((scaled, X.indices, X.indptr), shape=X.shape)
-    return (X * scale[:, None]).astype(np.float32)

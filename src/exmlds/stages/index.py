@@ -6,15 +6,15 @@ without rewriting what is there.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csc_matrix, csr_matrix, issparse
 
 from .. import approximate, compact, kernels
+from ..matrices import Matrix, row_norms, unit_rows
 
 Array = np.ndarray
-Matrix: TypeAlias = Any  # (n, d) csr or dense; a union of the two has no common interface
 DENSE_BLOCK = 8_192  # rows scored at a time against a block of queries
 DENSE_FROM = 0.2  # share of filled cells from which a matrix product beats a walk over postings
 
@@ -137,24 +137,6 @@ def _search_graph(
     all_scores = np.concatenate([scores, near.astype(scores.dtype)], axis=1)
     best = np.argsort(-all_scores, axis=1, kind="stable")[:, :k]
     ids[:], scores[:] = (np.take_along_axis(a, best, axis=1) for a in (all_ids, all_scores))
-
-
-def row_norms(X: Matrix) -> Array:
-    """(n,) Euclidean lengths of the rows, float64."""
-    if issparse(X):
-        X = csr_matrix((np.square(X.data, dtype=np.float64), X.indices, X.indptr), shape=X.shape)
-        return np.sqrt(np.asarray(X.sum(axis=1)).ravel())
-    return np.sqrt(np.square(X, dtype=np.float64).sum(axis=1))
-
-
-def unit_rows(X: Matrix) -> Matrix:
-    """The rows scaled to length 1, float32; a row of zeros stays as it is."""
-    norms = row_norms(X)
-    scale = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
-    if not issparse(X):
-        return (X * scale[:, None]).astype(np.float32)
-    scaled = (X.data * np.repeat(scale, np.diff(X.indptr))).astype(np.float32)
-    return csr_matrix((scaled, X.indices, X.indptr), shape=X.shape)
 
 
 def _transposed(X: csr_matrix) -> csr_matrix:

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.sparse import csr_matrix, eye_array, issparse
 
 from .. import kernels
+from ..matrices import unit_rows
 
 Array = np.ndarray
 
@@ -79,7 +80,7 @@ def gate(
     n, d = X.shape
     if n_parts == 1:
         return fit(X, n_parts, cap, rng)
-    X = _unit_rows(csr_matrix(X, dtype=np.float32))
+    X = unit_rows(csr_matrix(X, dtype=np.float32))
     pairs = _pairs(near)
     room = _room(n, n_parts, cap)
     # Taught parts are halfway between even ones and full ones: few rows find theirs full in the end.
@@ -153,14 +154,6 @@ def _pairs(near: Array) -> csr_matrix:
     indices = near[present]
     graph = csr_matrix((np.ones(len(indices), np.float32), indices, indptr), shape=(n, n))
     return csr_matrix(graph + graph.T + eye_array(n, dtype=np.float32, format="csr"))
-
-
-def _unit_rows(X: csr_matrix) -> csr_matrix:
-    """The rows scaled to length 1; a row of zeros stays as it is."""
-    squares = csr_matrix((np.square(X.data, dtype=np.float64), X.indices, X.indptr), shape=X.shape)
-    norms = np.sqrt(np.asarray(squares.sum(axis=1)).ravel())
-    values = X.data / np.repeat(np.where(norms > 0, norms, 1), np.diff(X.indptr))
-    return csr_matrix((values.astype(np.float32), X.indices, X.indptr), shape=X.shape)
 
 
 def _dense(X: Any) -> Array:

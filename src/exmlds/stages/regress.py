@@ -20,7 +20,8 @@ Array = np.ndarray
 COLUMNS = 64  # of the embedding solved for at a time, by conjugate gradients
 GRAM_BLOCK = 256  # rows of a Gram matrix made at a time
 MOST_EXACT = 10_000  # features or rows, whichever is less, up to which the system may be factorized
-SPARSE_FLOPS = 2_000  # that conjugate gradients take for each value of X, in the time of as many dense ones
+TOLERANCE = 1e-3  # of conjugate gradients: what remains of Xᵀ(Z − XV), less l2 V, as a share of XᵀZ
+SPARSE_FLOPS = 1_500  # that conjugate gradients take for each value of X, in the time of as many dense ones
 
 
 class System(NamedTuple):
@@ -126,9 +127,7 @@ def _in_columns(system: System, l2: float, B: Array, n_jobs: int | None) -> Arra
     return V
 
 
-def _conjugate_gradients(
-    system: System, l2: float, B: Array, *, tolerance: float = 1e-4, limit: int = 200
-) -> Array:
+def _conjugate_gradients(system: System, l2: float, B: Array, limit: int = 200) -> Array:
     """All columns at once, each with its own step, preconditioned by the diagonal."""
     X, Xt = system.X, system.Xt
     squares = X.multiply(X).sum(axis=0) if issparse(X) else np.square(X).sum(axis=0)
@@ -137,7 +136,7 @@ def _conjugate_gradients(
     R = np.array(B, np.float32, order="C")
     D = R / diagonal
     descent = np.einsum("ij,ij->j", R, D)
-    goal = tolerance**2 * np.einsum("ij,ij->j", R, R)
+    goal = TOLERANCE**2 * np.einsum("ij,ij->j", R, R)
     for _ in range(limit):
         AD = Xt @ (X @ D) + np.float32(l2) * D
         curvature = np.einsum("ij,ij->j", D, AD)

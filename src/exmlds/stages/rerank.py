@@ -67,15 +67,17 @@ def fit(
     cost: float = 1.0,
     row_weights: Array | None = None,
     keep_from: float = 0.0,
+    start: Array | None = None,
     n_epochs: int = 10,
     tolerance: float = 0.1,
     n_jobs: int | None = None,
-) -> Classifiers:
-    """Learn from X, (n, d) csr float32.
+) -> tuple[Classifiers, Array]:
+    """Learn from X, (n, d) csr float32; returns with the classifiers each example's pull, its α.
 
     cost : of an example that is on the wrong side, against ‖w‖² / 2
     row_weights : (n,) what the cost of a row is multiplied by
     keep_from : weights below this share of a label's largest are left out
+    start : the pulls to go on from, of `carried`
     """
     n_labels, d = len(given.starts) - 1, X.shape[1]
     costs = np.full(len(given.rows), cost, np.float32)
@@ -84,6 +86,8 @@ def fit(
     squares = np.asarray(X.multiply(X).sum(axis=1), np.float32).ravel()
     sizes = np.concatenate(([0], np.cumsum(np.diff(X.indptr)[given.rows])))[given.starts]
     most = np.minimum(np.diff(sizes), d)  # weights of a label
+    alphas = np.zeros(len(given.rows), np.float32) if start is None else start.copy()
+    columns = X.indices.astype(np.uint32)  # numba takes signed ones for possible counts from the end
 
     def learn(labels: slice) -> tuple[Array, Array, Array, Array, Array]:
         room = int(most[labels].sum())
@@ -92,7 +96,7 @@ def fit(
         values = np.empty(room, np.float32)
         kernels.train_labels(
             X.indptr,
-            X.indices,
+            columns,
             X.data,
             squares,
             given.starts,
@@ -105,6 +109,7 @@ def fit(
             n_epochs,
             np.float32(tolerance),
             np.float32(keep_from),
+            alphas,
             w,
             starts,
             features,
@@ -117,7 +122,28 @@ def fit(
         map_blocks(learn, blocks(n_labels, LABELS), n_jobs=n_jobs, stage="re-ranking", total=n_labels)
     )
     counts, features, values, scale, bias = (np.concatenate(parts) for parts in zip(*done))
-    return Classifiers(np.concatenate(([0], np.cumsum(counts))), features, values, scale, bias, d)
+    classifiers = Classifiers(np.concatenate(([0], np.cumsum(counts))), features, values, scale, bias, d)
+    return classifiers, alphas
+
+
+def carried(known: Examples, pulls: Array, rows: Array, given: Examples) -> Array:
+    """The pulls of examples that were learnt from before, 0 for the others.
+
+    known, pulls : those examples, of some of the rows, and how they ended;  rows : ascending, what its rows
+        are called in `given`
+    """
+    n = int(max(rows.max(initial=0), given.rows.max(initial=0))) + 1
+
+    def keys(some: Examples, numbers: Array) -> Array:  # ascending, as rows are within a label
+        return np.repeat(np.arange(len(some.starts) - 1), np.diff(some.starts)) * n + numbers
+
+    before, now = keys(known, rows[known.rows]), keys(given, given.rows)
+    places = np.searchsorted(before, now)
+    places[places == len(before)] = 0
+    same = np.zeros(len(now), bool) if not len(before) else before[places] == now
+    found = np.zeros(len(now), np.float32)
+    found[same] = pulls[places[same]]
+    return found
 
 
 def _packed(

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_matrix, diags_array
+from scipy.sparse import csr_matrix
 
 from .. import kernels
+from ..matrices import unit_rows
 
 Array = np.ndarray
 
@@ -83,18 +84,15 @@ def count_with_labels(
     n, n_labels = len(neighbors), Y.shape[1]
     present = neighbors >= 0
     indptr = np.concatenate(([0], np.cumsum(present.sum(axis=1))))
-    votes = csr_matrix((weights[present], neighbors[present], indptr), shape=(n, Y.shape[0])) @ Y
-    lengths = np.sqrt(np.asarray(votes.multiply(votes).sum(axis=1), np.float64).ravel())
-    halved = np.divide(0.5, lengths, out=np.zeros_like(lengths), where=lengths > 0)
-    by_label = (diags_array(halved) @ votes).tocsc().astype(np.float32)
-    label = np.repeat(np.arange(n_labels), np.diff(by_label.indptr))
+    votes = unit_rows(csr_matrix((weights[present], neighbors[present], indptr), shape=(n, Y.shape[0])) @ Y)
+    rows = np.repeat(np.arange(n), np.diff(votes.indptr))
     Z = scorer.scaled(np.sum([scorer.scaled(z) for z in places], axis=0)) * np.float32(0.5)
     ids, scores = np.full((n, k), -1, np.int64), np.zeros((n, k), np.float32)  # a score must be above 0
     for start in range(0, n_labels, LABELS):
         stop = min(start + LABELS, n_labels)
         block = Z @ scorer.places[start:stop].T
-        mine = slice(by_label.indptr[start], by_label.indptr[stop])
-        block[by_label.indices[mine], label[mine] - start] += by_label.data[mine]
+        mine = np.flatnonzero((votes.indices >= start) & (votes.indices < stop))
+        block[rows[mine], votes.indices[mine] - start] += votes.data[mine] / 2
         kernels.merge_topk(block, start, ids, scores)
     _answer_silence(ids[:, 0] < 0, Y, ids, scores)
     return ids, np.minimum(scores, 1)

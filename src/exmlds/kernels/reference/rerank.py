@@ -23,6 +23,7 @@ def train_labels(
     n_epochs: int,
     tolerance: float,
     keep_from: float,
+    alphas: Array,
     w: Array,
     out_starts: Array,
     out_features: Array,
@@ -34,11 +35,12 @@ def train_labels(
     The loss is max(0, 1 − m)², or log(1 + exp(−m)). With w = Σ α sign x, one α after another is made the
     best; those that are 0 and beyond their margin by more than others were before rest till these are done.
 
-    indptr, features, values : the rows x, csr;  squares : (n,) float32, ‖x‖²
+    indptr, features, values : the rows x, csr, features uint32;  squares : (n,) float32, ‖x‖²
     starts, rows, signs, costs : the examples of each label, float32 signs of ±1 and float32 costs
     first, last : the labels to train
     n_epochs, tolerance : it ends after so many, or when no gradient (of "logistic": no step) is beyond this
     keep_from : weights below this share of a label's largest are left out
+    alphas : float32, of the examples: where they start, zeros if nothing is known, and where they end
     w : (d,) float32 zeros, and again zeros at the end
     out_starts, out_features, out_values : the weights that are left, of each label; out_starts[0] is 0
     out_bias : (last − first,) float32
@@ -52,7 +54,9 @@ def train_labels(
             x[features[indptr[row] : indptr[row + 1]]] = values[indptr[row] : indptr[row + 1]]
             x[d] = 1
         X *= signs[here, None]
-        weights = _descend(X, costs[here].astype(float), label, is_logistic, n_epochs, tolerance)
+        alpha = alphas[here].astype(float)
+        weights = _descend(X, costs[here].astype(float), alpha, label, is_logistic, n_epochs, tolerance)
+        alphas[here] = alpha
         out_bias[label - first] = weights[d]
         largest = np.abs(weights[:d]).max(initial=0)
         kept = [f for f in range(d) if weights[f] and abs(weights[f]) >= keep_from * largest]
@@ -62,8 +66,12 @@ def train_labels(
         out_starts[label - first + 1] = n_out
 
 
-def _descend(X: Array, costs: Array, label: int, is_logistic: bool, n_epochs: int, tolerance: float) -> Array:
-    alpha = 1e-3 * costs if is_logistic else np.zeros(len(X))
+def _descend(
+    X: Array, costs: Array, alpha: Array, label: int, is_logistic: bool, n_epochs: int, tolerance: float
+) -> Array:
+    """The weights; alpha changes in place."""
+    if is_logistic:
+        alpha[alpha == 0] = 1e-3 * costs[alpha == 0]
     weights = alpha @ X
     order, rested = list(range(len(X))), list[int]()
     state, highest = (label * 2654435761 + 12345) % 2**64, np.inf

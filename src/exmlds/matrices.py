@@ -1,0 +1,44 @@
+"""Matrices, sparse or dense: the lengths of rows, a block of them, other values in the same places."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, TypeAlias
+
+import numpy as np
+from scipy.sparse import csr_matrix, issparse
+
+Array = np.ndarray
+Matrix: TypeAlias = Any  # (n, d) csr or dense; a union of the two has no common interface
+
+
+def row_norms(X: Matrix) -> Array:
+    """(n,) Euclidean lengths of the rows, float64."""
+    if not issparse(X):
+        return np.sqrt(np.square(X, dtype=np.float64).sum(axis=1))
+    squares = np.square(X.data, dtype=np.float64)
+    if X.shape[0] == 1:
+        return np.sqrt(squares.sum(keepdims=True))
+    of_row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+    return np.sqrt(np.bincount(of_row, squares, minlength=X.shape[0]))
+
+
+def unit_rows(X: Matrix) -> Matrix:
+    """The rows scaled to length 1, float32; a row of zeros stays as it is."""
+    lengths = row_norms(X)
+    scale = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+    if not issparse(X):
+        return (X * scale[:, None]).astype(np.float32)
+    return with_values(X, (X.data * np.repeat(scale, np.diff(X.indptr))).astype(np.float32))
+
+
+def with_values(X: csr_matrix, values: Array) -> csr_matrix:
+    """The matrix with other values in the same places, which are shared, and not checked again."""
+    other = copy.copy(X)
+    other.data = values
+    return other
+
+
+def block_of(X: Matrix, block: slice) -> Matrix:
+    """A block of rows; all of them without a copy."""
+    return X if block.start == 0 and block.stop >= X.shape[0] else X[block]
