@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 from typing import Any
 
@@ -152,6 +153,28 @@ def test_save_and_load_with_what_is_within(
     again = load(tmp_path / "model")
     for one, other in zip(model.predict_topk(made[1].X), again.predict_topk(made[1].X)):
         np.testing.assert_array_equal(one, other)
+
+
+def test_where_rows_are_few_two_methods_vote(made: tuple[Dataset, Dataset], tmp_path: Path) -> None:
+    train, test = made
+    both = ExMLDS(**{**FIXED, "candidates": "auto"}).fit(train.X, train.Y)
+    assert {type(both.voting_), type(both.second_)} == {ExMLDS3, ExMLDS4}
+    expected = both.predict_topk(test.X)
+    both.save(tmp_path / "model")
+    for one, other in zip(expected, load(tmp_path / "model").predict_topk(test.X)):
+        np.testing.assert_array_equal(one, other)
+    both.second_.labels_ = both.second_.labels_[::-1].tocsr()  # its votes now go astray
+    assert not np.allclose(both.predict_topk(test.X)[1], expected[1], atol=1e-4)
+
+
+@pytest.mark.parametrize("temperature", [0.02, 0.1])
+def test_temperatures_are_tried_as_they_would_be_asked(
+    made: tuple[Dataset, Dataset], model: ExMLDS, temperature: float
+) -> None:
+    voting, X = copy.copy(model.voting_), made[1].X
+    found = voting.ranked_at(X, [0.5, temperature], 5)[1]
+    voting.temperature_ = temperature
+    np.testing.assert_array_equal(found, voting.predict_topk(X, 5)[0])
 
 
 @pytest.mark.data

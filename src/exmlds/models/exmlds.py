@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.sparse import csr_matrix
+from sklearn.base import clone
 
 from .. import labels, limits, metrics, selection
 from ..contract import MOST_HELD_OUT, DataSize, Estimate, Matrix, XMCEstimator
@@ -29,7 +30,7 @@ class ExMLDS(XMCEstimator):
     Parameters
     ----------
     candidates : what proposes labels: "joint" learning (`ExMLDS4`), joint "sppmi" (`ExMLDS3`), or "auto", the
-        better one on held-out rows
+        better one on held-out rows; where rows are few, the votes of the other then count too
     n_learners : embeddings from different starts that vote together, of joint learning; "auto" is one, and
         with a `time_budget` as many as it allows and held-out rows reward
     shortlist : labels of a row that are looked at closely; "auto" is chosen on held-out rows
@@ -45,7 +46,7 @@ class ExMLDS(XMCEstimator):
 
     Attributes after fit
     --------------------
-    voting_ : the fitted method that proposes labels
+    voting_ : the fitted method that proposes labels;  second_ : another one, whose votes count too, or None
     shortlist_, cost_ : as chosen;  shortlist_recall_ : share of true labels on the lists of held-out rows
     held_out_quality_ : the mean of P@1, P@3 and P@5 on held-out rows
 
@@ -71,6 +72,7 @@ class ExMLDS(XMCEstimator):
         "time_budget": limits.either(limits.one_of(None), limits.number(0, above=True)),
     }
     voting_: NeighborVoting
+    second_: NeighborVoting | None
     shortlist_: int
     feature_map_: features.Features | None
     classifiers_: rerank.Classifiers | None
@@ -210,15 +212,16 @@ class ExMLDS(XMCEstimator):
         clock: Clock,
     ) -> tuple[Plan, Jury]:
         """The plan with the temperature, and as many learners, as held-out rows reward; and what it gives."""
-        propose_rng, order_rng = rng.spawn(2)
+        propose_rng, order_rng, second_rng = rng.spawn(3)
         voting = jury.propose(plan.voting, trial.lesson, propose_rng, course)
-        temper(voting, trial)
-        plan = plan.changed(temperature=voting.temperature_)
-        members = jury.order(plan, voting, trial.lesson, order_rng, course=course)
-        if self.n_learners != "auto" or clock.budget is None or not isinstance(voting, ExMLDS4):
-            return plan, members
-        self._add_learners(plan, members, trial, more_rng, clock)
-        return plan.changed(n_learners=len(voting.learners_)), members
+        second = None if plan.second is None else jury.propose(plan.second, trial.lesson, second_rng, course)
+        for fitted in (voting, second):
+            if fitted is not None:
+                temper(fitted, trial)
+        members = jury.order(plan, voting, second, trial.lesson, order_rng, course=course)
+        if self.n_learners == "auto" and clock.budget is not None and isinstance(voting, ExMLDS4):
+            self._add_learners(plan, members, trial, more_rng, clock)
+        return plan._replace(voting=_as_found(voting), second=second and _as_found(second)), members
 
     def _add_learners(
         self, plan: Plan, members: Jury, trial: Trial, rng: np.random.Generator, clock: Clock
@@ -251,23 +254,24 @@ class ExMLDS(XMCEstimator):
         self._held = (labelled[rows], ids[:, : self.max_labels], scores[:, : self.max_labels])
 
     def _take(self, members: Jury, cost: float) -> None:
-        self.voting_, self.shortlist_, self.feature_map_, self.classifiers_ = members
+        self.voting_, self.second_, self.shortlist_, self.feature_map_, self.classifiers_ = members
         self.cost_ = cost
 
     def _take_votes_alone(self, lesson: Lesson, rng: np.random.Generator) -> None:
         """Of too few rows to choose on."""
         planner = self._planner()
         voting = jury.propose(planner.voting(planner.first_method(lesson.side), "l2"), lesson, rng)
-        self._take(Jury(voting, lesson.Y.shape[1], None, None), np.nan)
+        self._take(Jury(voting, None, lesson.Y.shape[1], None, None), np.nan)
         self.blend_, self.held_out_quality_, self.shortlist_recall_ = None, np.nan, np.nan
 
     def _candidates(self, X: Matrix, k: int) -> tuple[Array, Array]:
         if self.blend_ is None:
             return self.voting_._candidates(X, k)
-        members = Jury(self.voting_, self.shortlist_, self.feature_map_, self.classifiers_)
-        said = members.opinions(X, k)
+        fields = ("voting_", "second_", "shortlist_", "feature_map_", "classifiers_")
+        said = Jury(*(getattr(self, name) for name in fields)).opinions(X, k)
         listed = min(self.shortlist_, said.ids.shape[1])
-        best, scores = jury.ranked(self.blend_, said.first(listed), self.label_counts_, k, self.gains_)
+        first = said.cut(slice(None), slice(listed))
+        best, scores = jury.ranked(self.blend_, first, self.label_counts_, k, self.gains_)
         return (best, scores) if k <= listed else _lengthened(best, scores, said, k)
 
     def _held_out(
@@ -286,6 +290,14 @@ class ExMLDS(XMCEstimator):
 
     def _estimate(self, data: DataSize) -> Estimate:
         return self._planner().estimate(data)
+
+
+def _as_found(voting: NeighborVoting) -> NeighborVoting:
+    """The method, to be fitted anew with what was chosen on held-out rows."""
+    settings: dict[str, Any] = {"temperature": voting.temperature_}
+    if isinstance(voting, ExMLDS4):
+        settings |= {"n_learners": len(voting.learners_)}
+    return clone(voting).set_params(**settings)
 
 
 def _teachers(Y: csr_matrix, weights: Array | None) -> Array:

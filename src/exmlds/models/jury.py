@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ Array = np.ndarray
 
 MOST_PAIRS = 1_000_000  # of rows and labels that classifiers learn from where all labels are listed, beside
 FEWEST_LISTED = 20  # the true ones; but so many of a row
+SECONDED = 300  # labels that the second names, at most; others have no vote of it
 BLENDED = 200_000  # pairs that the blend is fitted on, at most
 PASSES, MORE_PASSES = 10, 5  # over the examples of a label: at first, and where a lesson goes on
 MORE_EPOCHS = 2  # of joint learning, where a lesson goes on
@@ -46,26 +47,28 @@ class Plan(NamedTuple):
     """What is to be fitted.
 
     voting : the method that makes short lists, with its settings;  shortlist : labels on a list
+    second : another one, whose votes for the labels on the lists count too, or None
     features, loss, cost : of the classifiers; the loss "none" is without them
     """
 
     voting: NeighborVoting
+    second: NeighborVoting | None
     shortlist: int
     features: str
     loss: str
     cost: float
 
-    def changed(self, **settings: Any) -> Plan:
-        """With other settings of the method that makes short lists."""
-        return self._replace(voting=clone(self.voting).set_params(**settings))
-
 
 class Opinions(NamedTuple):
-    """What is said of the labels on short lists: (b, k) ids, −1 pads; shares of votes; margins."""
+    """What is said of the labels on short lists, (b, k) each.
+
+    ids : −1 pads;  votes : shares;  margins : of the classifiers;  seconds : shares of the second's votes
+    """
 
     ids: Array
     votes: Array
     margins: Array
+    seconds: Array | None
 
     def hits(self, Y: csr_matrix) -> Array:
         """(b, k) which of them are true."""
@@ -73,16 +76,18 @@ class Opinions(NamedTuple):
 
     def evidence(self, counts: Array) -> Array:
         """(b, k, f) for the blend; counts : (L,) training rows of each label."""
-        return blend.evidence(self.votes, self.margins, counts[np.maximum(self.ids, 0)])
+        return blend.evidence(self.votes, self.margins, counts[np.maximum(self.ids, 0)], self.seconds)
 
-    def first(self, k: int) -> Opinions:
-        return Opinions(*(a[:, :k] for a in self))
+    def cut(self, rows: slice, places: slice) -> Opinions:
+        seconds = None if self.seconds is None else self.seconds[rows, places]
+        return Opinions(self.ids[rows, places], self.votes[rows, places], self.margins[rows, places], seconds)
 
 
 class Jury(NamedTuple):
-    """voting : fitted;  shortlist : labels of a row that the classifiers, if any, are asked about."""
+    """voting, second : fitted;  shortlist : labels of a row that all are asked about."""
 
     voting: NeighborVoting
+    second: NeighborVoting | None
     shortlist: int
     feature_map: features.Features | None
     classifiers: rerank.Classifiers | None
@@ -93,12 +98,13 @@ class Jury(NamedTuple):
         ids, votes = self.voting._candidates(X, min(max(k, self.shortlist), n_labels))
         if self.shortlist >= n_labels:
             ids, votes = with_all(ids, votes, n_labels)
+        seconds = None if self.second is None else _shares(self.second, X, ids)
         if self.classifiers is None or self.feature_map is None:
-            return Opinions(ids, votes, np.zeros(ids.shape, np.float32))
+            return Opinions(ids, votes, np.zeros(ids.shape, np.float32), seconds)
         margins = np.full(ids.shape, -np.inf, np.float32)
         listed = ids[:, : self.shortlist]
         margins[:, : self.shortlist] = rerank.score(self.classifiers, _mapped(self.feature_map, X), listed)
-        return Opinions(ids, votes, margins)
+        return Opinions(ids, votes, margins, seconds)
 
     def opinions_in_blocks(self, X: Matrix) -> Opinions:
         told = parallel.map_blocks(
@@ -108,12 +114,14 @@ class Jury(NamedTuple):
             stage="held-out rows",
             total=X.shape[0],
         )
-        return together(told)
+        return together(list(told))
 
 
-def together(said: Any) -> Opinions:
+def together(said: Sequence[Opinions]) -> Opinions:
     """What is said of several blocks of rows as one."""
-    return Opinions(*(np.concatenate(parts) for parts in zip(*said)))
+    ids, votes, margins, seconds = zip(*said)
+    joined = None if seconds[0] is None else np.concatenate(seconds)
+    return Opinions(np.concatenate(ids), np.concatenate(votes), np.concatenate(margins), joined)
 
 
 class Course:
@@ -130,8 +138,10 @@ class Course:
 
 def teach(plan: Plan, lesson: Lesson, rng: np.random.Generator, course: Course | None = None) -> Jury:
     """Fit what proposes labels, then the classifiers on what it proposes."""
-    propose_rng, order_rng = rng.spawn(2)
-    return order(plan, propose(plan.voting, lesson, propose_rng, course), lesson, order_rng, course=course)
+    propose_rng, order_rng, second_rng = rng.spawn(3)
+    voting = propose(plan.voting, lesson, propose_rng, course)
+    second = None if plan.second is None else propose(plan.second, lesson, second_rng, course)
+    return order(plan, voting, second, lesson, order_rng, course=course)
 
 
 def propose(
@@ -144,6 +154,7 @@ def propose(
         fitted._course = course.map
         if course.map.state is not None:
             fitted.n_epochs = course.map.state.epoch + MORE_EPOCHS
+    fitted._map_storage = "float16"  # where training rows lie is read for each row asked about, V is not
     fitted.fit(lesson.X, lesson.Y, **theirs)
     fitted.__dict__.pop("_course", None)
     fitted.voter_weights_ = lesson.weights
@@ -157,14 +168,15 @@ def _is_one_map(voting: ExMLDS4, lesson: Lesson) -> bool:
 def order(
     plan: Plan,
     voting: NeighborVoting,
+    second: NeighborVoting | None,
     lesson: Lesson,
     rng: np.random.Generator,
     listed: Array | None = None,
     course: Course | None = None,
 ) -> Jury:
-    """Add classifiers to a fitted method; listed : (n, k) its short lists, where they are known."""
+    """Add classifiers to fitted methods; listed : (n, k) the short lists of the first, where known."""
     if plan.loss == "none":
-        return Jury(voting, plan.shortlist, None, None)
+        return Jury(voting, second, plan.shortlist, None, None)
     listed = lists(voting, lesson.X, plan.shortlist) if listed is None else listed
     feature_map = features.fit(plan.features, lesson.X, rng)
     examples, start, n_epochs = rerank.examples(lesson.Y, listed), None, PASSES
@@ -183,7 +195,7 @@ def order(
     )
     if course is not None:
         course.examples = examples, pulls
-    return Jury(voting, plan.shortlist, feature_map, classifiers)
+    return Jury(voting, second, plan.shortlist, feature_map, classifiers)
 
 
 def lists(voting: NeighborVoting, X: Matrix, k: int) -> Array:
@@ -200,7 +212,7 @@ def lists(voting: NeighborVoting, X: Matrix, k: int) -> Array:
 def weigh(said: Opinions, Y: csr_matrix, counts: Array, weights: Array | None = None) -> blend.Blend:
     """The blend fitted on what is said of held-out rows; weights : (n,) how much each row counts."""
     n = BLENDED // said.ids.shape[1] + 1  # rows enough to learn a dozen weights from
-    said, Y = Opinions(*(a[:n] for a in said)), Y[:n]
+    said, Y = said.cut(slice(n), slice(None)), Y[:n]
     listed = said.ids >= 0
     pairs = None if weights is None else np.broadcast_to(weights[:n, None], listed.shape)[listed]
     return blend.fit(said.evidence(counts)[listed], said.hits(Y)[listed], pairs)
@@ -225,6 +237,16 @@ def with_all(ids: Array, votes: Array, n_labels: int) -> tuple[Array, Array]:
     shares[rows, ids[rows, places]] = votes[rows, places]
     best = np.argsort(-shares, axis=1, kind="stable")
     return best, np.take_along_axis(shares, best, axis=1)
+
+
+def _shares(voting: NeighborVoting, X: Matrix, ids: Array) -> Array:
+    """(b, k) the shares of the votes that these labels, −1 pads, get from a method."""
+    n_labels = len(voting.classes_)
+    found, votes = voting._candidates(X, min(SECONDED, n_labels))
+    shares = np.zeros((len(ids), n_labels + 1), np.float32)
+    np.put_along_axis(shares, np.where(found >= 0, found, n_labels), votes, axis=1)
+    shares[:, n_labels] = 0  # of the pads
+    return np.take_along_axis(shares, np.where(ids >= 0, ids, n_labels), axis=1)
 
 
 def _mapped(feature_map: features.Features, X: Matrix) -> csr_matrix:

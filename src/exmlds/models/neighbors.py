@@ -11,7 +11,7 @@ from scipy.sparse import csr_matrix, issparse
 from sklearn.base import clone
 
 from .. import compact, limits, parallel, progress
-from ..contract import DataSize, Estimate, Matrix, XMCEstimator
+from ..contract import BLOCK, DataSize, Estimate, Matrix, XMCEstimator
 from ..stages import features, index, neighbors, partition, regress, vote
 from ..stages.index import Index
 from ..stages.vote import LabelScorer
@@ -105,6 +105,7 @@ class NeighborVoting(XMCEstimator):
     # A method may make parameters of these.
     storage: str = "float32"  # of V and of where training rows lie
     index: str = "exact"
+    _map_storage: str | None = None  # of V, where it is another
     scorer_: LabelScorer | None = None  # of methods that embed labels
     voter_weights_: Array | None = None  # (n,) of training rows, where they do not all count the same
 
@@ -210,7 +211,7 @@ class NeighborVoting(XMCEstimator):
         V = self._map(X, Y, Z, columns, path, rng)
         is_exact = self.index == "exact" or len(rows) < APPROXIMATE_FROM
         found = index.build(self._searched(X, V, Z), self.metric, self.storage, is_exact=is_exact)
-        return Part(rows, columns, compact.pack(V, self.storage), found)
+        return Part(rows, columns, compact.pack(V, self._map_storage or self.storage), found)
 
     def _map(
         self,
@@ -404,22 +405,43 @@ class NeighborVoting(XMCEstimator):
 
         own : (b,) the training rows that X are, each of which is left out of its own neighbours
         """
-        voters, weights, where = [], [], []
+        return self._weighed(self._found(X, own), self.temperature_)
+
+    def _found(self, X: Matrix, own: Array | None = None) -> list[tuple[Array, Array, Array]]:
+        """The neighbours with their similarities, and where the rows lie, for each learner and part asked."""
         n_asked = self.n_neighbors if own is None else self.n_neighbors + 1
         is_routed = any(len(learner.parts) > 1 for learner in self.learners_)
         routed = features.routed(self.feature_map_, X) if is_routed else X
         X = features.apply(self.feature_map_, X)
-        for learner in self.learners_:
-            for near, similar, Z in self._asked(learner, X, routed, n_asked):
-                if own is not None:
-                    near, similar = _without(own, near, similar)
-                weight = vote.weigh(near, similar, self.vote, self.temperature_)
-                if self.voter_weights_ is not None:
-                    weight *= self.voter_weights_[np.maximum(near, 0)]
-                voters.append(near)
-                weights.append(weight / np.maximum(weight.sum(axis=1, keepdims=True), TINY))
-                where.append(Z)
+        found = (asked for learner in self.learners_ for asked in self._asked(learner, X, routed, n_asked))
+        if own is None:
+            return list(found)
+        return [(*_without(own, near, similar), Z) for near, similar, Z in found]
+
+    def _weighed(self, found: list[tuple[Array, Array, Array]], temperature: float) -> Votes:
+        weights = []
+        for near, similar, _ in found:
+            weight = vote.weigh(near, similar, self.vote, temperature)
+            if self.voter_weights_ is not None:
+                weight *= self.voter_weights_[np.maximum(near, 0)]
+            weights.append(weight / np.maximum(weight.sum(axis=1, keepdims=True), TINY))
+        voters, where = [near for near, _, _ in found], [Z for _, _, Z in found]
         return Votes(np.concatenate(voters, axis=1), np.concatenate(weights, axis=1), where)
+
+    def ranked_at(self, X: Matrix, temperatures: Sequence[float], k: int) -> Array:
+        """(t, n, k) the k best labels of each row at each of the temperatures; the search is made once."""
+
+        def rank(block: slice) -> list[Array]:
+            found = self._found(X[block])
+            return [
+                self._rank(self._weighed(found, temperature), self.labels_, self.scorer_, k)[0]
+                for temperature in temperatures
+            ]
+
+        n = X.shape[0]
+        rows = parallel.blocks(n, BLOCK)
+        told = parallel.map_blocks(rank, rows, n_jobs=self.n_jobs, stage="choosing settings", total=n)
+        return np.concatenate([np.stack(ids) for ids in told], axis=1)
 
     def _asked(
         self, learner: Learner, X: Matrix, routed: Matrix, k: int

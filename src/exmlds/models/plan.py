@@ -69,6 +69,14 @@ class Trial(NamedTuple):
         return cls(lesson.rows(method, taught), taught, lesson.X[held], lesson.Y[held])
 
 
+class Method(NamedTuple):
+    """One that proposes labels; as it was fitted to a trial, and the quality of its votes there."""
+
+    voting: NeighborVoting
+    fitted: NeighborVoting
+    quality: float
+
+
 class Planner(NamedTuple):
     """The parameters of `ExMLDS` that a plan depends on."""
 
@@ -83,11 +91,11 @@ class Planner(NamedTuple):
 
     def plan(self, trial: Trial, n: int, rng: np.random.Generator, clock: Clock) -> Plan:
         """Choose on the held-out rows of a trial, as much as time allows; n : rows that there are in all."""
-        voting, fitted = self._chosen_voting(trial, n, rng, clock)
+        first, second = self._chosen_methods(trial, n, rng, clock)
         if self.loss == "none":
             listed = SHORTLISTS[0] if self.shortlist == "auto" else int(self.shortlist)
-            return Plan(voting, min(listed, trial.truth.shape[1]), "l2", self.loss, COSTS[0])
-        return self._chosen_order(trial, voting, fitted, rng, clock)
+            return Plan(first.voting, second, min(listed, trial.truth.shape[1]), "l2", self.loss, COSTS[0])
+        return self._chosen_order(trial, first, rng, clock)._replace(second=second)
 
     def first_method(self, side: Mapping[str, Any]) -> str:
         """The method that is tried before others."""
@@ -121,58 +129,52 @@ class Planner(NamedTuple):
             return ExMLDS3(complete_labels=self.complete_labels, **{**shared, "temperature": "auto"})
         return ExMLDS3(n_components=200, l2=1.0, mu=(1.0, 1.0, 10.0), complete_labels=0.0, **shared)
 
-    def _chosen_voting(
+    def _chosen_methods(
         self, trial: Trial, n: int, rng: np.random.Generator, clock: Clock
-    ) -> tuple[NeighborVoting, NeighborVoting]:
-        """The best method by votes alone, and as it was fitted to the trial."""
+    ) -> tuple[Method, NeighborVoting | None]:
+        """The best one by votes alone; and where rows are few, another, whose votes count too."""
         X = trial.lesson.X
         scaled = scalings(X)
         mapped = ["nystroem"] if features.fits("nystroem", X) else scaled
         method = self.first_method(trial.lesson.side)
         kinds = scaled if method == "joint" else mapped
-        best = self._best_voting(trial, [self.voting(method, kind) for kind in kinds], rng, clock)
-        # Joint learning grows better with more rows than the plan is made on.
-        if method == "joint" and self.candidates != "joint" and n <= FEW_ROWS and clock.allows_plan():
-            kind = best[0].features if best[0].features in mapped else mapped[0]
-            rival = self._best_voting(trial, [self.voting("sppmi", kind)], rng, clock)
-            best = max(best, rival, key=lambda chosen: chosen[2])
-        return best[:2]
+        best = self._best_of(trial, [self.voting(method, kind) for kind in kinds], rng, clock)
+        # Joint learning grows better with more rows than the plan is made on, and needs no other then.
+        if method != "joint" or self.candidates == "joint" or n > FEW_ROWS or not clock.allows_plan():
+            return best, None
+        kind = best.voting.features if best.voting.features in mapped else mapped[0]
+        rival = self._best_of(trial, [self.voting("sppmi", kind)], rng, clock)
+        return (rival, best.voting) if rival.quality > best.quality else (best, rival.voting)
 
-    def _best_voting(
+    def _best_of(
         self, trial: Trial, votings: list[NeighborVoting], rng: np.random.Generator, clock: Clock
-    ) -> tuple[NeighborVoting, NeighborVoting, float]:
-        tried: list[tuple[NeighborVoting, NeighborVoting, float]] = []
+    ) -> Method:
+        tried: list[Method] = []
         for voting in votings:
             if tried and not clock.allows_plan():
                 break
             fitted = jury.propose(voting, trial.lesson, copy.deepcopy(rng))
-            tried.append((voting, fitted, temper(fitted, trial)))
-        return max(tried, key=lambda chosen: chosen[2])
+            tried.append(Method(voting, fitted, temper(fitted, trial)))
+        return max(tried, key=lambda method: method.quality)
 
-    def _chosen_order(
-        self,
-        trial: Trial,
-        voting: NeighborVoting,
-        fitted: NeighborVoting,
-        rng: np.random.Generator,
-        clock: Clock,
-    ) -> Plan:
+    def _chosen_order(self, trial: Trial, method: Method, rng: np.random.Generator, clock: Clock) -> Plan:
         """Features first, then lower costs while they are better, then longer lists while they pay."""
         lesson, n_labels = trial.lesson, trial.truth.shape[1]
         lengths = [n_labels] if n_labels <= FEW_LABELS else [min(k, n_labels) for k in SHORTLISTS]
         if self.shortlist != "auto":
             lengths = [min(int(self.shortlist), n_labels)]
         counts = np.bincount(lesson.Y.indices, minlength=n_labels)
-        listed = jury.lists(fitted, lesson.X, max(lengths))
+        listed = jury.lists(method.fitted, lesson.X, max(lengths))
 
         @cache
         def told(plan: Plan) -> float:
             cut = listed[:, : plan.shortlist]
-            said = jury.order(plan, fitted, lesson, copy.deepcopy(rng), cut).opinions_in_blocks(trial.asked)
-            return blended_quality(said, trial.truth, counts)
+            members = jury.order(plan, method.fitted, None, lesson, copy.deepcopy(rng), cut)
+            return blended_quality(members.opinions_in_blocks(trial.asked), trial.truth, counts)
 
         cost = COSTS[0] if self.cost == "auto" else float(self.cost)
-        best, *others = (Plan(voting, lengths[0], kind, self.loss, cost) for kind in scalings(lesson.X))
+        plan = Plan(method.voting, None, lengths[0], "l2", self.loss, cost)
+        best, *others = (plan._replace(features=kind) for kind in scalings(lesson.X))
         for other in others:
             if clock.allows_plan() and told(other) > told(best):
                 best = other
@@ -181,7 +183,7 @@ class Planner(NamedTuple):
             if not clock.allows_plan() or told(lower) <= told(best):
                 break
             best = lower
-        found = _recalls(fitted, trial, max(lengths))
+        found = _recalls(method.fitted, trial, max(lengths))
         for shorter, length in pairwise(lengths):
             longer = best._replace(shortlist=length)
             if not clock.allows_plan():
@@ -196,8 +198,8 @@ class Planner(NamedTuple):
         names = {"joint": ("joint",), "sppmi": ("sppmi",)}.get(self.candidates, ("joint", "sppmi"))
         kind = "nystroem" if data.nnz > features.FILLED * data.n * data.d else "l2"
         votings = [self.voting(name, kind if name == "sppmi" else "l2") for name in names]
-        asked = [voting for voting in votings if data.n <= FEW_ROWS or len(votings) == 1] or votings[:1]
-        voting = Estimate(*map(max, zip(*(voting.estimate(*data) for voting in asked))))
+        asked = votings if data.n <= FEW_ROWS else votings[:1]
+        voting = Estimate(*map(sum, zip(*(voting.estimate(*data) for voting in asked))))
         listed = SHORTLISTS[-1] if self.shortlist == "auto" else int(self.shortlist)
         pairs = data.n * min(listed, data.n_labels) + data.nnz_labels
         weights = min(float(data.n_labels) * data.d, pairs * data.nnz / data.n) / 4
@@ -217,9 +219,8 @@ def temper(voting: NeighborVoting, trial: Trial) -> float:
     """
     chose_itself = voting.temperature == "auto"
     temperatures = (voting.temperature_,) if chose_itself else TEMPERATURES
-    told, asked, truth = [], trial.asked[:ENOUGH], trial.truth[:ENOUGH]
-    for voting.temperature_ in temperatures:
-        told.append(mean_precision(truth, voting.predict_topk(asked, 5)[0]))
+    best = voting.ranked_at(trial.asked[:ENOUGH], temperatures, min(5, len(voting.classes_)))
+    told = [mean_precision(trial.truth[:ENOUGH], ids) for ids in best]
     voting.temperature_ = temperatures[int(np.argmax(told))]
     return max(told)
 

@@ -35,18 +35,21 @@ class Blend(NamedTuple):
     levels: Array
 
 
-def evidence(votes: Array, margins: Array, counts: Array) -> Array:
+def evidence(votes: Array, margins: Array, counts: Array, seconds: Array | None = None) -> Array:
     """(n, k, f) float32 of short lists.
 
     votes : (n, k) shares, best first;  margins : (n, k), −inf where the list is padded
-    counts : (n, k) training rows of the labels
+    counts : (n, k) training rows of the labels;  seconds : (n, k) shares of other voters, if there are any
     """
     v = np.log(np.maximum(votes, FEWEST_VOTES))
     z = np.clip(margins, -MARGIN, MARGIN)
     c = np.log(np.maximum(counts, 1))
     place = np.broadcast_to(np.log1p(np.arange(votes.shape[1], dtype=np.float32)), votes.shape)
     behind = z - z.max(axis=1, keepdims=True)
-    parts = (v, votes, z, np.tanh(z), c, v * z, z * c, v * c, z * z, v * v, place, behind)
+    parts = [v, votes, z, np.tanh(z), c, v * z, z * c, v * c, z * z, v * v, place, behind]
+    if seconds is not None:
+        s = np.log(np.maximum(seconds, FEWEST_VOTES))
+        parts += [s, seconds, s * z, s * s, s * v]
     return np.stack(parts, axis=-1).astype(np.float32)
 
 
@@ -66,7 +69,9 @@ def fit(known: Array, hits: Array, weights: Array | None = None) -> Blend:
     nearer = np.exp(-known[:, PLACE])  # 1 / place: the first places are what is seen
     nearer = nearer if weights is None else nearer * weights
     nearer *= len(nearer) / nearer.sum()
-    model = LogisticRegression(max_iter=500).fit((known - mean) / scale, hits, sample_weight=nearer)
+    model = LogisticRegression(solver="newton-cholesky").fit(
+        (known - mean) / scale, hits, sample_weight=nearer
+    )
     blend = Blend(mean, scale, model.coef_[0], float(model.intercept_[0]), np.zeros(0), np.zeros(0))
     sums = _sums(blend, known)
     curve = IsotonicRegression(y_min=LEAST, y_max=MOST, out_of_bounds="clip")

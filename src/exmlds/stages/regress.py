@@ -135,19 +135,21 @@ def _conjugate_gradients(system: System, l2: float, B: Array, limit: int = 200) 
     V = np.zeros(B.shape, np.float32)
     R = np.array(B, np.float32, order="C")
     D = R / diagonal
+    room = np.empty_like(R)  # new arrays of this size would take longer than the sums
     descent = np.einsum("ij,ij->j", R, D)
     goal = TOLERANCE**2 * np.einsum("ij,ij->j", R, R)
     for _ in range(limit):
-        AD = Xt @ (X @ D) + np.float32(l2) * D
+        AD = Xt @ (X @ D)
+        AD += np.multiply(D, np.float32(l2), out=room)
         curvature = np.einsum("ij,ij->j", D, AD)
         step = np.divide(descent, curvature, out=np.zeros_like(descent), where=curvature > 0)
-        V += step * D
-        R -= step * AD
+        V += np.multiply(D, step, out=room)
+        R -= np.multiply(AD, step, out=room)
         if (np.einsum("ij,ij->j", R, R) <= goal).all():
             break
-        P = R / diagonal
-        following = np.einsum("ij,ij->j", R, P)
-        D = P + np.divide(following, descent, out=np.zeros_like(descent), where=descent > 0) * D
+        following = np.einsum("ij,ij->j", R, np.divide(R, diagonal, out=room))
+        D *= np.divide(following, descent, out=np.zeros_like(descent), where=descent > 0)
+        D += room
         descent = following
     return V
 
