@@ -28,6 +28,7 @@ OURS = "ExMLDS"
 PLACES = 5
 ALONE = 200  # rows predicted one by one
 ALONE_SECONDS = 10  # that this may take, about
+ROWS = 1_000  # that one-vs-rest scores at a time
 TRIED = 20  # labels that one-vs-rest is tried on
 MOST_SECONDS = 45 * 60  # of one-vs-rest
 
@@ -133,7 +134,11 @@ def one_vs_rest(data: Data) -> Fitted:
     joblib.dump(model, data.folder / "model")
 
     def predict(X: csr_matrix) -> Array:
-        return np.argsort(-model.decision_function(X), axis=1, kind="stable")[:, :PLACES]
+        best = []
+        for start in range(0, X.shape[0], ROWS):  # scores of all labels are dense
+            scores = model.decision_function(X[start : start + ROWS])
+            best.append(np.argsort(-scores, axis=1, kind="stable")[:, :PLACES])
+        return np.concatenate(best)
 
     return Fitted(taken, predict, predict)
 
