@@ -122,6 +122,7 @@ def test_public_names() -> None:
         "FeatureNeighbors",
         "ModelError",
         "MostFrequent",
+        "TextClassifier",
         "Whole",
         "XMCEstimator",
         "data",

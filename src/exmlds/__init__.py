@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .models.exmlds2 import ExMLDS2
     from .models.exmlds3 import ExMLDS3
     from .models.exmlds4 import ExMLDS4
+    from .models.text import TextClassifier
 
 __version__ = "0.1.0"
 
@@ -34,6 +35,7 @@ _HOME = {
     "FeatureNeighbors": "models.baselines",
     "ModelError": "errors",
     "MostFrequent": "models.baselines",
+    "TextClassifier": "models.text",
     "Whole": "labels",
     "XMCEstimator": "contract",
     "load": "contract",
@@ -52,6 +54,7 @@ __all__ = [
     "FeatureNeighbors",
     "ModelError",
     "MostFrequent",
+    "TextClassifier",
     "Whole",
     "XMCEstimator",
     "data",

@@ -234,6 +234,38 @@ class XMCEstimator(ClassifierMixin, BaseEstimator, ABC):
         hits, _ = metrics.Ranking(self.label_matrix(Y), self.predict_topk(X, 1), 1).sums("P@1")
         return float(np.average(hits, weights=sample_weight))
 
+    def explain(self, X: Any, label: Any = None, n: int = 5, *, feature_names: Any = None) -> list[Any]:
+        """Why the best label of each row, or a given label, has its score.
+
+        Parameters
+        ----------
+        label : None, the best one of each row, or a label of `classes_`
+        n : voters and features to show
+        feature_names : (d,) names of the features
+
+        Returns
+        -------
+        an `Explanation` a row: voters with their shares, terms of the classifier, prior; see its docstring
+        """
+        check_is_fitted(self)
+        if not limits.whole(1).allows(n):
+            raise ValueError(f"n must be a whole number of at least 1. Got {n!r} instead.")
+        X = self._checked_rows(X, reset=False)
+        if feature_names is not None and len(feature_names) != X.shape[1]:
+            raise ValueError(f"X has {X.shape[1]} features, but feature_names has {len(feature_names)}.")
+        found = []
+        for row in (X[i : i + 1] for i in range(X.shape[0])):
+            chosen = self._candidates(row, 1)[0][0, 0] if label is None else self._known_columns([label])[0]
+            found.append(self._explained(row, int(chosen), n, feature_names))
+        return found
+
+    def _explained(self, X: Matrix, label: int, n: int, feature_names: Any, kept: Any = None) -> Any:
+        """An `Explanation` of a label, a column of `classes_`, for one row.
+
+        kept : gives a training row, (1, d), by its number, where the model does not keep them itself
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not explain its predictions.")
+
     def label_matrix(self, Y: Any) -> csr_matrix:
         """Y as csr in the columns of `classes_`; labels not there at fit get columns after these."""
         check_is_fitted(self)
@@ -254,17 +286,27 @@ class XMCEstimator(ClassifierMixin, BaseEstimator, ABC):
         description = {
             "version": __version__,
             "class": type(self).__name__,
-            "parameters": storage.plain_parameters(self.get_params(deep=False)),
+            "parameters": self.plain_parameters(),
         }
         storage.save(path, description, self._kept())
+
+    def plain_parameters(self) -> dict[str, Any]:
+        """The parameters as they stand in a manifest."""
+        return storage.plain_parameters(self.get_params(deep=False))
+
+    @classmethod
+    def from_plain(cls, parameters: Mapping[str, Any]) -> Self:
+        """An estimator with the parameters of a manifest."""
+        return cls(**parameters)
+
+    def _loaded(self) -> None:
+        """Make what is not kept of what is."""
 
     def _kept(self) -> dict[str, Any]:
         """What was learnt, as `storage` takes it; a method within this one as `Fitted`."""
         learnt = {name: value for name, value in vars(self).items() if name.endswith("_")}
         return {
-            name: Fitted(
-                type(value).__name__, storage.plain_parameters(value.get_params(deep=False)), value._kept()
-            )
+            name: Fitted(type(value).__name__, value.plain_parameters(), value._kept())
             if isinstance(value, XMCEstimator)
             else value
             for name, value in learnt.items()
@@ -468,28 +510,33 @@ def _generator(random_state: Any) -> np.random.Generator:
 def load(path: PathLike) -> XMCEstimator:
     """Load a model that `save` wrote, as the class that it was."""
     manifest, state = storage.load(path)
-    return _restored(Fitted(manifest["class"], manifest["parameters"], state), path)
+    return restored(manifest["class"], manifest["parameters"], state, path)
 
 
-def _restored(kept: Fitted, path: PathLike) -> XMCEstimator:
-    method = _methods().get(kept.method)
+def restored(
+    name: str, parameters: Mapping[str, Any], learnt: Mapping[str, Any], path: PathLike
+) -> XMCEstimator:
+    """A method by its name, with parameters and what it learnt; path : named in errors."""
+    method = _methods().get(name)
     if method is None:
-        raise ModelError(f"{path} is a {kept.method}, which this version of exmlds does not have.")
+        raise ModelError(f"{path} is a {name}, which this version of exmlds does not have.")
     try:
-        model = method(**kept.parameters)
-    except TypeError as error:
-        raise ModelError(f"{path} has parameters that {kept.method} does not take: {error}.") from None
-    for name, value in kept.learnt.items():
-        setattr(model, name, _restored(value, path) if isinstance(value, Fitted) else value)
+        model = method.from_plain(parameters)
+    except (TypeError, KeyError) as error:
+        raise ModelError(f"{path} has parameters that {name} does not take: {error}.") from None
+    for attribute, value in learnt.items():
+        setattr(model, attribute, restored(*value, path) if isinstance(value, Fitted) else value)
+    if learnt:
+        model._loaded()
     return model
 
 
-def _methods() -> dict[str, Callable[..., XMCEstimator]]:
+def _methods() -> dict[str, type[XMCEstimator]]:
     """Every concrete estimator by its class name: the public ones, and those that users have derived."""
     package = import_module(__package__)
     for name in package.__all__:
         getattr(package, name)
-    found: dict[str, Callable[..., XMCEstimator]] = {}
+    found: dict[str, type[XMCEstimator]] = {}
     todo = [XMCEstimator]
     while todo:
         for method in todo.pop().__subclasses__():

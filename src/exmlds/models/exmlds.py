@@ -12,9 +12,10 @@ from sklearn.base import clone
 from .. import labels, limits, metrics, selection
 from ..contract import MOST_HELD_OUT, DataSize, Estimate, Matrix, XMCEstimator
 from ..stages import blend, features, rerank
-from . import jury
+from . import explain, jury
 from .choice import mean_precision
 from .exmlds4 import ExMLDS4
+from .explain import Asked, Explanation
 from .jury import Course, Jury, Lesson, Opinions, Plan
 from .neighbors import FEWEST, NeighborVoting
 from .plan import PLANNED_ON, WORTH, Clock, Planner, Trial, blended_quality, temper
@@ -41,6 +42,7 @@ class ExMLDS(XMCEstimator):
     complete_labels : as in `ExMLDS3`, which then proposes labels; "auto" where co-occurrences are given
     time_budget : seconds that a fit should take, about: within it learners are added, and rows held out once
         more, while that pays; beyond it the last fit, on all rows, is left out
+    keep_rows : keep the training rows with the model, so that `explain` can tell which features rows share
 
     The others are those of every method, `XMCEstimator`.
 
@@ -70,6 +72,7 @@ class ExMLDS(XMCEstimator):
         "objective": limits.one_of("precision", "psp"),
         "complete_labels": limits.either(limits.one_of("auto"), limits.number(0, 1)),
         "time_budget": limits.either(limits.one_of(None), limits.number(0, above=True)),
+        "keep_rows": limits.one_of(False, True),
     }
     voting_: NeighborVoting
     second_: NeighborVoting | None
@@ -103,6 +106,7 @@ class ExMLDS(XMCEstimator):
         objective: str = "precision",
         complete_labels: str | float = "auto",
         time_budget: float | None = None,
+        keep_rows: bool = False,
         threshold: str | float = "auto",
         max_labels: int = 100,
         max_memory: float | str | None = None,
@@ -118,6 +122,7 @@ class ExMLDS(XMCEstimator):
         self.objective = objective
         self.complete_labels = complete_labels
         self.time_budget = time_budget
+        self.keep_rows = keep_rows
         self.threshold = threshold
         self.max_labels = max_labels
         self.max_memory = max_memory
@@ -169,10 +174,11 @@ class ExMLDS(XMCEstimator):
         plan_rng, held_rng, first_rng, more_rng, again_rng = rng.spawn(5)
         labelled = _teachers(Y, side["sample_weight"])
         lesson = _fairly_weighed(Lesson(X, Y, side).rows(type(self), labelled))
+        self.kept_rows_ = X if self.keep_rows else None
         self._held: tuple[Array, Array, Array] | None = None  # until the threshold is chosen
         self.gains_ = _gains(lesson.Y) if self.objective == "psp" else None
         if len(labelled) < FEWEST:
-            self._take_votes_alone(lesson, first_rng)
+            self._take_votes_alone(lesson, first_rng, labelled)
             return
         plan = self._planner().plan(self._small_trial(lesson, plan_rng), len(labelled), plan_rng, clock)
         planned = clock.spent()
@@ -190,9 +196,10 @@ class ExMLDS(XMCEstimator):
             said.append(members.opinions_in_blocks(trial.asked))
             asked.append(held)
         self._weigh(jury.together(said), lesson, np.concatenate(asked), labelled)
+        taught = labelled[trial.taught]
         if clock.allows(1.25 * (clock.spent() - planned) / len(asked)):
-            members = jury.teach(plan, lesson, again_rng, course)  # goes on, on all rows
-        self._take(members, plan.cost)
+            members, taught = jury.teach(plan, lesson, again_rng, course), labelled  # goes on, on all rows
+        self._take(members, plan.cost, taught)
 
     def _planner(self) -> Planner:
         return Planner(*(getattr(self, name) for name in Planner._fields))
@@ -253,26 +260,49 @@ class ExMLDS(XMCEstimator):
         self.held_out_quality_ = mean_precision(Y, ids[:, :5])
         self._held = (labelled[rows], ids[:, : self.max_labels], scores[:, : self.max_labels])
 
-    def _take(self, members: Jury, cost: float) -> None:
+    def _take(self, members: Jury, cost: float, rows: Array) -> None:
         self.voting_, self.second_, self.shortlist_, self.feature_map_, self.classifiers_ = members
-        self.cost_ = cost
+        self.cost_, self.rows_ = cost, rows.astype(np.int32)
 
-    def _take_votes_alone(self, lesson: Lesson, rng: np.random.Generator) -> None:
+    def _take_votes_alone(self, lesson: Lesson, rng: np.random.Generator, rows: Array) -> None:
         """Of too few rows to choose on."""
         planner = self._planner()
         voting = jury.propose(planner.voting(planner.first_method(lesson.side), "l2"), lesson, rng)
-        self._take(Jury(voting, None, lesson.Y.shape[1], None, None), np.nan)
+        self._take(Jury(voting, None, lesson.Y.shape[1], None, None), np.nan, rows)
         self.blend_, self.held_out_quality_, self.shortlist_recall_ = None, np.nan, np.nan
 
     def _candidates(self, X: Matrix, k: int) -> tuple[Array, Array]:
         if self.blend_ is None:
             return self.voting_._candidates(X, k)
-        fields = ("voting_", "second_", "shortlist_", "feature_map_", "classifiers_")
-        said = Jury(*(getattr(self, name) for name in fields)).opinions(X, k)
+        said = self._jury().opinions(X, k)
         listed = min(self.shortlist_, said.ids.shape[1])
         first = said.cut(slice(None), slice(listed))
         best, scores = jury.ranked(self.blend_, first, self.label_counts_, k, self.gains_)
         return (best, scores) if k <= listed else _lengthened(best, scores, said, k)
+
+    def _jury(self) -> Jury:
+        return Jury(self.voting_, self.second_, self.shortlist_, self.feature_map_, self.classifiers_)
+
+    def _explained(self, X: Matrix, label: int, n: int, feature_names: Any, kept: Any = None) -> Explanation:
+        asked = Asked.of(n, feature_names, kept, self.kept_rows_)
+        ballot = self.voting_.ballot(X, label)
+        voters, others = explain.voters(self.voting_, X, ballot, self.rows_, asked)
+        votes = float(ballot.shares.sum() + ballot.beside)
+        prior = float(self.label_counts_[label] / self.n_samples_fit_)
+        why = Explanation(self.classes_[label], votes, prior, votes, voters, others, ballot.beside, None, {})
+        if self.blend_ is None:
+            return why
+        ids, scores = self._candidates(X, len(self.classes_))
+        said = self._jury().opinions(X).cut(slice(None), slice(self.shortlist_))
+        place = np.flatnonzero(said.ids[0] == label)
+        why = why._replace(score=float(scores[0][ids[0] == label].sum()))
+        if not len(place):  # not on the short list
+            return why
+        why = why._replace(log_odds=explain.log_odds(self.blend_, said, self.label_counts_, int(place[0])))
+        if self.classifiers_ is None or self.feature_map_ is None:
+            return why
+        A = jury.mapped(self.feature_map_, X)
+        return why._replace(margin=explain.margin(self.classifiers_, A, label, asked))
 
     def _held_out(
         self, X: Matrix, Y: csr_matrix, k: int, rng: np.random.Generator, **side: Any

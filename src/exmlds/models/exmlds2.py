@@ -91,6 +91,7 @@ class ExMLDS2(NeighborVoting):
         search: str = "mapped",
         vote: str = "similarity",
         temperature: str | float = "auto",
+        keep_rows: bool = False,
         threshold: str | float = "auto",
         max_labels: int = 100,
         max_memory: float | str | None = None,
@@ -117,6 +118,7 @@ class ExMLDS2(NeighborVoting):
         self.search = search
         self.vote = vote
         self.temperature = temperature
+        self.keep_rows = keep_rows
         self.threshold = threshold
         self.max_labels = max_labels
         self.max_memory = max_memory

@@ -114,6 +114,7 @@ class ExMLDS3(NeighborVoting):
         search: str = "mapped",
         vote: str = "similarity",
         temperature: str | float = "auto",
+        keep_rows: bool = False,
         threshold: str | float = "auto",
         max_labels: int = 100,
         max_memory: float | str | None = None,
@@ -142,6 +143,7 @@ class ExMLDS3(NeighborVoting):
         self.search = search
         self.vote = vote
         self.temperature = temperature
+        self.keep_rows = keep_rows
         self.threshold = threshold
         self.max_labels = max_labels
         self.max_memory = max_memory
@@ -254,6 +256,14 @@ class ExMLDS3(NeighborVoting):
     ) -> tuple[Array, Array]:
         assert scorer is not None
         return vote.count_with_labels(votes.neighbors, votes.weights, labels, votes.places, scorer, k)
+
+    def _shares(self, votes: Votes, weights: Array, has: Array, label: int) -> tuple[Array, float]:
+        assert self.scorer_ is not None
+        present = votes.neighbors[0] >= 0
+        s1 = weights[present] @ self.labels_[votes.neighbors[0][present]]
+        length = max(float(np.linalg.norm(s1)), 1e-30)
+        Z = self.scorer_.scaled(np.sum([self.scorer_.scaled(z) for z in votes.places], axis=0))
+        return weights * has / (2 * length), float(Z[0] @ self.scorer_.places[label]) / 2
 
     def _embed(
         self, X: Matrix, Y: csr_matrix, rank: int, rng: np.random.Generator, **given: Any

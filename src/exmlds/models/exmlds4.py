@@ -22,7 +22,7 @@ Array = np.ndarray
 
 EPOCHS = (4, 8, 12)
 LARGEST_PART = {"exact": 100_000, "approximate": 1_000_000}  # rows; beyond, a search takes too long
-NOT_OF_THE_RESULT = {"n_jobs", "verbose"}
+NOT_OF_THE_RESULT = {"keep_rows", "n_jobs", "verbose"}
 
 
 class Contexts(Embedding):
@@ -153,6 +153,7 @@ class ExMLDS4(NeighborVoting):
         metric: str = "cosine",
         vote: str = "similarity",
         temperature: str | float = "auto",
+        keep_rows: bool = False,
         threshold: str | float = "auto",
         max_labels: int = 100,
         max_memory: float | str | None = None,
@@ -184,6 +185,7 @@ class ExMLDS4(NeighborVoting):
         self.metric = metric
         self.vote = vote
         self.temperature = temperature
+        self.keep_rows = keep_rows
         self.threshold = threshold
         self.max_labels = max_labels
         self.max_memory = max_memory

@@ -103,7 +103,7 @@ class Jury(NamedTuple):
             return Opinions(ids, votes, np.zeros(ids.shape, np.float32), seconds)
         margins = np.full(ids.shape, -np.inf, np.float32)
         listed = ids[:, : self.shortlist]
-        margins[:, : self.shortlist] = rerank.score(self.classifiers, _mapped(self.feature_map, X), listed)
+        margins[:, : self.shortlist] = rerank.score(self.classifiers, mapped(self.feature_map, X), listed)
         return Opinions(ids, votes, margins, seconds)
 
     def opinions_in_blocks(self, X: Matrix) -> Opinions:
@@ -183,7 +183,7 @@ def order(
     if course is not None and course.examples is not None:
         start, n_epochs = rerank.carried(*course.examples, course.rows, examples), MORE_PASSES
     classifiers, pulls = rerank.fit(
-        _mapped(feature_map, lesson.X),
+        mapped(feature_map, lesson.X),
         examples,
         loss=plan.loss,
         cost=plan.cost,
@@ -249,6 +249,6 @@ def _shares(voting: NeighborVoting, X: Matrix, ids: Array) -> Array:
     return np.take_along_axis(shares, np.where(ids >= 0, ids, n_labels), axis=1)
 
 
-def _mapped(feature_map: features.Features, X: Matrix) -> csr_matrix:
+def mapped(feature_map: features.Features, X: Matrix) -> csr_matrix:
     A = features.apply(feature_map, X)
     return A if issparse(A) else csr_matrix(A)

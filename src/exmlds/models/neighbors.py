@@ -15,7 +15,9 @@ from ..contract import BLOCK, DataSize, Estimate, Matrix, XMCEstimator
 from ..stages import features, index, neighbors, partition, regress, vote
 from ..stages.index import Index
 from ..stages.vote import LabelScorer
+from . import explain
 from .choice import Grid, Rows, choose
+from .explain import Asked, Ballot, Explanation
 from .votes import Embedding, Votes
 
 Array = np.ndarray
@@ -64,6 +66,7 @@ class NeighborVoting(XMCEstimator):
     features_, l2_, temperature_ : the settings chosen, or given
     labels_ : (n, L) csr, the labels that training rows vote for
     learners_ : the members of the ensemble
+    rows_ : (n,) the numbers of the rows that vote;  kept_rows_ : the training rows, or None
     """
 
     _limits: ClassVar[Mapping[str, limits.Limit]] = {
@@ -77,6 +80,7 @@ class NeighborVoting(XMCEstimator):
         "metric": limits.one_of("cosine", "euclidean"),
         "vote": limits.one_of("similarity", "uniform"),
         "temperature": limits.either(limits.one_of("auto"), limits.number(0, above=True)),
+        "keep_rows": limits.one_of(False, True),
     }
 
     n_components: int
@@ -91,6 +95,7 @@ class NeighborVoting(XMCEstimator):
     search: str
     vote: str
     temperature: str | float
+    keep_rows: bool
 
     # What "auto" chooses among; of equals, the first is taken.
     _l2s: ClassVar[tuple[float, ...]] = (1.0, 0.1, 10.0)
@@ -146,6 +151,8 @@ class NeighborVoting(XMCEstimator):
     def _fit(self, X: Matrix, Y: csr_matrix, rng: np.random.Generator, **side: Any) -> None:
         settings_rng, features_rng, parts_rng, whole_rng = rng.spawn(4)
         labelled = np.flatnonzero(np.diff(Y.indptr))  # rows without a label neither teach nor vote
+        self.kept_rows_ = X if self.keep_rows else None
+        self.rows_ = labelled.astype(np.int32)
         X, Y, side = X[labelled], Y[labelled], self.side_rows(side, labelled)
         self._held: tuple[Array, Array, Array] | None = None  # until the threshold is chosen
         self._choose_settings(X, Y, labelled, settings_rng, side)
@@ -406,6 +413,30 @@ class NeighborVoting(XMCEstimator):
         own : (b,) the training rows that X are, each of which is left out of its own neighbours
         """
         return self._weighed(self._found(X, own), self.temperature_)
+
+    def _explained(self, X: Matrix, label: int, n: int, feature_names: Any, kept: Any = None) -> Explanation:
+        asked = Asked.of(n, feature_names, kept, self.kept_rows_)
+        ballot = self.ballot(X, label)
+        voters, others = explain.voters(self, X, ballot, self.rows_, asked)
+        votes = float(ballot.shares.sum() + ballot.beside)
+        prior = float(self.label_counts_[label] / self.n_samples_fit_)
+        return Explanation(self.classes_[label], votes, prior, votes, voters, others, ballot.beside, None, {})
+
+    def ballot(self, X: Matrix, label: int) -> Ballot:
+        """Who voted for a label of the row X, (1, d), as `_rank` counts."""
+        found = self._found(X)
+        votes = self._weighed(found, self.temperature_)
+        near, weights = votes.neighbors[0], votes.weights[0] * (votes.neighbors[0] >= 0)
+        if not weights.any():
+            prior = self.labels_[:, [label]].sum() / max(self.labels_.shape[0], 1)
+            return Ballot.of(near, weights, weights, float(prior))
+        has = self.labels_[np.maximum(near, 0)][:, [label]].toarray().ravel()
+        similar = np.concatenate([similar[0] for _, similar, _ in found])
+        return Ballot.of(near, similar, *self._shares(votes, weights, has, label))
+
+    def _shares(self, votes: Votes, weights: Array, has: Array, label: int) -> tuple[Array, float]:
+        """(m,) what each voter adds to the label's score, and what is beside them."""
+        return weights * (has > 0) / weights.sum(), 0.0
 
     def _found(self, X: Matrix, own: Array | None = None) -> list[tuple[Array, Array, Array]]:
         """The neighbours with their similarities, and where the rows lie, for each learner and part asked."""

@@ -1,0 +1,190 @@
+"""Why a label was said: who voted for it, what made them near, what its classifier saw, how common it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_matrix, issparse
+
+from .. import compact
+from ..matrices import Matrix
+from ..stages import blend, features, rerank
+
+if TYPE_CHECKING:
+    from .jury import Opinions
+    from .neighbors import NeighborVoting, Part
+
+Array = np.ndarray
+
+
+class Term(NamedTuple):
+    """A feature, by name or number, and what it adds."""
+
+    feature: Any
+    weight: float
+
+
+class Voter(NamedTuple):
+    """A training row that voted for the label.
+
+    row : its number, from 0;  similarity : to the row that is explained;  share : what it adds to the votes
+    terms : features of the row that is explained by which the two are near, the strongest first: what they
+        add to the similarity; where training rows are kept, features that both have; empty where features
+        are not mapped linearly
+    """
+
+    row: int
+    similarity: float
+    share: float
+    terms: list[Term]
+
+
+class Margin(NamedTuple):
+    """The label's classifier: value = the sum of all terms, those for, those against, `rest` and `bias`."""
+
+    value: float
+    bias: float
+    for_: list[Term]
+    against: list[Term]
+    rest: float
+
+
+class Explanation(NamedTuple):
+    """Why a label has its score.
+
+    label, score : as predicted;  prior : share of training rows that have it
+    votes : its share of the votes: the voters' shares, those of `other_voters`, and what is `beside` them:
+        the nearness of the label itself where a method embeds labels, or its prior where nobody voted
+    voters : those with the largest shares
+    margin : of its classifier, or None
+    log_odds : what each kind of evidence adds, before the sum becomes a probability; empty where votes are
+        the score
+    """
+
+    label: Any
+    score: float
+    prior: float
+    votes: float
+    voters: list[Voter]
+    other_voters: float
+    beside: float
+    margin: Margin | None
+    log_odds: dict[str, float]
+
+
+class Asked(NamedTuple):
+    """What an explanation should show.
+
+    n : of voters, and of terms;  names : (d,) of features, or None
+    kept : gives a training row, (1, d), by its number, or None where they are not kept
+    """
+
+    n: int
+    names: Any
+    kept: Callable[[int], Matrix] | None
+
+    @classmethod
+    def of(cls, n: int, names: Any, kept: Callable[[int], Matrix] | None, rows: Matrix | None) -> Asked:
+        """rows : (n, d) the training rows, if the model has them."""
+        return cls(n, names, kept if rows is None else lambda number: rows[number : number + 1])
+
+    def name(self, column: int) -> Any:
+        return int(column) if self.names is None else str(self.names[column])
+
+
+class Ballot(NamedTuple):
+    """What a label gets of one row's votes: the voters, each once, and what is beside them."""
+
+    rows: Array
+    similarities: Array
+    shares: Array
+    beside: float
+
+    @classmethod
+    def of(cls, rows: Array, similarities: Array, shares: Array, beside: float) -> Ballot:
+        """Of voters that may be asked by several learners."""
+        mine = shares > 0
+        each, first, which = np.unique(rows[mine], return_index=True, return_inverse=True)
+        summed = np.bincount(which, shares[mine], minlength=len(each))
+        return cls(each, similarities[mine][first], summed, beside)
+
+
+def voters(
+    method: NeighborVoting, X: Matrix, ballot: Ballot, numbers: Array, asked: Asked
+) -> tuple[list[Voter], float]:
+    """The voters with the largest shares, and what the others have together.
+
+    X : (1, d);  numbers : what the method's training rows are called
+    """
+    order = np.argsort(-ballot.shares, kind="stable")
+    shown = [
+        Voter(
+            int(numbers[ballot.rows[place]]),
+            float(ballot.similarities[place]),
+            float(ballot.shares[place]),
+            _terms(method, X, int(ballot.rows[place]), int(numbers[ballot.rows[place]]), asked),
+        )
+        for place in order[: asked.n]
+    ]
+    return shown, float(ballot.shares[order[asked.n :]].sum())
+
+
+def _terms(method: NeighborVoting, X: Matrix, row: int, number: int, asked: Asked) -> list[Term]:
+    """What features of X add to the cosine with a training row; of its learners, the first that has it."""
+    if method.metric != "cosine" or method.feature_map_.kind == "nystroem":
+        return []
+    A = features.apply(method.feature_map_, X)
+    for learner in method.learners_:
+        for part in learner.parts:
+            place = np.flatnonzero(part.rows == row)
+            if len(place):
+                columns, added = _added(part, A, int(place[0]))
+                if asked.kept is not None:
+                    theirs = csr_matrix(asked.kept(number)).indices
+                    both = np.isin(columns, theirs)
+                    columns, added = columns[both], added[both]
+                strongest = np.argsort(-np.abs(added), kind="stable")[: asked.n]
+                return [Term(asked.name(columns[i]), float(added[i])) for i in strongest]
+    return []
+
+
+def _added(part: Part, A: Matrix, place: int) -> tuple[Array, Array]:
+    """Columns of the features of A, (1, d), and their parts of cos(z, z_place), z = A V."""
+    rows = part.found.segments[0].rows
+    if not isinstance(rows, compact.Packed):  # a graph keeps its rows to itself
+        return np.zeros(0, int), np.zeros(0)
+    mine = A[:, part.columns] if len(part.columns) < A.shape[1] else A
+    used = mine.indices if issparse(mine) else np.flatnonzero(mine[0])
+    values = mine.data if issparse(mine) else np.asarray(mine)[0, used]
+    V = compact.unpack(part.V, used).astype(np.float64)
+    z = values @ V
+    there = compact.unpack(rows, slice(place, place + 1))[0].astype(np.float64)
+    length = max(float(np.linalg.norm(z)), 1e-30)
+    return part.columns[used], values * (V @ there) / length
+
+
+def margin(classifiers: rerank.Classifiers, A: csr_matrix, label: int, asked: Asked) -> Margin:
+    """The terms w_f x_f of a label's classifier on the row A, (1, d) csr."""
+    here = slice(classifiers.starts[label], classifiers.starts[label + 1])
+    weights = np.zeros(classifiers.n_features)
+    weights[classifiers.features[here]] = classifiers.values[here] * np.float64(classifiers.scale[label])
+    added = weights[A.indices] * A.data
+    order = np.argsort(-added, kind="stable")
+    strongest, weakest = order[: asked.n], order[::-1][: asked.n]
+    for_, against = (
+        [Term(asked.name(A.indices[i]), float(added[i])) for i in some if sign * added[i] > 0]
+        for some, sign in ((strongest, 1), (weakest, -1))
+    )
+    shown = sum(term.weight for term in for_ + against)
+    bias, total = float(classifiers.bias[label]), float(added.sum())
+    return Margin(total + bias, bias, for_, against, total - shown)
+
+
+def log_odds(mix: blend.Blend, said: Opinions, counts: Array, place: int) -> dict[str, float]:
+    """What the kinds of evidence add for the label at a place of one row's short list."""
+    known = said.evidence(counts)[0, place].astype(np.float64)
+    added = (known - mix.mean) / mix.scale * mix.weights
+    kinds = np.array(blend.KINDS[: len(added)])
+    return {"start": mix.bias} | {str(kind): float(added[kinds == kind].sum()) for kind in np.unique(kinds)}

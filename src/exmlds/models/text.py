@@ -1,0 +1,245 @@
+"""TextClassifier: texts in, names out; a vectorizer and a model, fitted, asked and saved as one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy.sparse import csr_matrix, issparse
+from sklearn.base import clone
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
+
+from .. import limits, progress, storage
+from ..contract import DataSize, Estimate, Matrix, XMCEstimator, restored
+from ..errors import ModelError
+from .exmlds import ExMLDS
+from .explain import Explanation
+
+Array = np.ndarray
+
+KINDS = {kind.__name__: kind for kind in (TfidfVectorizer, CountVectorizer, HashingVectorizer)}
+NAMED = {
+    "tfidf": lambda: TfidfVectorizer(sublinear_tf=True, dtype=np.float32),
+    "hashing": lambda: HashingVectorizer(alternate_sign=False, dtype=np.float32),
+}
+
+
+class TextClassifier(XMCEstimator):
+    """Texts in, names out.
+
+    Parameters
+    ----------
+    vectorizer : "tfidf", with sublinear counts; "hashing", which keeps no vocabulary; or a `TfidfVectorizer`,
+        `CountVectorizer` or `HashingVectorizer` of scikit-learn
+    model : an estimator of this package; None is `ExMLDS()`
+    keep_rows : keep the training texts with the model, so that `explain` can show them
+
+    What is common to all methods, such as `threshold`, is that of the model.
+
+    Attributes after fit
+    --------------------
+    model_, vectorizer_ : as fitted;  feature_names_ : (d,) the terms, or None where they are hashed
+    texts_ : (n,) the training texts, or None
+    classes_, label_counts_, n_samples_fit_, threshold_ : those of the model
+
+    Example
+    -------
+    >>> from exmlds import TextClassifier
+    >>> texts = ["goals and a red card", "bread with seeds", "the keeper held the ball", "flour, yeast, salt"]
+    >>> model = TextClassifier().fit(texts, [["sport"], ["baking"], ["sport"], ["baking"]])
+    >>> model.predict_labels(["salt in the bread"], k=1)
+    [['baking']]
+    """
+
+    _limits: ClassVar[Mapping[str, limits.Limit]] = {
+        "vectorizer": limits.either(
+            limits.one_of(*NAMED),
+            limits.Limit("a vectorizer of scikit-learn", lambda value: hasattr(value, "transform")),
+        ),
+        "model": limits.Limit(
+            "None or an estimator of exmlds", lambda value: value is None or isinstance(value, XMCEstimator)
+        ),
+        "keep_rows": limits.one_of(False, True),
+    }
+    model_: XMCEstimator
+    vectorizer_: Any
+
+    def __init__(
+        self, *, vectorizer: Any = "tfidf", model: XMCEstimator | None = None, keep_rows: bool = False
+    ) -> None:
+        self.vectorizer = vectorizer
+        self.model = model
+        self.keep_rows = keep_rows
+
+    def __getattr__(self, name: str) -> Any:
+        if name in XMCEstimator._limits:  # parameters of every method
+            return getattr(self.model or ExMLDS(), name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def fit(self, X: Any, Y: Any = None, *, label_names: Sequence[str] | None = None, **side: Any) -> Self:
+        """Learn from texts and their labels, in one pass over the texts.
+
+        Parameters
+        ----------
+        X : texts: a list, a column of Pandas or Polars, or anything that gives them one by one; or documents
+            with `text` and `labels`, such as `exmlds.data.open_texts` gives
+        Y, label_names : as for every method; Y is None where documents have their labels
+        side : what the model's `fit` takes beside them
+        """
+        limits.check(type(self).__name__, self.get_params(deep=False), self._limits)
+        model = ExMLDS() if self.model is None else clone(self.model)
+        own_labels: list[Any] = []
+        kept: list[str] = []
+        vectorizer = NAMED[self.vectorizer]() if isinstance(self.vectorizer, str) else clone(self.vectorizer)
+        with progress.shown(model.verbose > 0):
+            texts = _texts(X, own_labels if Y is None else None, kept if self.keep_rows else None)
+            vectors = _fitted_vectors(vectorizer, texts)
+        self.model_ = model.fit(vectors, own_labels if Y is None else Y, label_names=label_names, **side)
+        self.vectorizer_, self.feature_names_ = vectorizer, None
+        if hasattr(vectorizer, "get_feature_names_out"):
+            self.feature_names_ = vectorizer.get_feature_names_out().astype(object)
+        self.texts_ = np.array(kept, object) if self.keep_rows else None
+        for name in ("classes_", "label_counts_", "n_samples_fit_", "threshold_", "n_features_in_"):
+            setattr(self, name, getattr(self.model_, name))
+        return self
+
+    def predict_proba(self, X: Any) -> csr_matrix:
+        """As the model's."""
+        return self.model_.predict_proba(self._checked_rows(X, reset=False))
+
+    def _explained(self, X: Matrix, label: int, n: int, feature_names: Any, kept: Any = None) -> Explanation:
+        if self.texts_ is not None:
+            texts = self.texts_
+
+            def kept(row: int) -> csr_matrix:
+                return self.vectorizer_.transform([texts[row]])
+
+        names = self.feature_names_ if feature_names is None else feature_names
+        return self.model_._explained(X, label, n, names, kept)
+
+    def _checked_rows(self, X: Any, *, reset: bool) -> Matrix:
+        return csr_matrix(self.vectorizer_.transform(_texts(X)), dtype=np.float32)
+
+    def _candidates(self, X: Matrix, k: int) -> tuple[Array, Array]:
+        return self.model_._candidates(X, k)
+
+    def _fit(self, X: Matrix, Y: csr_matrix, rng: np.random.Generator, **side: Any) -> None:
+        raise NotImplementedError("The model is fitted by `fit`.")
+
+    def _estimate(self, data: DataSize) -> Estimate:
+        return (self.model or ExMLDS())._estimate(data)
+
+    def plain_parameters(self) -> dict[str, Any]:
+        """As they stand in a manifest: a vectorizer and a model by class and parameters."""
+        vectorizer, model = self.vectorizer, None
+        if not isinstance(vectorizer, str):
+            vectorizer = {"class": _kind(vectorizer), "parameters": _plain(vectorizer)}
+        if self.model is not None:
+            model = {"class": type(self.model).__name__, "parameters": self.model.plain_parameters()}
+        return {"vectorizer": vectorizer, "model": model, "keep_rows": self.keep_rows}
+
+    @classmethod
+    def from_plain(cls, parameters: Mapping[str, Any]) -> Self:
+        vectorizer, model = parameters["vectorizer"], parameters["model"]
+        if not isinstance(vectorizer, str):
+            vectorizer = _vectorizer(vectorizer)
+        if model is not None:
+            model = restored(model["class"], model["parameters"], {}, "The model's parameters")
+        return cls(vectorizer=vectorizer, model=model, keep_rows=parameters["keep_rows"])
+
+    def _kept(self) -> dict[str, Any]:
+        kept = super()._kept()
+        vectorizer = kept.pop("vectorizer_")
+        kept["vectorizer_"] = {
+            "class": _kind(vectorizer),
+            "parameters": {**_plain(vectorizer), "vocabulary": None},  # the terms have it
+            "idf": getattr(vectorizer, "idf_", None) if getattr(vectorizer, "use_idf", False) else None,
+        }
+        return kept
+
+    def _loaded(self) -> None:
+        kept: Any = self.vectorizer_
+        vectorizer = _vectorizer(kept)
+        if self.feature_names_ is not None:
+            vectorizer.vocabulary = {term: column for column, term in enumerate(self.feature_names_)}
+            with np.errstate(divide="ignore"):  # of the idf, which is replaced
+                vectorizer.fit([""])
+        if kept["idf"] is not None:
+            vectorizer.idf_ = np.asarray(kept["idf"])
+        self.vectorizer_ = vectorizer
+
+
+def _texts(X: Any, labels: list[Any] | None = None, kept: list[str] | None = None) -> Iterator[str]:
+    """The texts one by one; labels of documents and the texts themselves are added to lists, if given."""
+    if isinstance(X, str):
+        raise ValueError("Give a list of texts, also for one text: [text].")
+    if issparse(X) or (isinstance(X, np.ndarray) and X.dtype.kind in "biufc"):
+        raise ValueError("TextClassifier takes texts. Give a matrix of features to the model itself.")
+    if not isinstance(X, Iterable):
+        raise ValueError(f"TextClassifier takes a list of texts. Got {type(X).__name__} instead.")
+    with progress.stage("reading texts", len(X) if isinstance(X, Sized) else None) as advance:
+        for row, item in enumerate(X):
+            text = getattr(item, "text", item)
+            if not isinstance(text, str):
+                raise ValueError(
+                    f"Row {row} is not a text but {text!r}, a {type(text).__name__}. "
+                    "Replace missing texts by empty ones."
+                )
+            if labels is not None:
+                if not hasattr(item, "labels"):
+                    raise ValueError("Give the labels of the texts as Y; only documents bring their own.")
+                labels.append(item.labels)
+            if kept is not None:
+                kept.append(text)
+            advance(1)
+            yield text
+
+
+def _fitted_vectors(vectorizer: Any, texts: Iterator[str]) -> csr_matrix:
+    try:
+        return csr_matrix(vectorizer.fit_transform(texts), dtype=np.float32)
+    except ValueError as error:
+        if "empty vocabulary" in str(error):
+            raise ValueError("The texts hold no words that the vectorizer takes; are they empty?") from None
+        raise
+
+
+def _kind(vectorizer: Any) -> str:
+    name = type(vectorizer).__name__
+    if KINDS.get(name) is not type(vectorizer):
+        raise ModelError(
+            f"A model with a {name} cannot be saved; with {', '.join(KINDS)} it can. "
+            "Save `model_` instead, and make its features yourself."
+        )
+    return name
+
+
+def _plain(vectorizer: Any) -> dict[str, Any]:
+    plain = {}
+    for name, value in vectorizer.get_params(deep=False).items():
+        if callable(value) and name != "dtype":
+            raise ModelError(
+                f"The vectorizer's {name!r} is a function, and a model folder holds no code. Say it by "
+                "`token_pattern`, or save `model_` and make its features yourself."
+            )
+        if name == "dtype":
+            value = np.dtype(value).name
+        elif name == "vocabulary" and isinstance(value, Mapping):
+            value = {str(term): int(column) for term, column in value.items()}
+        elif isinstance(value, (set, frozenset)):
+            value = sorted(value)
+        plain[name] = value
+    return storage.plain_parameters(plain)
+
+
+def _vectorizer(kept: Mapping[str, Any]) -> Any:
+    kind, parameters = KINDS.get(kept["class"]), dict(kept["parameters"])
+    if kind is None:
+        raise ModelError(f"A model has a {kept['class']}, which this version of exmlds does not know.")
+    parameters["dtype"] = np.dtype(parameters["dtype"]).type
+    if kind is HashingVectorizer:
+        parameters.pop("vocabulary", None)
+    if "ngram_range" in parameters:
+        parameters["ngram_range"] = tuple(parameters["ngram_range"])
+    return kind(**parameters)

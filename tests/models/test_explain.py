@@ -1,0 +1,147 @@
+"""What explanations say adds up to what was predicted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from exmlds import ExMLDS, ExMLDS1, ExMLDS3, ExMLDS4, MostFrequent
+from exmlds.data import Dataset, make_library
+from exmlds.stages import features
+
+FAST: dict[str, Any] = {"random_state": 0, "features": "l2", "temperature": 0.05}
+
+
+@pytest.fixture(scope="module")
+def books() -> Dataset:
+    return make_library(400, random_state=0)
+
+
+METHODS = {
+    "exmlds1": ExMLDS1(n_components=30, **FAST),
+    "parts": ExMLDS1(n_components=20, n_parts=3, n_parts_asked=2, n_learners=2, **FAST),
+    "exmlds3": ExMLDS3(n_components=30, complete_labels=0.6, **FAST),
+    "exmlds4": ExMLDS4(n_components=30, n_epochs=4, **FAST),
+    "uniform": ExMLDS1(n_components=30, vote="uniform", **FAST),
+    "exmlds": ExMLDS(random_state=0),
+    "joint": ExMLDS(random_state=0, candidates="joint"),
+    "votes": ExMLDS(random_state=0, loss="none"),
+    "psp": ExMLDS(random_state=0, objective="psp"),
+}
+
+
+@pytest.fixture(scope="module", params=METHODS, ids=str)
+def model(request: pytest.FixtureRequest, books: Dataset) -> Any:
+    return METHODS[request.param].fit(books.X[:350], books.Y[:350], label_names=books.label_names)
+
+
+def test_the_parts_add_up(model: Any, books: Dataset) -> None:
+    asked = books.X[350:360]
+    ids, scores = model.predict_topk(asked, 1)
+    for why, column, score in zip(model.explain(asked, n=4), ids[:, 0], scores[:, 0]):
+        assert why.label == model.classes_[column]
+        assert why.score == pytest.approx(score, abs=1e-5)
+        assert len(why.voters) <= 4
+        shares = [voter.share for voter in why.voters]
+        assert shares == sorted(shares, reverse=True)
+        assert sum(shares) + why.other_voters + why.beside == pytest.approx(why.votes, abs=1e-5)
+        assert why.prior == pytest.approx(books.Y[:350, [column]].sum() / 350)
+        if not why.log_odds:
+            assert why.votes == pytest.approx(why.score, abs=1e-5)
+
+
+def test_log_odds_become_the_probability(model: Any, books: Dataset) -> None:
+    if not isinstance(model, ExMLDS):
+        pytest.skip("votes are the score")
+    assert model.blend_ is not None
+    for why in model.explain(books.X[350:356]):
+        probability = np.interp(sum(why.log_odds.values()), model.blend_.sums, model.blend_.levels)
+        gain = 1 if model.gains_ is None else model.gains_[list(model.classes_).index(why.label)]
+        assert why.score == pytest.approx(probability * gain, abs=1e-5)
+
+
+def test_margins_add_up(model: Any, books: Dataset) -> None:
+    if not isinstance(model, ExMLDS) or model.classifiers_ is None:
+        pytest.skip("no classifiers")
+    x = books.X[355:356]
+    said = model._jury().opinions(x)
+    for label in said.ids[0][:5]:
+        (why,) = model.explain(x, model.classes_[label], n=3)
+        margin = why.margin
+        assert margin.value == pytest.approx(float(said.margins[0][said.ids[0] == label][0]), abs=1e-4)
+        shown = sum(term.weight for term in margin.for_ + margin.against)
+        assert shown + margin.rest + margin.bias == pytest.approx(margin.value, abs=1e-5)
+        assert all(term.weight > 0 for term in margin.for_)
+        assert all(term.weight < 0 for term in margin.against)
+
+
+def test_terms_of_a_voter_add_up_to_its_similarity(books: Dataset) -> None:
+    model = ExMLDS1(n_components=30, **FAST).fit(books.X[:350], books.Y[:350])
+    x = books.X[350:351]
+    (why,) = model.explain(x, n=50)
+    A = features.apply(model.feature_map_, books.X[:351])
+    V = np.zeros((books.X.shape[1], 30))
+    part = model.learners_[0].parts[0]
+    V[part.columns] = part.V.values
+    Z = A @ V
+    for voter in why.voters:
+        cosine = Z[350] @ Z[voter.row] / np.linalg.norm(Z[350]) / np.linalg.norm(Z[voter.row])
+        assert voter.similarity == pytest.approx(cosine, abs=1e-4)
+        assert len(voter.terms) == x.nnz  # n is more than there are
+        assert sum(term.weight for term in voter.terms) == pytest.approx(cosine, abs=1e-4)
+        for term in voter.terms:
+            alone = A[350, term.feature] * (V[term.feature] @ Z[voter.row])
+            alone /= np.linalg.norm(Z[350]) * np.linalg.norm(Z[voter.row])
+            assert term.weight == pytest.approx(alone, abs=1e-4)
+
+
+def test_names_numbers_and_kept_rows(books: Dataset) -> None:
+    Y = books.Y.copy()
+    Y.data[Y.indptr[0] : Y.indptr[5]] = 0  # five rows without labels do not vote, and keep their numbers
+    Y.eliminate_zeros()
+    model = ExMLDS(random_state=0, keep_rows=True).fit(books.X, Y, label_names=books.label_names)
+    (why,) = model.explain(books.X[10:11], n=3, feature_names=books.feature_names)
+    assert 10 in [voter.row for voter in why.voters]
+    names = np.array(books.feature_names)
+    mine = set(names[books.X[10].indices])
+    for voter in why.voters:
+        theirs = set(names[books.X[voter.row].indices])
+        assert Y[voter.row, list(model.classes_).index(why.label)]
+        assert {term.feature for term in voter.terms} <= mine & theirs
+    assert {term.feature for term in why.margin.for_} <= mine
+
+
+def test_a_label_may_be_asked_about(books: Dataset) -> None:
+    model = ExMLDS1(n_components=30, **FAST).fit(books.X, books.Y, label_names=books.label_names)
+    (why,) = model.explain(books.X[:1], "baking")
+    assert why.label == "baking"
+    for label, said in (("bakin", "'bakin' is not known"), (7, "7 is not known")):
+        with pytest.raises(ValueError, match=said):
+            model.explain(books.X[:1], label)
+    with pytest.raises(ValueError, match="n must be a whole number"):
+        model.explain(books.X[:1], n=0)
+    with pytest.raises(ValueError, match="feature_names has 1"):
+        model.explain(books.X[:1], feature_names=["one"])
+
+
+def test_similarity_alone_where_features_are_not_mapped_linearly() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 4))
+    model = ExMLDS1(n_components=5, random_state=0, features="nystroem").fit(X, [[int(x[0] > 0)] for x in X])
+    (why,) = model.explain(X[:1])
+    assert why.voters
+    assert all(voter.terms == [] for voter in why.voters)
+
+
+def test_nobody_votes(books: Dataset) -> None:
+    model = ExMLDS1(n_components=30, **FAST).fit(books.X, books.Y)
+    (why,) = model.explain(books.X[:1] * 0)
+    assert (why.voters, why.beside) == ([], pytest.approx(why.score))
+    assert why.score == pytest.approx(why.prior)
+
+
+def test_a_method_that_does_not_explain(books: Dataset) -> None:
+    with pytest.raises(NotImplementedError, match="MostFrequent does not explain"):
+        MostFrequent().fit(books.X, books.Y).explain(books.X[:1])

@@ -1,0 +1,164 @@
+"""TextClassifier: texts in, names out, saved as one folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+from sklearn.base import clone
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
+
+from exmlds import ExMLDS, ExMLDS1, FeatureNeighbors, ModelError, TextClassifier, load
+
+SPORT = ["goals and a red card", "the keeper held the ball", "a late goal wins", "over the bar"]
+BAKING = ["bread with seeds", "flour, yeast and salt", "knead the dough, bake the bread", "a cake of flour"]
+TEXTS = SPORT + BAKING
+LABELS = [["sport"]] * 4 + [["baking"]] * 4
+
+
+@pytest.fixture
+def model() -> TextClassifier:
+    return TextClassifier(model=FeatureNeighbors(n_neighbors=3)).fit(TEXTS, LABELS)
+
+
+def test_names_come_back(model: TextClassifier) -> None:
+    assert model.predict_labels(["salt in the bread", "a goal!"], k=1) == [["baking"], ["sport"]]
+    assert model.score(TEXTS, LABELS) == 1.0
+    assert model.predict(TEXTS).shape == (8, 2)
+    assert sorted(model.classes_) == ["baking", "sport"]
+
+
+def test_same_as_the_parts_by_hand(model: TextClassifier) -> None:
+    vectors = TfidfVectorizer(sublinear_tf=True, dtype=np.float32).fit_transform(TEXTS)
+    by_hand = FeatureNeighbors(n_neighbors=3).fit(vectors, LABELS)
+    for one, other in zip(model.predict_topk(TEXTS), by_hand.predict_topk(vectors)):
+        np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(
+        model.predict_proba(TEXTS).toarray(), by_hand.predict_proba(vectors).toarray()
+    )
+
+
+@pytest.mark.parametrize(
+    "vectorizer",
+    [
+        "tfidf",
+        "hashing",
+        TfidfVectorizer(ngram_range=(1, 2), stop_words="english"),
+        TfidfVectorizer(use_idf=False, stop_words=["the", "a"]),
+        TfidfVectorizer(vocabulary={"bread": 0, "ball": 1, "flour": 2, "goal": 3}),
+        CountVectorizer(analyzer="char", ngram_range=(2, 3)),
+        HashingVectorizer(n_features=1_000),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("method", [FeatureNeighbors(n_neighbors=3), ExMLDS1(n_components=2, random_state=0)])
+def test_saved_and_loaded_as_one_folder(vectorizer: Any, method: Any, tmp_path: Path) -> None:
+    model = TextClassifier(vectorizer=vectorizer, model=method).fit(TEXTS, LABELS)
+    model.save(tmp_path / "model")
+    assert not list((tmp_path / "model").rglob("*.pkl"))
+    again = load(tmp_path / "model")
+    assert isinstance(again, TextClassifier)
+    asked = [*TEXTS, "", "words never seen"]
+    for one, other in zip(model.predict_topk(asked), again.predict_topk(asked)):
+        np.testing.assert_array_equal(one, other)
+    assert again.predict_labels(TEXTS) == model.predict_labels(TEXTS)
+    again.save(tmp_path / "copy")  # a loaded model can be saved, and fitted anew
+    assert clone(again).fit(TEXTS, LABELS).predict_labels(TEXTS, k=1) == model.predict_labels(TEXTS, k=1)
+
+
+@pytest.mark.parametrize("name", ["tokenizer", "preprocessor", "analyzer"])
+def test_functions_are_refused_at_save(name: str, tmp_path: Path) -> None:
+    options = {name: str.split if name != "preprocessor" else str.lower}
+    if name == "tokenizer":
+        options["token_pattern"] = None
+    model = TextClassifier(vectorizer=TfidfVectorizer(**options), model=FeatureNeighbors()).fit(TEXTS, LABELS)
+    with pytest.raises(ModelError, match=f"{name}.*is a function.*token_pattern"):
+        model.save(tmp_path / "model")
+    assert not (tmp_path / "model").exists()
+
+
+def test_a_vectorizer_of_another_kind_is_refused_at_save(tmp_path: Path) -> None:
+    class Mine(TfidfVectorizer):
+        pass
+
+    model = TextClassifier(vectorizer=Mine(), model=FeatureNeighbors()).fit(TEXTS, LABELS)
+    with pytest.raises(ModelError, match="A model with a Mine cannot be saved"):
+        model.save(tmp_path / "model")
+
+
+class Document(NamedTuple):
+    text: str
+    labels: list[str]
+
+
+def test_documents_bring_their_labels_in_one_pass(model: TextClassifier) -> None:
+    given = (Document(text, labels) for text, labels in zip(TEXTS, LABELS))
+    streamed = TextClassifier(model=FeatureNeighbors(n_neighbors=3)).fit(given)
+    for one, other in zip(model.predict_topk(TEXTS), streamed.predict_topk(TEXTS)):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_columns_of_data_frames(model: TextClassifier, library: str) -> None:
+    frames = pytest.importorskip(library)
+    column = frames.Series(TEXTS)
+    assert model.predict_labels(column, k=1) == model.predict_labels(TEXTS, k=1)
+    assert clone(model).fit(column, LABELS).predict_labels(column, k=1) == model.predict_labels(TEXTS, k=1)
+
+
+@pytest.mark.parametrize(
+    ("X", "said"),
+    [
+        ("one text", "list of texts"),
+        (np.ones((2, 2)), "takes texts. Give a matrix of features to the model itself"),
+        (csr_matrix(np.ones((2, 2))), "takes texts"),
+        (["a", None], "Row 1 is not a text but None"),
+        (["a", float("nan")], "Row 1 is not a text but nan, a float. Replace missing texts"),
+        (3, "Got int instead"),
+    ],
+)
+def test_what_is_no_text(model: TextClassifier, X: Any, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        model.predict_topk(X)
+    with pytest.raises(ValueError, match=said):
+        clone(model).fit(X, [["a"], ["b"]])
+
+
+def test_other_bad_input() -> None:
+    with pytest.raises(ValueError, match="no words that the vectorizer takes"):
+        TextClassifier().fit(["", "..."], [["a"], ["b"]])
+    with pytest.raises(ValueError, match="Give the labels of the texts as Y"):
+        TextClassifier().fit(TEXTS)
+    with pytest.raises(ValueError, match="X has 8 rows, but Y has 1"):
+        TextClassifier(model=FeatureNeighbors()).fit(TEXTS, [["a"]])
+    with pytest.raises(
+        ValueError, match="'vectorizer' parameter of TextClassifier must be"
+    ):
+        TextClassifier(vectorizer="bert").fit(TEXTS, LABELS)
+    with pytest.raises(ValueError, match="'model' parameter"):
+        TextClassifier(model=TfidfVectorizer()).fit(TEXTS, LABELS)
+
+
+def test_parameters_of_the_model_are_its_own() -> None:
+    model = TextClassifier(model=ExMLDS(threshold=0.3, n_jobs=1))
+    assert (model.threshold, model.n_jobs) == (0.3, 1)
+    assert TextClassifier().max_labels == ExMLDS().max_labels
+    assert model.get_params()["model__threshold"] == 0.3
+    with pytest.raises(AttributeError, match="nothing"):
+        model.nothing  # noqa: B018
+
+
+def test_kept_texts_come_back(tmp_path: Path) -> None:
+    method = ExMLDS1(n_components=2, random_state=0)
+    model = TextClassifier(model=method, keep_rows=True).fit(TEXTS, LABELS)
+    model.save(tmp_path / "model")
+    again: Any = load(tmp_path / "model")
+    assert again.texts_.tolist() == TEXTS
+    (why,) = again.explain(["bake a bread"], n=3)
+    assert why.label == "baking"
+    for voter in why.voters:
+        words = set(TEXTS[voter.row].replace(",", " ").split())
+        assert {term.feature for term in voter.terms} <= words & {"bake", "bread"}
