@@ -14,6 +14,7 @@ from .compare import compare
 from .convert import convert
 from .demo import demo
 from .evaluate import evaluate
+from .explain import explain
 from .info import info
 from .inspect import inspect
 from .labels import labels
@@ -28,7 +29,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for command in (demo, train, predict, evaluate, compare, tune, inspect, labels, info, convert):
+for command in (demo, train, predict, explain, evaluate, compare, tune, inspect, labels, info, convert):
     app.command()(command)
 
 

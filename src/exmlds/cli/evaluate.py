@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .texts import LabelColumn, LabelSeparator, TextColumn
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -35,6 +37,9 @@ def evaluate(
     intervals: Annotated[
         bool, typer.Option("--intervals", help="95% bootstrap intervals over rows.")
     ] = False,
+    text_column: TextColumn = None,
+    label_column: LabelColumn = None,
+    label_separator: LabelSeparator = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Measure a model, or anybody's predictions.
@@ -54,7 +59,14 @@ def evaluate(
         raise DataError("Name the data to evaluate on: `exmlds evaluate MODEL DATA`.")
     at = places(k)
     with progress.shown():
-        test, (ranker,) = read_for(data, labels, Path(model))
+        test, (ranker,) = read_for(
+            data,
+            labels,
+            Path(model),
+            text_column=text_column,
+            label_column=label_column,
+            label_separator=label_separator,
+        )
         ids = ranked(ranker, test, max(at), filter_)
         counts, n_train = _training_counts(ranker, train, test.Y.shape[1])
     weights = None
@@ -62,15 +74,24 @@ def evaluate(
         A, B = _propensity(propensity, data)
         weights = metrics.inverse_propensity(counts, A, B, n_rows=n_train)
     report = metrics.report(test.Y, ids, k=at, inverse_propensity=weights, intervals=intervals)
+    said = None if isinstance(ranker, Path) else _at_threshold(ranker, test)
     groups = [] if counts is None else metrics.by_frequency(test.Y, ids, counts, max(at))
     if as_json:
         result: dict[str, Any] = {"rows": report.n_rows, "labels": report.n_labels, **report}
         if intervals:
             result["intervals"] = {name: [i.low, i.high] for name, i in report.intervals.items()}
+        if said is not None:
+            result["at_threshold"] = said
         result["by_frequency"] = [group._asdict() for group in groups]
         print_json(result)
         return
     print(report)
+    if said is not None:
+        print(
+            f"At the threshold of {said['threshold']:.3g}: {said['labels_a_row']:.2f} labels a row, "
+            f"micro-F1 {percent(said['F1'])}, precision {percent(said['precision'])}, "
+            f"recall {percent(said['recall'])}"
+        )
     if not groups:
         print("PSP, PSnDCG and the table from head to tail need the training file: --train FILE")
     else:
@@ -113,8 +134,23 @@ def _training_counts(ranker: Any, train: str | None, n_labels: int) -> tuple[np.
         Y = read_xc(locate(train, "train"), n_labels=n_labels).Y
         return np.bincount(Y.indices, minlength=n_labels), Y.shape[0]
     if not isinstance(ranker, Path):
-        return ranker.label_counts_, ranker.n_samples_fit_
+        unseen = n_labels - len(ranker.label_counts_)
+        return np.pad(ranker.label_counts_, (0, unseen)), ranker.n_samples_fit_
     return None, 0
+
+
+def _at_threshold(model: Any, test: Any) -> dict[str, float]:
+    """Of the labels that `predict` says."""
+    said = model.predict(test.X)
+    hits = float(said.multiply(test.Y[:, : said.shape[1]]).sum())
+    precision, recall = hits / max(said.nnz, 1), hits / max(test.Y.nnz, 1)
+    return {
+        "threshold": float(model.threshold_),
+        "labels_a_row": said.nnz / max(said.shape[0], 1),
+        "precision": precision,
+        "recall": recall,
+        "F1": 2 * hits / max(said.nnz + test.Y.nnz, 1),
+    }
 
 
 def _propensity(text: str | None, data: str) -> tuple[float, float]:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 
 def labels(
     model: Annotated[Path, typer.Argument(help="A model folder.")],
-    similar: Annotated[
-        str | None, typer.Option(help="Show the labels that lie nearest to this one (exmlds3).")
+    similar: Annotated[str | None, typer.Option(help="Show the labels that lie nearest to this one.")] = None,
+    search: Annotated[str | None, typer.Option(help="Show the labels whose names hold this.")] = None,
+    typical: Annotated[
+        str | None, typer.Option(help="Show the training rows that are most typical of this label.")
     ] = None,
     n: Annotated[int, typer.Option("-n", min=1, help="How many to show.")] = 10,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show the labels of a model: the most frequent, or those similar to one."""
+    """Show the labels of a model: the most frequent, some by name, those near to one, or its typical rows."""
     import numpy as np
 
     from .. import load
@@ -24,18 +26,29 @@ def labels(
     from .output import print_json, print_table
     from .settings import method_name
 
-    fitted = load(model)
+    fitted: Any = load(model)
     names, counts = fitted.classes_.tolist(), fitted.label_counts_
     columns = {str(name): column for column, name in enumerate(names)}
-    if similar is None:
-        shown = [(names[column], None) for column in np.argsort(-counts, kind="stable")[:n]]
-    else:
-        if not hasattr(fitted, "similar_labels"):
-            method = method_name(type(fitted).__name__)
-            raise DataError(f"{model} was trained by {method}, which does not embed labels; exmlds3 does.")
-        if similar not in columns:
-            raise DataError(f"{model} has no label {similar!r}.")
+    if sum(option is not None for option in (similar, search, typical)) > 1:
+        raise DataError("Give one of --similar, --search and --typical.")
+    method = getattr(fitted, "model_", fitted)
+    for asked in (similar, typical):
+        if asked is not None and not hasattr(method, "similar_labels"):
+            name = method_name(type(method).__name__)
+            raise DataError(f"{model} was trained by {name}, which does not say where labels lie.")
+        if asked is not None and asked not in columns:
+            raise DataError(f"{model} has no label {asked!r}; --search finds labels by a part of the name.")
+    if typical is not None:
+        _show_rows(fitted.typical_rows(names[columns[typical]], n), getattr(fitted, "texts_", None), as_json)
+        return
+    if similar is not None:
         shown = fitted.similar_labels(names[columns[similar]], n)
+    else:
+        by_count = np.argsort(-counts, kind="stable").tolist()
+        found = [c for c in by_count if search is None or search.lower() in str(names[c]).lower()]
+        if not found:
+            raise DataError(f"{model} has no label with {search!r} in its name.")
+        shown = [(names[column], None) for column in found[:n]]
     if as_json:
         print_json(
             [
@@ -50,3 +63,20 @@ def labels(
         for name, cosine in shown
     ]
     print_table(("label", "rows", *([] if similar is None else ["cosine"])), rows)
+
+
+def _show_rows(found: list[tuple[int, float]], texts: Any, as_json: bool) -> None:
+    from .output import print_json, print_table, short
+
+    if as_json:
+        print_json(
+            [
+                {"row": row, "cosine": round(cosine, 6)} | ({} if texts is None else {"text": texts[row]})
+                for row, cosine in found
+            ]
+        )
+        return
+    rows = [
+        (str(row), f"{cosine:.3f}", *([] if texts is None else [short(texts[row])])) for row, cosine in found
+    ]
+    print_table(("training row", "cosine", *([] if texts is None else ["text"])), rows)

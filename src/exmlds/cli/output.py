@@ -48,3 +48,13 @@ def size(n_bytes: int) -> str:
             break
         n_bytes /= 1000  # type: ignore[assignment]
     return f"{n_bytes:.0f} {unit}" if unit == "bytes" else f"{n_bytes:.1f} {unit}"
+
+
+def short(text: str, most: int = 60) -> str:
+    """A text on one line, cut where it is longer.
+
+    >>> short("one two three", 8)
+    'one two…'
+    """
+    text = " ".join(text.split())
+    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"

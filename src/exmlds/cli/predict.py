@@ -5,10 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
+
+from .texts import GivenText, TextColumn
 
 if TYPE_CHECKING:
     import numpy as np
@@ -16,25 +19,49 @@ if TYPE_CHECKING:
 
 def predict(
     model: Annotated[Path, typer.Argument(help="A model folder.")],
-    data: Annotated[str, typer.Argument(help="A file, - for a pipe, or the name of a data set.")],
+    data: Annotated[
+        str | None, typer.Argument(help="A file, - for a pipe, or the name of a data set.")
+    ] = None,
+    text: GivenText = None,
     k: Annotated[int, typer.Option("-k", help="Labels a row.")] = 5,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="A file; .gz is gzipped.")] = None,
     allow: Annotated[Path | None, typer.Option(help="A file of labels to choose among, one a line.")] = None,
     deny: Annotated[Path | None, typer.Option(help="A file of labels to leave out, one a line.")] = None,
+    text_column: TextColumn = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a row, with label names.")] = False,
 ) -> None:
     """Predict the best labels of every row.
 
-    Writes `label:score`, best first, one row a line, block by block: the data may be larger than memory.
+    Writes `label:score`, best first, one row a line, block by block: the data may be larger than memory. Of
+    texts, it writes names and scores with tabs between them, and texts of a pipe, one a line, are answered
+    line by line.
     """
     from .. import data as io
     from .. import load, progress
+    from ..errors import DataError
     from .sources import check_output, locate
+    from .texts import check_kind, takes_texts
 
     fitted = load(model)
-    source = locate(data, "test")
-    check_output(output, source)
     allowed, denied = (_listed(path, fitted.classes_) for path in (allow, deny))
+    if (data is None) == (text is None):
+        raise DataError("Name a file, - for a pipe, or give a --text; one of them.")
+    if takes_texts(fitted):
+        source = None if data in (None, "-") else locate(str(data), "test")
+        if source is not None:
+            check_kind(fitted, model, source)
+            check_output(output, source)
+        with progress.shown(output is not None), _opened(output) as file:
+            for texts in _texts(source, text, text_column):
+                ids, scores = fitted.predict_topk(texts, k, allow=allowed, deny=denied)
+                (_write_json if as_json else _write_names)(file, ids, scores, fitted.classes_)
+                file.flush()
+        return
+    if text is not None:
+        raise DataError(f"{model} was trained on features, not on texts.")
+    source = locate(str(data), "test")
+    check_kind(fitted, model, source)
+    check_output(output, source)
     # No bar where the predictions may go to the same terminal.
     with (
         progress.shown(output is not None),
@@ -48,6 +75,22 @@ def predict(
             else:
                 io.write_predictions(file, ids, scores)
             advance(len(ids))
+
+
+def _texts(source: Path | None, text: str | None, column: str | None) -> Iterator[list[str]]:
+    """Texts to be asked about together: blocks of a file, each line of a pipe, or the one that is given."""
+    from ..contract import BLOCK
+    from .texts import lines_of_a_pipe, opened
+
+    if text is not None:
+        yield [text]
+    elif source is None:
+        for line in lines_of_a_pipe():
+            yield [line]
+    else:
+        documents = iter(opened(source, column, None, None, labelled=False))
+        while block := [document.text for document in islice(documents, 16 * BLOCK)]:
+            yield block
 
 
 @contextmanager
@@ -76,6 +119,12 @@ def _listed(path: Path | None, classes: np.ndarray) -> list[str] | list[int] | N
     if not all(name.isdigit() for name in names):
         raise DataError(f"{path}: this model's labels are numbers; write one a line.")
     return [int(name) for name in names]
+
+
+def _write_names(file: IO[bytes], ids: np.ndarray, scores: np.ndarray, classes: np.ndarray) -> None:
+    for columns, values in zip(ids, scores):
+        named = [f"{classes[c]}\t{v:.4g}" for c, v in zip(columns, values) if c >= 0]
+        file.write("\t".join(named).encode() + b"\n")
 
 
 def _write_json(file: IO[bytes], ids: np.ndarray, scores: np.ndarray, classes: np.ndarray) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..errors import DataError
 
@@ -72,9 +72,22 @@ def read(
     return dataset
 
 
-def read_for(source: str, labels: Path | None, *rankers: Path) -> tuple[Dataset, list[XMCEstimator | Path]]:
-    """The test set, and each ranker as a model or as the file of predictions that it is."""
+def read_for(
+    source: str,
+    labels: Path | None,
+    *rankers: Path,
+    text_column: str | None = None,
+    label_column: str | None = None,
+    label_separator: str | None = None,
+) -> tuple[Dataset, list[XMCEstimator | Path]]:
+    """The test set, and each ranker as a model or as the file of predictions that it is.
+
+    For models of texts, the rows X are texts, and labels that the models do not know come after theirs.
+    """
     from .. import load
+    from ..data import Dataset
+    from .texts import check_kind, takes_texts
+    from .texts import opened as open_texts
 
     opened: list[XMCEstimator | Path] = [load(path) if path.is_dir() else path for path in rankers]
     models = [model for model in opened if not isinstance(model, Path)]
@@ -82,7 +95,44 @@ def read_for(source: str, labels: Path | None, *rankers: Path) -> tuple[Dataset,
         if len(model.classes_) != len(models[0].classes_):
             counts = " and ".join(str(len(m.classes_)) for m in models)
             raise DataError(f"The models know {counts} labels; they were trained on different data.")
-    return read(source, "test", labels, model=models[0] if models else None), opened
+    if not models:
+        return read(source, "test", labels), opened
+    path = locate(source, "test")
+    for model, name in zip(models, (name for name in rankers if name.is_dir())):
+        check_kind(model, name, path)
+    if not takes_texts(models[0]):
+        return read(source, "test", labels, model=models[0]), opened
+    if any(model.classes_.tolist() != models[0].classes_.tolist() for model in models[1:]):
+        raise DataError("The models know different labels; they were trained on different data.")
+    documents = list(open_texts(path, text_column, label_column, label_separator))
+    Y = models[0].label_matrix([document.labels for document in documents])
+    return Dataset([document.text for document in documents], Y, None, None), opened
+
+
+def one_row(
+    model: XMCEstimator, name: Path, data: str | None, text: str | None, row: int, text_column: str | None
+) -> tuple[Any, list[str] | None]:
+    """A text of the command line or a row of a file, as the model takes it, and the names of the features."""
+    from .. import data as io
+    from .texts import check_kind, opened, takes_texts
+
+    if (data is None) == (text is None):
+        raise DataError("Name a file or give a --text, one of the two.")
+    if text is not None:
+        if not takes_texts(model):
+            raise DataError(f"{name} was trained on features, not on texts.")
+        return [text], None
+    path = locate(str(data), "test")
+    check_kind(model, name, path)
+    if takes_texts(model):
+        for number, document in enumerate(opened(path, text_column, None, None, labelled=False)):
+            if number == row:
+                return [document.text], None
+        raise DataError(f"{path} has no row {row}; the first is 0.")
+    dataset = io.read_xc(path, n_features=model.n_features_in_)
+    if row >= dataset.X.shape[0]:
+        raise DataError(f"{path} has {dataset.X.shape[0]} rows; the first is 0. Got {row}.")
+    return dataset.X[row], dataset.feature_names
 
 
 def ranked(

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from .settings import DEFAULT_METHOD
+from .texts import LabelColumn, LabelSeparator, TextColumn
 
 
 def train(
@@ -40,19 +41,30 @@ def train(
             help="A folder to keep the fit in as it goes (exmlds4): the same command goes on from there."
         ),
     ] = None,
+    vectorizer: Annotated[
+        str | None,
+        typer.Option(help="Of texts: tfidf, or hashing, which keeps no vocabulary.  [default: tfidf]"),
+    ] = None,
+    keep_rows: Annotated[
+        bool, typer.Option("--keep-rows", help="Keep the training rows, so that `explain` can show them.")
+    ] = False,
+    text_column: TextColumn = None,
+    label_column: LabelColumn = None,
+    label_separator: LabelSeparator = None,
     seed: Annotated[
         int | None, typer.Option(help="The random_state; the same seed gives the same model.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Train a model on a file and write it to a folder."""
-    from .. import progress, storage
+    """Train a model on a file, of texts or of numbers, and write it to a folder."""
+    from .. import TextClassifier, progress, storage
     from ..checkpoint import discard
-    from ..data import read_cooccurrence
+    from ..data import is_text, read_cooccurrence
     from ..errors import DataError
     from .output import print_json, size
     from .settings import chosen_method, make_model, method_name
-    from .sources import read
+    from .sources import locate, read
+    from .texts import opened
 
     assignments = [*(set_ or [])]
     if complete_labels is not None:
@@ -76,33 +88,51 @@ def train(
         side["checkpoint"] = checkpoint
     if label_cooccurrence is not None:
         side["label_cooccurrence"] = read_cooccurrence(label_cooccurrence)
+    path = locate(data, "train")
+    of_texts = labels is None and path.exists() and is_text(path)
+    if not of_texts and (vectorizer, text_column, label_column, label_separator) != (None,) * 4:
+        raise DataError(f"{data} holds numbers; options about texts do not apply.")
+    if keep_rows:
+        if not of_texts and "keep_rows" not in model.get_params():
+            raise DataError(f"{method_name(type(model).__name__)} takes no --keep-rows.")
+        if not of_texts:
+            model.set_params(keep_rows=True)
+    fitted: Any = model
     with progress.shown():
         started = perf_counter()
-        dataset = read(data, "train", labels)
-        read_seconds = perf_counter() - started
-        started = perf_counter()
-        model.fit(dataset.X, dataset.Y, label_names=dataset.label_names, **side)
+        if of_texts:
+            documents = opened(path, text_column, label_column, label_separator)
+            fitted = TextClassifier(vectorizer=vectorizer or "tfidf", model=model, keep_rows=keep_rows)
+            read_seconds = 0.0  # within the fit
+            fitted.fit(documents, **side)
+        else:
+            dataset = read(data, "train", labels)
+            read_seconds = perf_counter() - started
+            started = perf_counter()
+            model.fit(dataset.X, dataset.Y, label_names=dataset.label_names, **side)
         fit_seconds = perf_counter() - started
-        model.save(output)
+        fitted.save(output)
     if checkpoint is not None:  # the model is written, so that nothing is lost
         discard(checkpoint)
+    n_bytes = storage.size(output)
     summary = {
         "model": str(output),
         "method": method_name(type(model).__name__),
-        "rows": dataset.X.shape[0],
-        "features": dataset.X.shape[1],
-        "labels": dataset.Y.shape[1],
+        "rows": int(fitted.n_samples_fit_),
+        "features": int(fitted.n_features_in_),
+        "labels": len(fitted.classes_),
         "read_seconds": round(read_seconds, 3),
         "fit_seconds": round(fit_seconds, 3),
-        "bytes": storage.size(output),
+        "bytes": n_bytes,
     }
     if as_json:
         print_json(summary)
         return
+    took = "read and fitted" if of_texts else f"read in {read_seconds:.1f} s, fitted"
     print(
-        f"{summary['method']} on {summary['rows']:,} rows × {summary['features']:,} features × "
-        f"{summary['labels']:,} labels: read in {read_seconds:.1f} s, fitted in {fit_seconds:.1f} s; "
-        f"{output}, {size(int(summary['bytes']))}"
+        f"{summary['method']} on {summary['rows']:,} {'texts' if of_texts else 'rows'} × "
+        f"{summary['features']:,} {'terms' if of_texts else 'features'} × {summary['labels']:,} labels: "
+        f"{took} in {fit_seconds:.1f} s; {output}, {size(n_bytes)}"
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.sparse import csr_matrix
 from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
 
 from .. import labels, limits, metrics, selection
 from ..contract import MOST_HELD_OUT, DataSize, Estimate, Matrix, XMCEstimator
@@ -303,6 +304,24 @@ class ExMLDS(XMCEstimator):
             return why
         A = jury.mapped(self.feature_map_, X)
         return why._replace(margin=explain.margin(self.classifiers_, A, label, asked))
+
+    def similar_labels(self, label: Any, k: int = 10) -> list[tuple[Any, float]]:
+        """The k labels that lie nearest to a label, by cosine, and their cosines."""
+        check_is_fitted(self)
+        found = self.voting_.similar_labels(self._known_columns([label])[0], k)
+        names = self.classes_.tolist()
+        return [(names[column], cosine) for column, cosine in found]
+
+    def typical_rows(self, label: Any, n: int = 5) -> list[tuple[int, float]]:
+        """The n training rows with the label that lie nearest to their middle, and their cosines with it."""
+        check_is_fitted(self)
+        found = self.voting_.typical_rows(self._known_columns([label])[0], n)
+        return [(int(self.rows_[row]), cosine) for row, cosine in found]
+
+    def label_places(self) -> Array:
+        """(L, r) where the labels lie, of length 1: near each other where they are had by similar rows."""
+        check_is_fitted(self)
+        return self.voting_.label_places()
 
     def _held_out(
         self, X: Matrix, Y: csr_matrix, k: int, rng: np.random.Generator, **side: Any

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import labels, limits
 from ..contract import MOST_HELD_OUT, DataSize, Matrix
-from ..stages import complete, factorize, index, neighbors, sgns, sppmi, vote
+from ..stages import complete, factorize, neighbors, sgns, sppmi, vote
 from ..stages.vote import LabelScorer
 from .neighbors import REGRESSION, NeighborVoting
 from .votes import Embedding, Votes
@@ -194,18 +194,6 @@ class ExMLDS3(NeighborVoting):
         check_is_fitted(self)
         assert self.scorer_ is not None
         return self.scorer_.places
-
-    def similar_labels(self, label: Any, k: int = 10) -> list[tuple[Any, float]]:
-        """The k labels that lie nearest to a label, by cosine, and their cosines."""
-        check_is_fitted(self)
-        if not limits.whole(1).allows(k):
-            raise ValueError(f"k must be a whole number of at least 1. Got {k!r} instead.")
-        (column,) = self._known_columns([label])
-        places = index.build(self.label_embeddings_, "cosine")
-        near, similar = index.search(places, self.label_embeddings_[[column]], k + 1)
-        found = zip(near[0].tolist(), similar[0].tolist())
-        names = self.classes_.tolist()
-        return [(names[j], cosine) for j, cosine in found if j not in (column, -1) and cosine > 0][:k]
 
     def _checked_side(self, Y: csr_matrix, **side: Any) -> dict[str, Any]:
         return labels.of_missing(Y, **side)

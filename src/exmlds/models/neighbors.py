@@ -9,13 +9,14 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from scipy.sparse import csr_matrix, issparse
 from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
 
 from .. import compact, limits, parallel, progress
 from ..contract import BLOCK, DataSize, Estimate, Matrix, XMCEstimator
 from ..stages import features, index, neighbors, partition, regress, vote
 from ..stages.index import Index
 from ..stages.vote import LabelScorer
-from . import explain
+from . import explain, landscape
 from .choice import Grid, Rows, choose
 from .explain import Asked, Ballot, Explanation
 from .votes import Embedding, Votes
@@ -413,6 +414,29 @@ class NeighborVoting(XMCEstimator):
         own : (b,) the training rows that X are, each of which is left out of its own neighbours
         """
         return self._weighed(self._found(X, own), self.temperature_)
+
+    def similar_labels(self, label: Any, k: int = 10) -> list[tuple[Any, float]]:
+        """The k labels that lie nearest to a label, by cosine, and their cosines."""
+        self._check_asked(k)
+        found = landscape.similar(self, self._known_columns([label])[0], k)
+        names = self.classes_.tolist()
+        return [(names[column], cosine) for column, cosine in found]
+
+    def typical_rows(self, label: Any, n: int = 5) -> list[tuple[int, float]]:
+        """The n training rows with the label that lie nearest to their middle, and their cosines with it."""
+        self._check_asked(n)
+        found = landscape.typical(self, self._known_columns([label])[0], n)
+        return [(int(self.rows_[row]), cosine) for row, cosine in found]
+
+    def label_places(self) -> Array:
+        """(L, r) where the labels lie, of length 1: near each other where they are had by similar rows."""
+        check_is_fitted(self)
+        return landscape.label_places(self)
+
+    def _check_asked(self, k: int) -> None:
+        check_is_fitted(self)
+        if not limits.whole(1).allows(k):
+            raise ValueError(f"k must be a whole number of at least 1. Got {k!r} instead.")
 
     def _explained(self, X: Matrix, label: int, n: int, feature_names: Any, kept: Any = None) -> Explanation:
         asked = Asked.of(n, feature_names, kept, self.kept_rows_)

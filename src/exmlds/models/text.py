@@ -118,6 +118,18 @@ class TextClassifier(XMCEstimator):
         names = self.feature_names_ if feature_names is None else feature_names
         return self.model_._explained(X, label, n, names, kept)
 
+    def similar_labels(self, label: Any, k: int = 10) -> list[tuple[Any, float]]:
+        """As the model's."""
+        return self.model_.similar_labels(label, k)
+
+    def typical_rows(self, label: Any, n: int = 5) -> list[tuple[int, float]]:
+        """As the model's."""
+        return self.model_.typical_rows(label, n)
+
+    def label_places(self) -> Array:
+        """As the model's."""
+        return self.model_.label_places()
+
     def _checked_rows(self, X: Any, *, reset: bool) -> Matrix:
         return csr_matrix(self.vectorizer_.transform(_texts(X)), dtype=np.float32)
 

@@ -21,9 +21,9 @@ LEAST, MOST = 1e-6, 1 - 1e-6  # probabilities
 PLACE = 10  # of log(place on the list) in the evidence
 LEVELS = 200  # of the isotonic curve
 KINDS = (  # of evidence, in its order
-    *("votes", "votes", "classifier", "classifier", "frequency", "together", "together", "together"),
-    *("classifier", "votes", "votes", "classifier"),
-    *("second votes", "second votes", "together", "second votes", "together"),
+    *("votes", "votes", "classifier", "classifier", "frequency", "in combination", "in combination"),
+    *("in combination", "classifier", "votes", "votes", "classifier"),
+    *("second votes", "second votes", "in combination", "second votes", "in combination"),
 )
 
 

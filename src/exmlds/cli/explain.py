@@ -1,0 +1,99 @@
+"""`exmlds explain`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .texts import GivenText, TextColumn
+
+if TYPE_CHECKING:
+    from ..models.explain import Explanation
+
+
+def explain(
+    model: Annotated[Path, typer.Argument(help="A model folder.")],
+    data: Annotated[str | None, typer.Argument(help="A file, or the name of a data set.")] = None,
+    text: GivenText = None,
+    label: Annotated[str | None, typer.Option(help="The label to explain.  [default: the best one]")] = None,
+    row: Annotated[int, typer.Option(min=0, help="The row of DATA, from 0.")] = 0,
+    n: Annotated[int, typer.Option("-n", min=1, help="Voters and features to show.")] = 5,
+    text_column: TextColumn = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show why a label has its score: who voted, what its classifier saw, how common it is."""
+    from .. import load
+    from ..errors import DataError
+    from .output import print_json
+    from .sources import one_row
+
+    fitted: Any = load(model)
+    names = {str(name): name for name in fitted.classes_.tolist()}
+    if label is not None and label not in names:
+        raise DataError(f"{model} has no label {label!r}; `exmlds labels {model} --search` finds some.")
+    x, feature_names = one_row(fitted, model, data, text, row, text_column)
+    try:
+        (why,) = fitted.explain(x, None if label is None else names[label], n, feature_names=feature_names)
+    except NotImplementedError as error:
+        raise DataError(str(error)) from None
+    texts = getattr(fitted, "texts_", None)
+    if as_json:
+        print_json(_plain(why, texts))
+    else:
+        _show(why, texts)
+
+
+def _plain(why: Explanation, texts: Any) -> dict[str, Any]:
+    found = why._asdict()
+    found["voters"] = [
+        {**voter._asdict(), "terms": [list(term) for term in voter.terms]}
+        | ({} if texts is None else {"text": texts[voter.row]})
+        for voter in why.voters
+    ]
+    if why.margin is not None:
+        margin = why.margin._asdict()
+        found["margin"] = {
+            name.rstrip("_"): [list(term) for term in value] if isinstance(value, list) else value
+            for name, value in margin.items()
+        }
+    return found
+
+
+def _show(why: Explanation, texts: Any) -> None:
+    from .output import print_table, short
+
+    print(f"{why.label}: score {why.score:.3f}; {100 * why.prior:.2f}% of the training rows have it\n")
+    rows: list[tuple[str, str, str, str]] = [
+        (
+            str(voter.row) if texts is None else f"{voter.row}: {short(texts[voter.row])}",
+            f"{voter.share:.3f}",
+            f"{voter.similarity:.3f}",
+            _terms(voter.terms),
+        )
+        for voter in why.voters
+    ]
+    if why.other_voters:
+        rows.append(("other voters", f"{why.other_voters:.3f}", "", ""))
+    if why.beside:
+        rows.append(("nearness of the label, or prior", f"{why.beside:.3f}", "", ""))
+    rows.append(("together", f"{why.votes:.3f}", "", ""))
+    print_table(("training row", "share of the vote", "similarity", "near by"), rows, title="Votes")
+    if why.margin is not None:
+        terms = [
+            ("for", _terms(why.margin.for_), f"{sum(t.weight for t in why.margin.for_):+.3f}"),
+            ("against", _terms(why.margin.against), f"{sum(t.weight for t in why.margin.against):+.3f}"),
+            ("other features", "", f"{why.margin.rest:+.3f}"),
+            ("without any", "", f"{why.margin.bias:+.3f}"),
+            ("together", "", f"{why.margin.value:+.3f}"),
+        ]
+        print_table(("classifier", "features", "margin"), terms, title="The label's classifier")
+    if why.log_odds:
+        odds = [(kind, f"{value:+.2f}") for kind, value in why.log_odds.items()]
+        odds.append(("together", f"{sum(why.log_odds.values()):+.2f}"))
+        print_table(("evidence", "log-odds"), odds, title=f"From evidence to the score of {why.score:.3f}")
+
+
+def _terms(terms: Any) -> str:
+    return ", ".join(f"{term.feature} {term.weight:+.2f}" for term in terms)
