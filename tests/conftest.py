@@ -55,6 +55,12 @@ SLOW_ON_TWINS = (
     "[ExMLDS]",
     "ExMLDS()",
     "test_exmlds.py",
+    "test_explain.py",
+    "models/test_text.py",
+    "test_texts.py",
+    "test_examples.py",
+    "test_newcomer.py",
+    "test_report.py",
     "models.exmlds]",
     "_in_the_readme",
 )

@@ -420,6 +420,10 @@ class XMCEstimator(ClassifierMixin, BaseEstimator, ABC):
                 raise ValueError(f"Label {label!r} is not known to this model.")
         return [columns[label] for label in listed]
 
+    def _label(self, column: int) -> Any:
+        label = self.classes_[column]
+        return label.item() if isinstance(label, np.generic) else label
+
     def _columns(self) -> dict[Any, int]:
         return {label: column for column, label in enumerate(self.classes_.tolist())}
 

@@ -12,42 +12,15 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
 
 import exmlds
-from exmlds import cli
 from exmlds.data import Dataset, make_library, read_predictions, read_xc, write_npz, write_xc
 
-
-class Done(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-Run = Callable[..., Done]
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Run:
-    """Run a command in this process."""
-    import warnings
-
-    def command(*arguments: object) -> Done:
-        with warnings.catch_warnings():
-            warnings.simplefilter("default")
-            monkeypatch.setattr(sys, "argv", ["exmlds", *map(str, arguments)])
-            code = 0
-            try:
-                cli.main()
-            except SystemExit as stop:
-                code = int(stop.code or 0)
-        return Done(code, *capfd.readouterr())
-
-    return command
+Run = Callable[..., Any]
 
 
 @pytest.fixture(scope="module")

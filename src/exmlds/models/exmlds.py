@@ -290,7 +290,7 @@ class ExMLDS(XMCEstimator):
         voters, others = explain.voters(self.voting_, X, ballot, self.rows_, asked)
         votes = float(ballot.shares.sum() + ballot.beside)
         prior = float(self.label_counts_[label] / self.n_samples_fit_)
-        why = Explanation(self.classes_[label], votes, prior, votes, voters, others, ballot.beside, None, {})
+        why = Explanation(self._label(label), votes, prior, votes, voters, others, ballot.beside, None, {})
         if self.blend_ is None:
             return why
         ids, scores = self._candidates(X, len(self.classes_))
@@ -309,8 +309,7 @@ class ExMLDS(XMCEstimator):
         """The k labels that lie nearest to a label, by cosine, and their cosines."""
         check_is_fitted(self)
         found = self.voting_.similar_labels(self._known_columns([label])[0], k)
-        names = self.classes_.tolist()
-        return [(names[column], cosine) for column, cosine in found]
+        return [(self._label(column), cosine) for column, cosine in found]
 
     def typical_rows(self, label: Any, n: int = 5) -> list[tuple[int, float]]:
         """The n training rows with the label that lie nearest to their middle, and their cosines with it."""

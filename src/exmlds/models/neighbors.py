@@ -419,8 +419,7 @@ class NeighborVoting(XMCEstimator):
         """The k labels that lie nearest to a label, by cosine, and their cosines."""
         self._check_asked(k)
         found = landscape.similar(self, self._known_columns([label])[0], k)
-        names = self.classes_.tolist()
-        return [(names[column], cosine) for column, cosine in found]
+        return [(self._label(column), cosine) for column, cosine in found]
 
     def typical_rows(self, label: Any, n: int = 5) -> list[tuple[int, float]]:
         """The n training rows with the label that lie nearest to their middle, and their cosines with it."""
@@ -444,7 +443,7 @@ class NeighborVoting(XMCEstimator):
         voters, others = explain.voters(self, X, ballot, self.rows_, asked)
         votes = float(ballot.shares.sum() + ballot.beside)
         prior = float(self.label_counts_[label] / self.n_samples_fit_)
-        return Explanation(self.classes_[label], votes, prior, votes, voters, others, ballot.beside, None, {})
+        return Explanation(self._label(label), votes, prior, votes, voters, others, ballot.beside, None, {})
 
     def ballot(self, X: Matrix, label: int) -> Ballot:
         """Who voted for a label of the row X, (1, d), as `_rank` counts."""
