@@ -7,22 +7,27 @@ from .npz import read_npz, write_npz
 from .predictions import read_predictions, write_predictions
 from .registry import DATASETS, DatasetInfo, Splits, available, find, load, propensity_parameters
 from .synthetic import make_library, make_xmc
+from .text import Document, Texts, is_text, open_texts, read_texts
 from .xc import declared_rows, iter_xc, read_label_filter, read_sparse, read_xc, write_xc
 
 __all__ = [
     "DATASETS",
     "Dataset",
     "DatasetInfo",
+    "Document",
     "Splits",
+    "Texts",
     "available",
     "cooccurrence_from_taxonomy",
     "cooccurrence_from_texts",
     "declared_rows",
     "find",
+    "is_text",
     "iter_xc",
     "load",
     "make_library",
     "make_xmc",
+    "open_texts",
     "propensity_parameters",
     "read_cooccurrence",
     "read_label_filter",
@@ -30,6 +35,7 @@ __all__ = [
     "read_npz",
     "read_predictions",
     "read_sparse",
+    "read_texts",
     "read_xc",
     "write_npz",
     "write_predictions",

@@ -1,0 +1,746 @@
+"""Reading texts with their labels: what works, how a format is told, what is refused and in which words."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import sys
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_matrix, save_npz
+
+from exmlds import DataError
+from exmlds.data import (
+    Dataset,
+    Document,
+    is_text,
+    make_xmc,
+    open_texts,
+    read_texts,
+    write_npz,
+    write_xc,
+)
+
+TWO = (["On ants, and bees", "Tides 🌊"], [["biology", "insects"], ["seas"]])
+JSONL = (
+    '{"id": 1, "text": "On ants, and bees", "labels": ["biology", "insects"]}\n'
+    '{"id": 2, "text": "Tides 🌊", "labels": ["seas"]}\n'
+)
+CSV = 'id,text,labels\n1,"On ants, and bees",biology|insects\n2,Tides 🌊,seas\n'
+TSV = "id\tText\tTags\n1\tOn ants, and bees\tbiology;insects\n2\tTides 🌊\tseas\n"
+SEMICOLONS = "id;text;labels\n1;On ants, and bees;biology|insects\n2;Tides 🌊;seas\n"
+FASTTEXT = "__label__biology __label__insects On ants, and bees\n__label__seas Tides 🌊\n"
+WITH_IDS = "1\tbiology insects\tOn ants, and bees\n2\tseas\tTides 🌊\n"
+WITHOUT_IDS = "biology insects\tOn ants, and bees\nseas\tTides 🌊\n"
+ANNIF = "On ants, and bees\t<http://ex.org/biology> <http://ex.org/insects>\nTides 🌊\t<http://ex.org/seas>\n"
+FILES = {  # the same two documents
+    "jsonl": (JSONL, "jsonl"),
+    "csv": (CSV, "csv"),
+    "semicolons": (SEMICOLONS, "csv"),
+    "tsv": (TSV, "tsv"),
+    "fasttext": (FASTTEXT, "fasttext"),
+    "with ids": (WITH_IDS, "libmultilabel"),
+    "without ids": (WITHOUT_IDS, "libmultilabel"),
+    "annif": (ANNIF, "annif-tsv"),
+}
+NUMBERS = {  # all that read_xc reads
+    "header": "3 4 3\n0,2 1:0.5 3:2\n1 0:1\n2 2:1.5\n",
+    "no header": "0,2 1:0.5 3:2\n1 0:1\n2 2:1.5\n",
+    "bom": "\ufeff3 4 3\n0,2 1:0.5 3:2\n1 0:1\n2 2:1.5\n",
+    "crlf": "3 4 3\r\n0,2 1:0.5 3:2\r\n1 0:1\r\n2 2:1.5\r\n",
+    "tabs": "3\t4\t3\n0,2\t1:0.5\t3:2\n1\t0:1\n2\t2:1.5\n",
+    "no labels": " 1:0.5 3:2\n 0:1\n",
+    "no features": "0,2\n1\n",
+    "no values": "1 2 4 \n3 4: 5\n",
+    "empty rows": "\n\n0,2 1:0.5\n\n",
+    "svmlight": "# made by hand, with text and labels\n1,3 1:0.5 2:2 # a row\n1:7\n2 3:1e-5\n",
+    "split features": "3 4\n1:0.5 3:2\n0:1\n2:1.5\n",
+    "split labels": "3 3\n0:1 2:1\n1:1\n2:1\n",
+    "label filter": "0 2\n0 1\n2 0\n",
+    "faulty": "1 2 2\nzero 1:1\n",
+    "not finite": "1 2 2\n0 1:nan 0:-inf\n",
+    "one long row": "0 " + " ".join(f"{i}:1" for i in range(50_000)),
+}
+
+
+def written(folder: Path, text: str | bytes, name: str = "data") -> Path:
+    path = folder / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def without_uris(labels: list[list[str]]) -> list[list[str]]:
+    return [[label.removeprefix("http://ex.org/") for label in row] for row in labels]
+
+
+def jsonl(*rows: Any) -> str:
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
+def corpus(folder: Path, **files: str | bytes) -> Path:
+    folder.mkdir(exist_ok=True)
+    for name, text in files.items():
+        written(folder, text, name.replace("_", "."))
+    return folder
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("form", ["plain", "gzip", "bom", "crlf", "no end", "blank lines"])
+def test_every_format_is_told_by_content(tmp_path: Path, name: str, form: str) -> None:
+    text, format = FILES[name]
+    if form == "crlf":
+        text = text.replace("\n", "\r\n")
+    elif form == "no end":
+        text = text.rstrip("\n")
+    elif form == "blank lines" and format != "fasttext":
+        text = text.replace("\n", "\n\n") + "\n"
+    raw = ("\ufeff" * (form == "bom") + text).encode()
+    path = written(tmp_path, gzip.compress(raw) if form == "gzip" else raw, "data.anything")
+    opened = open_texts(path)
+    assert opened.format == format
+    assert opened.path == path
+    assert is_text(path)
+    texts, labels = read_texts(path)
+    assert (texts, without_uris(labels)) == TWO
+    assert read_texts(path, format=format)[0] == TWO[0]
+    assert read_texts(path, labelled=False) == (TWO[0], [[], []])
+
+
+def test_a_document_says_where_it_stands(tmp_path: Path) -> None:
+    path = written(tmp_path, JSONL, "train.jsonl")
+    assert list(open_texts(path))[1] == Document("Tides 🌊", ["seas"], f"{path}:2")
+    rows = 'text,labels\n"one\ntwo\n",a\n\nthree,b\n'
+    assert [d.where for d in open_texts(written(tmp_path, rows, "t"))] == [
+        f"{tmp_path}/t:2",
+        f"{tmp_path}/t:6",
+    ]
+
+
+def test_texts_can_be_read_again(tmp_path: Path) -> None:
+    path = written(tmp_path, JSONL)
+    texts = open_texts(path)
+    half_read = iter(texts)
+    next(half_read)
+    assert list(texts) == list(texts)
+    assert next(half_read).text == TWO[0][1]
+    assert repr(texts) == f"Texts({path}, jsonl, text: text, labels: labels)"
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+@pytest.mark.parametrize("packed", [False, True])
+def test_numbers_are_not_texts(tmp_path: Path, name: str, packed: bool) -> None:
+    raw = NUMBERS[name].encode()
+    path = written(tmp_path, gzip.compress(raw) if packed else raw, "train.jsonl")
+    assert not is_text(path)
+    for labelled in (True, False):
+        with pytest.raises(DataError, match="holds numbers, not texts. Read it with read_xc"):
+            open_texts(path, labelled=labelled)
+
+
+def test_matrices_are_not_texts(tmp_path: Path) -> None:
+    data = make_xmc(200, 50, 30, random_state=0)
+    paths = write_npz(tmp_path / "X.trn.npz", data)
+    write_xc(tmp_path / "a.txt.gz", data)
+    save_npz(tmp_path / "small.npz", csr_matrix((1, 1)))
+    for path in (*paths, tmp_path / "a.txt.gz", tmp_path / "small.npz"):
+        assert not is_text(path)
+        with pytest.raises(DataError, match="holds numbers"):
+            open_texts(path)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.integers(0, 2**32 - 1))
+def test_whatever_write_xc_writes_is_numbers(tmp_path: Path, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    X = csr_matrix(rng.standard_normal((6, 5)) * (rng.random((6, 5)) < 0.4), dtype=np.float32)
+    Y = csr_matrix(rng.random((6, 4)) < 0.3, dtype=np.float32)
+    path = tmp_path / "any.txt"
+    write_xc(path, Dataset(X, Y))
+    assert not is_text(path)
+
+
+@pytest.mark.data
+def test_real_files_are_told_apart(real_data: Path) -> None:
+    for path in sorted(real_data.glob("*/*.gz")):
+        assert is_text(path) == path.name.endswith(".jsonl.gz"), path
+    assert not is_text(real_data / "bibtex")
+
+
+@pytest.mark.data
+def test_reuters(real_data: Path) -> None:
+    texts, labels = read_texts(real_data / "reuters21578-90" / "train.jsonl.gz")
+    assert (len(texts), len({name for row in labels for name in row})) == (7770, 90)
+    assert texts[0].startswith("BAHIA COCOA REVIEW")
+    assert sum(map(len, labels)) / len(labels) == pytest.approx(1.23, abs=0.01)
+
+
+def test_plain_lines_only_without_labels(tmp_path: Path) -> None:
+    path = written(tmp_path, "A day in Rome\n\nbread, wine, and olives\n12 monkeys\n\n")
+    assert is_text(path)
+    opened = open_texts(path, labelled=False)
+    assert opened.format == "lines"
+    assert [d.text for d in opened] == ["A day in Rome", "", "bread, wine, and olives", "12 monkeys", ""]
+    for options in ({}, {"format": "lines"}):
+        with pytest.raises(DataError, match="labelled=False"):
+            open_texts(path, **options)
+    assert read_texts(written(tmp_path, "7\n"), labelled=False, format="lines") == (["7"], [[]])
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "a\u2028b",
+        "a\u2029b",
+        "a\x85b",
+        "a\x0bb",
+        "a\x0cb",
+        "a\x1cb",
+        "a\x1eb",
+        "a\rb",
+        "👩‍👩‍👧 e\u0301 \ufffe",
+        "\u00a0x\u3000",
+    ],
+)
+def test_lines_end_at_newlines_only(tmp_path: Path, line: str) -> None:
+    files = {
+        "lines": f"{line}\nsecond\n",
+        "jsonl": jsonl({"text": line, "labels": ["x"]}, {"text": "second", "labels": []}),
+        "csv": f'labels,text\nx,"{line}"\n,second\n',
+        "fasttext": f"__label__x {line}\nsecond\n",
+        "libmultilabel": f"x\t{line}\n\tsecond\n",
+        "annif-tsv": f"{line}\t<x>\nsecond\t\n",
+    }
+    for format, text in files.items():
+        texts, labels = read_texts(written(tmp_path, text), format=format, labelled=format != "lines")
+        assert texts == [line, "second"], format
+        assert labels == ([[], []] if format == "lines" else [["x"], []]), format
+
+
+def test_a_carriage_return_before_the_end_of_a_file_is_text(tmp_path: Path) -> None:
+    assert read_texts(written(tmp_path, "one\r\ntwo\r"), labelled=False)[0] == ["one", "two\r"]
+
+
+def test_texts_and_labels_may_be_empty(tmp_path: Path) -> None:
+    expected = (["", "no labels", ""], [["a"], [], []])
+    files = {
+        "jsonl": jsonl({"text": "", "labels": ["a"]}, {"text": "no labels", "labels": []})
+        + jsonl({"text": None, "labels": None}),
+        "csv": "text,labels\n,a\nno labels,\n,\n",
+        "tsv": "text\tlabels\n\ta\nno labels\t\n\t\n",
+        "fasttext": "__label__a\nno labels\n\n",
+        "libmultilabel": "a\t\n\tno labels\n\t\n",
+        "annif-tsv": "\t<http://a>\nno labels\t\n\t\n",
+    }
+    for format, text in files.items():
+        opened = open_texts(written(tmp_path, text))
+        assert opened.format == format
+        texts = [d.text for d in opened]
+        labels = [[label.removeprefix("http://") for label in d.labels] for d in opened]
+        assert (texts, labels) == expected, format
+
+
+def test_labels_are_trimmed_and_taken_once(tmp_path: Path) -> None:
+    files = {
+        "jsonl": jsonl({"text": "t", "labels": ["b", " a ", "b", "", " "]}),
+        "csv": "text,labels\nt,b| a |b||\n",
+        "fasttext": "__label__b __label__a __label__b __label__ t\n",
+        "libmultilabel": "b  a b\tt\n",
+        "annif-tsv": "t\t<b> <a>  <b>\n",
+    }
+    for format, text in files.items():
+        assert read_texts(written(tmp_path, text), format=format) == (["t"], [["b", "a"]]), format
+
+
+def test_json_labels(tmp_path: Path) -> None:
+    rows = [
+        {"text": "a", "label": "one, and | the same"},
+        {"text": "b", "label": ["x", "y"]},
+        {"text": "c", "label": 17},
+        {"text": "d", "label": [1, 2.5, -3, 10**400]},
+        {"text": "e", "label": ""},
+    ]
+    path = written(tmp_path, jsonl(*rows))
+    assert read_texts(path)[1] == [
+        ["one, and | the same"],
+        ["x", "y"],
+        ["17"],
+        ["1", "2.5", "-3", str(10**400)],
+        [],
+    ]
+    assert read_texts(path, label_separator="|")[1][0] == ["one, and", "the same"]
+
+
+@pytest.mark.parametrize(
+    "wrong", ["[null]", "[[1]]", '[{"a": 1}]', "true", "[false]", '{"a": "b"}', "NaN", "[1e999]"]
+)
+def test_a_label_is_a_string_or_a_number(tmp_path: Path, wrong: str) -> None:
+    path = written(tmp_path, JSONL + f'{{"text": "x", "labels": {wrong}}}\n')
+    with pytest.raises(DataError, match=r"data:3: .* is not a label. Labels are strings or numbers") as error:
+        read_texts(path)
+    assert str(path) in str(error.value)
+
+
+def test_a_text_is_a_string(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"data:1: 'text' is 17, not a text. Write it as a string"):
+        read_texts(written(tmp_path, jsonl({"text": 17, "labels": []})))
+
+
+def test_fields_are_chosen_and_joined(tmp_path: Path) -> None:
+    row = {"title": "Ants", "text": "They dig.", "Body": "All day.", "topics": ["t"], "tags": ["u"]}
+    columns = ",".join(row) + "\n" + ",".join(v if isinstance(v, str) else v[0] for v in row.values()) + "\n"
+    for text in (jsonl(row), columns):
+        path = written(tmp_path, text)
+        assert read_texts(path) == (["They dig."], [["u"]])
+        assert read_texts(path, text="title", labels="topics") == (["Ants"], [["t"]])
+        assert read_texts(path, text=["title", "Body"]) == (["Ants\nAll day."], [["u"]])
+        assert read_texts(path, text=["title"], labels="Body") == (["Ants"], [["All day."]])
+        opened = open_texts(path, text=["title", "Body"])
+        assert (opened.text, opened.labels) == (("title", "Body"), "tags")
+
+
+def test_names_of_columns_are_guessed_in_order_whatever_their_case(tmp_path: Path) -> None:
+    opened = open_texts(written(tmp_path, "TITLE,Abstract,Keywords,Category\na,b,c,d\n"))
+    assert (opened.text, opened.labels) == (("Abstract",), "Category")
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_columns_that_cannot_be_guessed_are_listed(tmp_path: Path, delimiter: str) -> None:
+    rows = [["nr", "inhalt", "thema", "jahr"], ["1", "Ameisen", "a|b", "1999"], ["2", "Bienen", "b", "2001"]]
+    path = written(tmp_path, "".join(delimiter.join(row) + "\n" for row in rows))
+    with pytest.raises(
+        DataError, match=r"data:1: no column has a usual name for texts. There are: nr, inhalt, thema"
+    ):
+        open_texts(path)
+    with pytest.raises(
+        DataError, match=r"no column has a usual name for labels.*Say labels=.*or labelled=False"
+    ):
+        open_texts(path, text="inhalt")
+    with pytest.raises(DataError, match=r"there is no column 'Inhalt'. There are: nr, inhalt"):
+        open_texts(path, text="Inhalt", labels="thema")
+    with pytest.raises(DataError, match="no column has a usual name for texts"):
+        open_texts(path, labelled=False)
+    assert read_texts(path, text="inhalt", labels="thema") == (["Ameisen", "Bienen"], [["a", "b"], ["b"]])
+    assert read_texts(path, text="inhalt", labelled=False)[0] == ["Ameisen", "Bienen"]
+
+
+def test_a_header_is_not_taken_for_a_document(tmp_path: Path) -> None:
+    path = written(tmp_path, "keywords\tinhalt\na b\tEs war einmal\n")
+    with pytest.raises(
+        DataError, match="There are: keywords, inhalt. Say text=.*, or format=.* if this is no header"
+    ):
+        open_texts(path)
+    assert len(read_texts(path, format="libmultilabel")[0]) == 2
+
+
+def test_a_column_that_stands_twice_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="there is more than one column 'a'"):
+        open_texts(written(tmp_path, "a,a,labels\n1,2,3\n"), text="a")
+
+
+def test_missing_fields_name_those_that_there_are(tmp_path: Path) -> None:
+    with pytest.raises(
+        DataError, match=r"data:1: no field has a usual name for texts. There are: id, inhalt"
+    ):
+        open_texts(written(tmp_path, jsonl({"id": 1, "inhalt": "x"})))
+    path = written(tmp_path, JSONL + "\n" + jsonl({"text": "x", "tag": "y"}))
+    with pytest.raises(DataError, match=r"data:4: there is no field 'labels'. There are: text, tag. Add it"):
+        read_texts(path)
+    assert len(read_texts(path, labelled=False)[0]) == 3
+
+
+def test_cells_of_labels(tmp_path: Path) -> None:
+    cells = {
+        "a": ["a"],
+        "a, b": ["a, b"],
+        "a|b;c": ["a", "b;c"],
+        "a; b": ["a", "b"],
+        '["a|b", 17, "c"]': ["a|b", "17", "c"],
+        " []": [],
+        "": [],
+    }
+    out = io.StringIO()
+    csv.writer(out).writerows([["text", "labels"], *(["x", cell] for cell in cells)])
+    path = written(tmp_path, out.getvalue())
+    assert read_texts(path)[1] == list(cells.values())
+    assert read_texts(path, label_separator=",")[1][:3] == [["a"], ["a", "b"], ["a|b;c"]]
+    assert read_texts(path, label_separator="; ")[1][3] == ["a", "b"]
+    assert read_texts(written(tmp_path, "text,labels\nx,[draft] y\n"), label_separator=" ")[1] == [
+        ["[draft]", "y"]
+    ]
+    path = written(tmp_path, "text,labels\nx,\"['a', 'b']\"\n")
+    with pytest.raises(
+        DataError, match=r"data:2: .* is not a JSON list .* Write \[\"a\", \"b\"\], or say label_sep"
+    ):
+        read_texts(path)
+    with pytest.raises(DataError, match=r"data:2: null is not a label"):
+        read_texts(written(tmp_path, "text,labels\nx,[null]\n"))
+
+
+def test_quoted_cells_over_several_lines(tmp_path: Path) -> None:
+    path = written(tmp_path, '"text","labels"\r\n"one\r\n""two"", three\n",a\r\nfour,b\r\n')
+    assert read_texts(path) == (['one\r\n"two", three\n', "four"], [["a"], ["b"]])
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ("alone", "got 1 cell, but the header has 2 cells. Quote a cell that holds ','"),
+        ("one, two, three", "got 3 cells, but the header has 2 cells"),
+        ('"open, a\nb', "not a row of cells .unexpected end of data.. Quote a cell"),
+        ('"shut" open,a', "not a row of cells .*expected after.*each quote inside it twice"),
+        ("bare\rreturn,a", "not a row of cells .new-line character"),
+    ],
+)
+def test_faulty_rows_of_a_table(tmp_path: Path, row: str, said: str) -> None:
+    path = written(tmp_path, f'text,labels\n"fine\n",a\n{row}\n')
+    with pytest.raises(DataError, match=f"data:4: {said}"):
+        read_texts(path)
+
+
+@pytest.mark.parametrize("labelled", [True, False])
+def test_a_table_with_nothing_but_faulty_rows_is_a_table(tmp_path: Path, labelled: bool) -> None:
+    with pytest.raises(DataError, match="data:2: got 1 cell"):
+        read_texts(written(tmp_path, "text,labels\nalone\n"), labelled=labelled)
+
+
+def test_one_column_without_labels(tmp_path: Path) -> None:
+    assert read_texts(written(tmp_path, "text\nants\nbees\n"), labelled=False)[0] == ["ants", "bees"]
+
+
+def test_fasttext_prefix_and_places(tmp_path: Path) -> None:
+    path = written(tmp_path, "#a #b how are you\nfine, C# __label__x and F##y #c\n")
+    assert read_texts(path, label_prefix="#") == (
+        ["how are you", "fine, C# __label__x and F##y"],
+        [["a", "b"], ["c"]],
+    )
+    path = written(
+        tmp_path, "__label__a  two  blanks\nin __label__b between\nat the end\t__label__c\nx__label__d\n"
+    )
+    assert read_texts(path) == (
+        ["two  blanks", "in between", "at the end", "x__label__d"],
+        [["a"], ["b"], ["c"], []],
+    )
+
+
+def test_libmultilabel_lines_have_the_same_cells(tmp_path: Path) -> None:
+    with pytest.raises(
+        DataError, match=r"data:3: got 4 cells instead of 3 cells, as the first line. A line is"
+    ):
+        read_texts(written(tmp_path, WITH_IDS + "3\ta\ttext\twith a tab\n"))
+    with pytest.raises(DataError, match=r"data:2: got 1 cell instead of 2 cells"):
+        read_texts(written(tmp_path, "a\tb c\nno tab\n"))
+    with pytest.raises(DataError, match=r"data:1: got 1 cell instead of 2 or 3 cells"):
+        read_texts(written(tmp_path, "no tab\n"), format="libmultilabel")
+    path = written(tmp_path, "deep sea|sky\twater and air\n")
+    assert read_texts(path, label_separator="|") == (["water and air"], [["deep sea", "sky"]])
+
+
+def test_annif_tsv(tmp_path: Path) -> None:
+    path = written(tmp_path, "Ants\thttps://ex.org/a <urn:b>\nno subjects\t\n")
+    assert open_texts(path).format == "annif-tsv"
+    assert read_texts(path)[1] == [["https://ex.org/a", "urn:b"], []]
+    with pytest.raises(DataError, match=r"data:3: no tab. A line is `text<TAB><uri> <uri>`"):
+        read_texts(written(tmp_path, ANNIF + "no tab\n"))
+
+
+def test_annif_folder(tmp_path: Path) -> None:
+    folder = corpus(
+        tmp_path / "corpus",
+        b_txt="Tides 🌊\n",
+        b_tsv="<http://ex.org/seas>\tseas\tmore\n\n<http://ex.org/seas>\tseas\n",
+        a_txt="\ufeffOn\u2028ants\r\n",
+        a_tsv="<http://ex.org/x>\tthings \r\nhttp://ex.org/y\tother things",
+        c_txt="",
+        notes_md="not a document",
+    )
+    assert is_text(folder)
+    opened = open_texts(folder)
+    assert opened.format == "annif-folder"
+    assert list(opened) == [
+        Document("On\u2028ants\r\n", ["http://ex.org/x", "http://ex.org/y"], str(folder / "a.txt")),
+        Document("Tides 🌊\n", ["http://ex.org/seas"], str(folder / "b.txt")),
+        Document("", [], str(folder / "c.txt")),
+    ]
+    assert read_texts(folder, labels="label")[1] == [["things", "other things"], ["seas"], []]
+    assert read_texts(folder, labelled=False)[1] == [[], [], []]
+    corpus(folder, c_key="seas\n<things> \n")
+    for labels in (None, "uri"):
+        with pytest.raises(
+            DataError, match=r'has .key files, which name labels without URIs. Say labels="label"'
+        ):
+            open_texts(folder, labels=labels)
+    assert read_texts(folder, labels="label")[1][2] == ["seas", "<things>"]
+    with pytest.raises(DataError, match='labels must be "uri" or "label" for an Annif folder'):
+        open_texts(folder, labels="topics")
+    corpus(folder, d_txt="x", d_tsv="<http://ex.org/z>\n")
+    with pytest.raises(DataError, match=r"d.tsv:1: no name behind the URI"):
+        read_texts(folder, labels="label")
+
+
+def test_annif_folder_of_keys_and_packed(tmp_path: Path) -> None:
+    folder = corpus(tmp_path / "packed")
+    written(folder, gzip.compress(b"Ants"), "a.txt.gz")
+    written(folder, gzip.compress(b"insects\ninsects\nsoil"), "a.key.gz")
+    assert read_texts(folder) == read_texts(folder, labels="label") == (["Ants"], [["insects", "soil"]])
+    with pytest.raises(DataError, match="name labels without URIs"):
+        open_texts(folder, labels="uri")
+
+
+def test_folders_that_are_no_corpus(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="a folder without documents, doc.txt; name a file in it"):
+        open_texts(tmp_path)
+    assert not is_text(tmp_path)
+    corpus(tmp_path, a_txt="Ants", b_txt="")
+    with pytest.raises(DataError, match="a.txt needs a doc.tsv or a doc.key"):
+        open_texts(tmp_path)
+    assert is_text(tmp_path)
+    assert read_texts(tmp_path, labelled=False)[0] == ["Ants", ""]
+    written(tmp_path, NUMBERS["header"], "train.txt")
+    assert not is_text(tmp_path)
+    with pytest.raises(DataError, match="is not a folder; annif-folder is one of"):
+        open_texts(tmp_path / "a.txt", format="annif-folder")
+    with pytest.raises(DataError, match="is a folder; name a file in it"):
+        open_texts(tmp_path, format="jsonl")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            JSONL + '{"text": "x", "labels": [}\n',
+            r":3:26: not JSON \(Expecting value\). Write one object a line",
+        ),
+        ('{\n "text": "x"\n}\n', r":1:2: not JSON"),
+        (JSONL + "[1]\n", r":3: not an object. Write one a line"),
+        ('[{"text": "x", "labels": []}]\n', r":1: not an object"),
+        ('{"text": "x", "labels": ' + "[" * 100_000 + "\n", r":1: cannot be read as JSON"),
+        ('{"text": "x", "labels": ' + "1" * 5000 + "}\n", r":1: cannot be read as JSON .Exceeds"),
+        ("", " is empty"),
+        ("\ufeff", " is empty"),
+        ("\n\r\n\n", " holds no documents"),
+        ("text,labels\n", " holds no documents"),
+        (
+            "just a text\nand one more\n",
+            "none of the formats that are read: jsonl, csv, tsv, fasttext, libmultil",
+        ),
+        ("\x00\x01\x02\x03", "is not text: it holds NUL bytes"),
+    ],
+)
+def test_malformed_files(tmp_path: Path, text: str, said: str) -> None:
+    path = written(tmp_path, text)
+    with pytest.raises(DataError, match=said) as error:
+        read_texts(path)
+    assert str(path) in str(error.value)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "utf-32"])
+def test_utf16_is_refused(tmp_path: Path, encoding: str) -> None:
+    path = written(tmp_path, ("\ufeff" * (encoding == "utf-16-be") + CSV).encode(encoding))
+    assert is_text(path)
+    for format in (None, "csv"):
+        with pytest.raises(DataError, match="is UTF-16 or UTF-32; save it as UTF-8"):
+            open_texts(path, format=format)
+    corpus(tmp_path / "corpus", a_txt=path.read_bytes(), a_key="x")
+    with pytest.raises(DataError, match="a.txt is UTF-16"):
+        read_texts(tmp_path / "corpus")
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_broken_encodings(tmp_path: Path, name: str) -> None:
+    text, _ = FILES[name]
+    path = written(tmp_path, text.encode().replace("🌊".encode(), b"\xe9\xff"))
+    line = 3 if name in ("csv", "semicolons", "tsv") else 2
+    with pytest.raises(
+        DataError, match=rf"data:{line}: not UTF-8 .*Save it as UTF-8, or say errors=\"replace\""
+    ):
+        read_texts(path)
+    texts, labels = read_texts(path, errors="replace")
+    assert texts == ["On ants, and bees", "Tides ��"]
+    assert without_uris(labels) == TWO[1]
+
+
+def test_half_a_character_in_json(tmp_path: Path) -> None:
+    path = written(tmp_path, r'{"text": "\ud83c\udf0a \ud83c", "labels": ["\udf0a", "\ud83c\udf0a"]}')
+    with pytest.raises(DataError, match=r"data:1: \\ud83c is half a character. Write both"):
+        read_texts(path)
+    assert read_texts(path, errors="replace") == (["🌊 �"], [["�", "🌊"]])
+    table = written(tmp_path, 'text,labels\nx,"[""\\ud83c""]"\n', "table")
+    with pytest.raises(DataError, match=r"table:2: \\ud83c is half a character"):
+        read_texts(table)
+    path.write_text(json.dumps({"text": "🌊", "labels": ["🌊"]}))
+    assert read_texts(path) == (["🌊"], [["🌊"]])
+
+
+def test_missing_files_and_damaged_gzip(tmp_path: Path) -> None:
+    written(tmp_path, JSONL, "train.jsonl")
+    for function in (is_text, open_texts):
+        with pytest.raises(DataError, match=r"no such file. Did you mean .*train.jsonl\?"):
+            function(tmp_path / "trian.jsonl")
+    rng = np.random.default_rng(0)
+    rows = jsonl(*({"text": rng.bytes(200).hex(), "labels": []} for _ in range(2000)))
+    packed = gzip.compress(rows.encode())
+    for cut in (20, len(packed) // 2, len(packed) - 4):
+        path = written(tmp_path, packed[:cut], "cut.gz")
+        with pytest.raises(DataError, match="damaged or truncated gzip file"):
+            read_texts(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "said"),
+    [
+        (
+            FASTTEXT,
+            {"format": "fasttext", "text": "a"},
+            "is fasttext, which has no use for text; leave it out",
+        ),
+        (ANNIF, {"format": "annif-tsv", "labels": "a"}, "is annif-tsv, which has no use for labels"),
+        (ANNIF, {"label_separator": ","}, "has no use for label_separator"),
+        (JSONL, {"label_prefix": "#"}, "is jsonl, which has no use for label_prefix"),
+        (JSONL, {"label_separator": ""}, "must not be empty"),
+        (JSONL, {"text": []}, "must not be empty"),
+        (JSONL, {"errors": "ignore"}, "errors must be 'strict' or 'replace'. Got 'ignore' instead"),
+        (JSONL, {"format": "json"}, "format must be one of jsonl, csv, .* Got 'json' instead"),
+    ],
+)
+def test_options_that_do_not_fit(tmp_path: Path, text: str, options: dict[str, Any], said: str) -> None:
+    with pytest.raises(DataError, match=said):
+        open_texts(written(tmp_path, text), **options)
+
+
+@pytest.mark.parametrize("size", [300_000, pytest.param(50_000_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("format", ["jsonl", "csv", "tsv", "fasttext", "libmultilabel", "lines"])
+def test_huge_documents(tmp_path: Path, format: str, size: int) -> None:
+    text = "word, und 🌊 " * (size // 15)
+    cell = f'"{text}"'
+    files = {
+        "jsonl": f'{{"text": {cell}, "labels": ["a"]}}',
+        "csv": f"text,labels\n{cell},a",
+        "tsv": f"text\tlabels\n{cell}\ta",
+        "fasttext": f"__label__a {text}|",
+        "libmultilabel": f"a\t{text}",
+        "lines": text,
+    }
+    path = written(tmp_path, files[format])
+    assert is_text(path)
+    opened = open_texts(path, labelled=format != "lines")
+    assert opened.format == format
+    (document,) = opened
+    assert document.text.rstrip("|") == text
+    path.unlink()
+
+
+@pytest.mark.slow
+def test_reading_holds_one_document_at_a_time(tmp_path: Path) -> None:
+    line = jsonl({"text": "a few words more " * 60, "labels": ["a", "b"]})
+    path = written(tmp_path, line * (30_000_000 // len(line)))
+    for texts in (
+        open_texts(path),
+        open_texts(written(tmp_path, gzip.compress(path.read_bytes()), "packed")),
+    ):
+        tracemalloc.start()
+        n = sum(1 for _ in texts)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert n == 30_000_000 // len(line)
+        assert peak < 2_000_000
+
+
+def parquet_file(path: Path, columns: dict[str, list[Any]]) -> Path:
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(arrow.table(columns), path)
+    return path
+
+
+def test_parquet(tmp_path: Path) -> None:
+    columns = {
+        "title": ["Ants", None, "Tides 🌊"] * 300,
+        "Body": ["dig", "", "ebb"] * 300,
+        "tags": [["a", "b", "a"], None, []] * 300,
+        "topics": ["one|two", None, "three"] * 300,
+        "category": [1, 2, 3] * 300,
+    }
+    path = parquet_file(tmp_path / "data", columns)
+    assert is_text(path)
+    opened = open_texts(path)
+    assert (opened.format, opened.text, opened.labels) == ("parquet", ("Body",), "tags")
+    assert list(opened)[899] == Document("ebb", [], f"{path}:900")
+    texts, labels = read_texts(path, text=["title", "Body"])
+    assert (texts[:3], labels[:3]) == (["Ants\ndig", "\n", "Tides 🌊\nebb"], [["a", "b"], [], []])
+    assert read_texts(path, labels="topics")[1][:3] == [["one|two"], [], ["three"]]
+    assert read_texts(path, labels="topics", label_separator="|")[1][0] == ["one", "two"]
+    assert read_texts(path, labels="category")[1][:3] == [["1"], ["2"], ["3"]]
+    with pytest.raises(DataError, match="there is no column 'text'. There are: title, Body, tags"):
+        open_texts(path, text="text")
+    with pytest.raises(DataError, match="data:1: 'category' is 1, not a text"):
+        read_texts(path, text="category")
+    packed = written(tmp_path, gzip.compress(path.read_bytes()), "packed")
+    assert is_text(packed)
+    assert read_texts(packed) == read_texts(path)
+    for cut in (10, path.stat().st_size // 2):
+        with pytest.raises(DataError, match="cut: cannot be read"):
+            read_texts(written(tmp_path, path.read_bytes()[:-cut], "cut"))
+
+
+def test_parquet_names_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)  # as where it is not installed
+    path = written(tmp_path, b"PAR1\x00\x00PAR1")
+    assert is_text(path)
+    with pytest.raises(
+        DataError, match=r'Parquet needs pyarrow. Install it: pip install "exmlds\[parquet\]"'
+    ):
+        open_texts(path)
+
+
+ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
+ANY_LABEL = st.text("abc 🌊|;,[\"'", max_size=6)
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(ANY_TEXT, st.lists(ANY_LABEL, max_size=3)), min_size=1, max_size=5), st.booleans())
+def test_what_json_and_csv_write_is_read_as_it_was(
+    tmp_path: Path, rows: list[tuple[str, list[str]]], ascii_only: bool
+) -> None:
+    texts = [text for text, _ in rows]
+    labels = [list(dict.fromkeys(filter(None, (label.strip() for label in names)))) for _, names in rows]
+    lines = [json.dumps({"text": t, "labels": n}, ensure_ascii=ascii_only) + "\n" for t, n in rows]
+    assert read_texts(written(tmp_path, "".join(lines))) == (texts, labels)
+    for delimiter in ",\t":
+        out = io.StringIO(newline="")
+        table = csv.writer(out, delimiter=delimiter)
+        table.writerows([["text", "labels"], *([t, json.dumps(n)] for t, n in rows)])
+        if "\0" not in out.getvalue():
+            assert read_texts(written(tmp_path, out.getvalue())) == (texts, labels)
+
+
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.binary(max_size=60)
+    | st.text('{}[]",:\\ud8 textlabels\n\r\t;|', max_size=60).map(str.encode)
+    | st.sampled_from([text for text, _ in FILES.values()]).flatmap(
+        lambda text: st.tuples(st.just(text.encode()), st.integers(0, 200), st.binary(max_size=5)).map(
+            lambda parts: parts[0][: parts[1]] + parts[2] + parts[0][parts[1] + len(parts[2]) :]
+        )
+    ),
+    st.booleans(),
+    st.sampled_from(["strict", "replace"]),
+)
+def test_fuzz_anything(tmp_path: Path, raw: bytes, labelled: bool, errors: str) -> None:
+    """It returns or raises DataError, and nothing else."""
+    path = written(tmp_path, raw)
+    assert is_text(path) in (True, False)
+    try:
+        documents = list(open_texts(path, labelled=labelled, errors=errors))  # type: ignore[arg-type]
+    except DataError as error:
+        assert str(tmp_path) in str(error)
+        return
+    for document in documents:
+        document.text.encode()
+        assert document.labels == list(dict.fromkeys(label.strip() for label in document.labels if label))
