@@ -293,7 +293,7 @@ class ExMLDS(XMCEstimator):
         why = Explanation(self._label(label), votes, prior, votes, voters, others, ballot.beside, None, {})
         if self.blend_ is None:
             return why
-        ids, scores = self._candidates(X, len(self.classes_))
+        ids, scores = self._candidates(X, min(max(self.shortlist_, self.max_labels), len(self.classes_)))
         said = self._jury().opinions(X).cut(slice(None), slice(self.shortlist_))
         place = np.flatnonzero(said.ids[0] == label)
         why = why._replace(score=float(scores[0][ids[0] == label].sum()))
