@@ -54,7 +54,9 @@ def test_train_predict_evaluate(run: Run, files: Path, tmp_path: Path) -> None:
         "evaluate", "--predictions", tmp_path / "p.txt", files / "test.txt.gz", "-k", 1, 3, "--json",
         "--train", files / "train.txt",
     )  # fmt: skip
-    assert json.loads(by_model.out) == json.loads(by_file.out)
+    found = json.loads(by_model.out)
+    assert 0 < found.pop("at_threshold")["F1"] <= 1
+    assert found == json.loads(by_file.out)
     assert json.loads(by_model.out)["P@1"] > 0.8
     assert {"PSP@1", "nDCG@3", "by_frequency"} <= set(json.loads(by_model.out))
 
@@ -212,7 +214,7 @@ def test_demo(run: Run) -> None:
         (["predict", "{files}", "{files}/test.txt.gz"], "is not a model"),
         (
             ["predict", "{files}/model", "{files}/label_names.txt"],
-            "label_names.txt:1: 'ancient' is not a whole number",
+            "label_names.txt holds texts",
         ),
         (["evaluate", "{files}/model"], "Name the data to evaluate on"),
         (["evaluate", "{files}/model", "{files}/test.txt.gz", "-k", "0"], "-k takes whole numbers from 1"),
@@ -555,7 +557,7 @@ def test_labels_and_their_cooccurrences(run: Run, files: Path, tmp_path: Path) -
     assert frequent[0]["rows"] >= frequent[1]["rows"] > 0
     for arguments, said in (
         (("labels", tmp_path / "joint", "--similar", "nothing"), "has no label 'nothing'"),
-        (("labels", files / "model", "--similar", "baking"), "does not embed labels; exmlds3 does"),
+        (("labels", files / "model", "--similar", "baking"), "does not say where labels lie"),
         (
             (
                 "train",

@@ -19,6 +19,7 @@ from .info import info
 from .inspect import inspect
 from .labels import labels
 from .predict import predict
+from .report import report
 from .train import train
 from .tune import tune
 
@@ -29,7 +30,20 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for command in (demo, train, predict, explain, evaluate, compare, tune, inspect, labels, info, convert):
+for command in (
+    demo,
+    train,
+    predict,
+    explain,
+    evaluate,
+    report,
+    compare,
+    tune,
+    inspect,
+    labels,
+    info,
+    convert,
+):
     app.command()(command)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -41,8 +41,19 @@ def inspect(
         return
     facts["bytes"] = size(storage.size(model))
     print_table(("fact", "value"), [(name, _shown(value)) for name, value in facts.items()])
-    print_table(("parameter", "value"), [(name, value) for name, value in manifest["parameters"].items()])
+    print_table(("parameter", "value"), _flat(manifest["parameters"]))
     print_table(("file", "size"), [(name, size(file["bytes"])) for name, file in files.items()])
+
+
+def _flat(parameters: dict[str, Any], before: str = "") -> list[tuple[str, Any]]:
+    """Parameters of what is within another with its name before theirs."""
+    found: list[tuple[str, Any]] = []
+    for name, value in parameters.items():
+        if isinstance(value, dict) and set(value) == {"class", "parameters"}:
+            found += [(before + name, value["class"]), *_flat(value["parameters"], f"{before}{name}.")]
+        else:
+            found.append((before + name, value))
+    return found
 
 
 def _shown(value: object) -> str:

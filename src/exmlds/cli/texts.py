@@ -65,9 +65,11 @@ def check_kind(model: XMCEstimator, name: Path, source: Path) -> None:
     """Texts are for models of texts, numbers for the others."""
     from ..data import is_text
 
-    if takes_texts(model) and not (source.exists() and is_text(source)):
-        if not source.exists():
-            raise DataError(f"{source}: there is no such file.")
+    if not source.exists():
+        raise DataError(f"{source}: there is no such file.")
+    if source.is_file() and not source.stat().st_size:
+        raise DataError(f"{source} is empty.")
+    if takes_texts(model) and not is_text(source):
         raise DataError(f"{name} was trained on texts, but {source} holds numbers.")
-    if not takes_texts(model) and source.exists() and is_text(source):
+    if not takes_texts(model) and is_text(source):
         raise DataError(f"{name} was trained on features, but {source} holds texts.")

@@ -1,0 +1,55 @@
+"""`exmlds report`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .texts import LabelColumn, LabelSeparator, TextColumn
+
+
+def report(
+    model: Annotated[Path, typer.Argument(help="A model folder.")],
+    data: Annotated[str, typer.Argument(help="A file, or the name of a data set: its test split.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="The HTML file to write.")],
+    k: Annotated[str, typer.Option("-k", help="Places to measure at.")] = "1 3 5",
+    labels: Annotated[
+        Path | None, typer.Option(help="The labels' file, when DATA has features alone.")
+    ] = None,
+    title: Annotated[
+        str | None, typer.Option(help="The title of the page.  [default: the method and DATA]")
+    ] = None,
+    text_column: TextColumn = None,
+    label_column: LabelColumn = None,
+    label_separator: LabelSeparator = None,
+) -> None:
+    """Write a page on what a model is good for: measures, charts, labels, a map; one file, opened offline."""
+    from .. import progress, storage
+    from ..data import propensity_parameters
+    from ..errors import DataError
+    from ..files import replacing
+    from ..report import make, page
+    from .sources import check_output, locate, places, read_for
+
+    at = places(k)
+    storage.read_manifest(model)  # says what is wrong where it is no model
+    if output.is_dir():
+        raise DataError(f"{output} is a folder; name a file.")
+    check_output(output, locate(data, "test"))
+    with progress.shown(), replacing(output) as file:
+        test, (fitted,) = read_for(
+            data,
+            labels,
+            model,
+            text_column=text_column,
+            label_column=label_column,
+            label_separator=label_separator,
+        )
+        assert not isinstance(fitted, Path)
+        made = make(fitted, test.X, test.Y, k=at, propensity=propensity_parameters(data.lower()), title=title)
+        if title is None:
+            made = made._replace(title=f"{made.method} on {Path(data).name}")
+        file.write(page.rendered(made))
+    print(f"Wrote {output}; a browser opens it.")
