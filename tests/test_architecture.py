@@ -45,7 +45,8 @@ BELOW = {  # what each part may import beside the ground and itself
     "checkpoint": {"storage"},
     "contract": {"kernels", "labels", "metrics", "selection", "storage"},
     "models": {"checkpoint", "contract", "metrics", "selection", "stages", "storage"},
-    "cli": {"checkpoint", "contract", "data", "metrics", "models", "selection", "storage"},
+    "report": {"contract", "metrics", "models", "selection"},
+    "cli": {"checkpoint", "contract", "data", "metrics", "models", "report", "selection", "storage"},
 }
 MODULES = sorted(path.relative_to(SOURCE) for path in SOURCE.rglob("*.py"))
 

@@ -1,0 +1,281 @@
+"use strict";
+{
+  const report = JSON.parse(document.getElementById("report-data").textContent);
+  const asked = new URLSearchParams(location.hash.slice(1));  // #theme=dark&search=wine
+  const percent = (share) => (100 * share).toFixed(1);
+  const count = (n) => n.toLocaleString("en");
+
+  themes();
+  document.querySelectorAll("table.sortable").forEach(sortable);
+  if (report.label_map) labelMap(report.label_map, document.getElementById("map"));
+
+  function themes() {
+    const root = document.documentElement, button = document.getElementById("theme");
+    const prefersDark = matchMedia("(prefers-color-scheme: dark)");
+    const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : prefersDark.matches);
+    const name = () => { button.textContent = isDark() ? "Light" : "Dark"; };
+    if (["light", "dark"].includes(asked.get("theme"))) root.dataset.theme = asked.get("theme");
+    button.addEventListener("click", () => {
+      root.dataset.theme = isDark() ? "light" : "dark";
+      name();
+    });
+    prefersDark.addEventListener("change", name);
+    button.hidden = false;
+    name();
+  }
+
+  // A click on the head of a column sorts by it: numbers from the largest, names from A; once more turns it.
+  function sortable(table) {
+    const heads = [...table.tHead.rows[0].cells], body = table.tBodies[0];
+    heads.forEach((head, column) => {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.append(...head.childNodes);
+      head.append(button);
+      button.addEventListener("click", () => {
+        const numbers = head.classList.contains("number");
+        const before = head.getAttribute("aria-sort");
+        const down = before ? before === "ascending" : numbers;
+        heads.forEach((other) => other.removeAttribute("aria-sort"));
+        head.setAttribute("aria-sort", down ? "descending" : "ascending");
+        const key = (row) => row.cells[column].dataset.v ?? row.cells[column].textContent;
+        const compare = numbers ? (a, b) => key(a) - key(b) : (a, b) => key(a).localeCompare(key(b));
+        const rows = [...body.rows].sort((a, b) => (down ? compare(b, a) : compare(a, b)));
+        body.append(...rows);
+      });
+    });
+  }
+
+  function labelMap(map, section) {
+    const frame = section.querySelector(".map"), svg = frame.querySelector("svg");
+    const told = frame.querySelector(".told"), status = section.querySelector("output");
+    const input = section.querySelector("input"), matches = section.querySelector(".matches");
+    const svgNode = (name) => document.createElementNS(svg.namespaceURI, name);
+    const dots = svgNode("g"), words = svgNode("g");
+    const most = Math.max(...map.training);
+    const radius = map.training.map((rows) => 3 + 11 * Math.sqrt(rows / most) * Math.min(1, 12 / Math.sqrt(map.names.length)));
+    const lowered = map.names.map((name) => name.toLowerCase());
+    const circles = map.names.map((_, i) => {
+      const circle = svgNode("circle");
+      circle.setAttribute("r", radius[i].toFixed(1));
+      circle.setAttribute("class", map.f1[i] === null ? "none" : `q${Math.min(4, Math.floor(5 * map.f1[i]))}`);
+      return circle;
+    });
+    // The rare ones lie on top, where they are small and can be pointed at.
+    dots.append(...circles);
+    svg.append(dots, words);
+
+    let width = 0, height = 0, scale = 1, left = 0, top = 0, chosen = -1, found = new Set();
+    const side = () => Math.min(width, height) - 60;
+    const stretch = () => Math.min(1.6, (width - 60) / side());  // a wide frame is filled
+    const across = (i) => left + scale * (width / 2 + (map.x[i] - 0.5) * side() * stretch());
+    const down = (i) => top + scale * (height / 2 + (map.y[i] - 0.5) * side());
+
+    function draw() {
+      const xs = map.x.map((_, i) => across(i)), ys = map.y.map((_, i) => down(i));
+      circles.forEach((circle, i) => {
+        circle.setAttribute("cx", xs[i].toFixed(1));
+        circle.setAttribute("cy", ys[i].toFixed(1));
+      });
+      svg.style.touchAction = scale > 1 ? "none" : "pan-y";
+      name(xs, ys);
+    }
+
+    // Names of the found labels or else the most frequent, beside, above or below them, where there is room.
+    function name(xs, ys) {
+      const shown = [], visible = [...map.names.keys()].filter(
+        (i) => xs[i] > 0 && xs[i] < width && ys[i] > 0 && ys[i] < height);
+      const dot = (i) => [xs[i] - radius[i], ys[i] - radius[i], xs[i] + radius[i], ys[i] + radius[i]];
+      const taken = visible.length <= 250 ? visible.map(dot) : [];  // of many dots, some lie under names
+      const free = (a) => a[0] > 0 && a[1] > 0 && a[2] < width && a[3] < height
+        && !taken.some((b) => b[0] < a[2] && a[0] < b[2] && b[1] < a[3] && a[1] < b[3]);
+      const around = (anchor, at, above, wide) => {
+        const from = at - { start: 0, middle: wide / 2, end: wide }[anchor];
+        return [from, above, from + wide, above + 15];
+      };
+      for (const i of found.size ? visible.filter((j) => found.has(j)) : visible) {
+        if (shown.length >= 100) break;
+        const text = map.names[i].length > 28 ? `${map.names[i].slice(0, 27)}…` : map.names[i];
+        const wide = 6.7 * text.length, [x, y, r] = [xs[i], ys[i], radius[i] + 3];
+        const spot = [
+          ["start", x + r, y - 8], ["end", x - r, y - 8], ["middle", x, y - r - 13], ["middle", x, y + r - 1],
+        ].find(([anchor, at, above]) => free(around(anchor, at, above, wide)));
+        if (!spot) continue;
+        const [anchor, at, above] = spot;
+        taken.push(around(anchor, at, above, wide));
+        const word = svgNode("text");
+        word.setAttribute("text-anchor", anchor);
+        word.setAttribute("x", at.toFixed(1));
+        word.setAttribute("y", (above + 12).toFixed(1));
+        word.textContent = text;
+        shown.push(word);
+      }
+      words.replaceChildren(...shown);
+    }
+
+    function zoom(factor, x = width / 2, y = height / 2) {
+      const next = Math.min(60, Math.max(1, scale * factor));
+      left = x - (x - left) * (next / scale);
+      top = y - (y - top) * (next / scale);
+      scale = next;
+      keepInside();
+      draw();
+    }
+
+    function keepInside() {
+      left = Math.min(0, Math.max(left, width * (1 - scale)));
+      top = Math.min(0, Math.max(top, height * (1 - scale)));
+    }
+
+    function pan(dx, dy) {
+      left += dx;
+      top += dy;
+      keepInside();
+      draw();
+    }
+
+    function tell(i) {
+      circles[chosen]?.classList.remove("chosen");
+      chosen = i;
+      told.hidden = i < 0;
+      if (i < 0) return;
+      circles[i].classList.add("chosen");
+      const title = document.createElement("b");
+      title.textContent = map.names[i];
+      const rows = `${count(map.training[i])} training rows, ${count(map.test[i])} test rows`;
+      const quality = map.f1[i] === null ? "no test row has it" : `F1 ${percent(map.f1[i])} %`;
+      told.replaceChildren(title, rows, document.createElement("br"), quality);
+      const x = across(i), y = down(i), gap = radius[i] + 8;
+      told.style.left = `${Math.max(4, Math.min(x - told.offsetWidth / 2, width - told.offsetWidth - 4))}px`;
+      const above = y - told.offsetHeight - gap;
+      told.style.top = `${above > 4 ? above : Math.min(y + gap, height - told.offsetHeight - 4)}px`;
+    }
+
+    function nearest(x, y) {
+      let best = -1, least = 14;
+      for (let i = 0; i < circles.length; i++) {
+        const far = Math.hypot(across(i) - x, down(i) - y) - radius[i];
+        if (far < least) [best, least] = [i, far];
+      }
+      return best;
+    }
+
+    function goTo(i) {
+      scale = Math.max(scale, 3);
+      left = width / 2 - (across(i) - left);
+      top = height / 2 - (down(i) - top);
+      keepInside();
+      chosen = i;
+      draw();
+      tell(i);
+    }
+
+    function search() {
+      const wanted = input.value.trim().toLowerCase();
+      found = new Set();
+      if (wanted) lowered.forEach((text, i) => { if (text.includes(wanted)) found.add(i); });
+      circles.forEach((circle, i) => circle.classList.toggle("hit", found.has(i)));
+      dots.classList.toggle("searched", wanted !== "");
+      status.textContent = wanted ? `${count(found.size)} of ${count(circles.length)} labels match` : drawnLabels();
+      matches.replaceChildren(...[...found].slice(0, 12).map((i) => {
+        const item = document.createElement("li"), button = document.createElement("button");
+        button.type = "button";
+        button.textContent = map.names[i];
+        button.addEventListener("click", () => goTo(i));
+        item.append(button);
+        return item;
+      }));
+      tell(-1);
+      draw();
+    }
+
+    const drawnLabels = () => `${count(dots.childElementCount)} labels drawn`;
+
+    const fingers = new Map();
+    let meant = false, last = null;  // the wheel zooms once the pointer has been moved here, not while a page scrolls by
+    const place = (event) => {
+      const box = svg.getBoundingClientRect();
+      return [event.clientX - box.left, event.clientY - box.top];
+    };
+    svg.addEventListener("pointerdown", (event) => {
+      fingers.set(event.pointerId, place(event));
+      svg.setPointerCapture(event.pointerId);
+    });
+    svg.addEventListener("pointermove", (event) => {
+      const [x, y] = place(event), before = fingers.get(event.pointerId);
+      const here = `${event.clientX} ${event.clientY}`;
+      meant ||= last !== null && last !== here;
+      last = here;
+      if (!before) {
+        const i = nearest(x, y);
+        if (i !== chosen) tell(i);
+        return;
+      }
+      fingers.set(event.pointerId, [x, y]);
+      tell(-1);
+      if (fingers.size === 2) {
+        const [other] = [...fingers].filter(([id]) => id !== event.pointerId).map(([, at]) => at);
+        const apart = (at) => Math.hypot(at[0] - other[0], at[1] - other[1]);
+        zoom(apart([x, y]) / Math.max(1, apart(before)), (x + other[0]) / 2, (y + other[1]) / 2);
+      } else {
+        pan(x - before[0], y - before[1]);
+      }
+    });
+    for (const end of ["pointerup", "pointercancel"]) {
+      svg.addEventListener(end, (event) => {
+        fingers.delete(event.pointerId);
+        if (end === "pointerup") tell(nearest(...place(event)));
+      });
+    }
+    svg.addEventListener("pointerleave", () => {
+      meant = false;
+      last = null;
+      tell(-1);
+    });
+    addEventListener("scroll", () => { meant = false; }, { passive: true });
+    svg.addEventListener("wheel", (event) => {
+      const factor = Math.exp(-event.deltaY * (event.deltaMode ? 0.05 : 0.0016));
+      if (!meant || (scale === 1 && factor < 1)) return;
+      event.preventDefault();
+      tell(-1);
+      zoom(factor, ...place(event));
+    }, { passive: false });
+    svg.addEventListener("keydown", (event) => {
+      const moves = { ArrowLeft: [60, 0], ArrowRight: [-60, 0], ArrowUp: [0, 60], ArrowDown: [0, -60] };
+      if (moves[event.key] && scale > 1) pan(...moves[event.key]);
+      else if (event.key === "+" || event.key === "=") zoom(1.5);
+      else if (event.key === "-") zoom(1 / 1.5);
+      else return;
+      tell(-1);
+      event.preventDefault();
+    });
+    section.querySelector(".zoom").addEventListener("click", (event) => {
+      const factor = { in: 1.5, out: 1 / 1.5, all: 0 }[event.target.dataset.zoom];
+      if (factor === undefined) return;
+      tell(-1);
+      zoom(factor);
+    });
+    input.addEventListener("input", search);
+    input.addEventListener("keydown", (event) => {
+      if (event.key === "Enter" && found.size) goTo([...found][0]);
+    });
+
+    function measure() {
+      const box = svg.getBoundingClientRect();
+      if (!box.width || matchMedia("print").matches) return;  // a print keeps the shape of the screen
+      [width, height] = [box.width, box.height];
+      svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
+      keepInside();
+      draw();
+    }
+    section.querySelector(".tools").hidden = false;
+    measure();
+    new ResizeObserver(measure).observe(frame);
+    if (asked.has("search")) {
+      input.value = asked.get("search");
+      section.scrollIntoView();
+    }
+    search();
+    svg.dataset.drawn = dots.childElementCount;
+  }
+}
