@@ -336,7 +336,7 @@ def test_many_labels_and_long_names_make_no_large_page() -> None:
 
 
 @pytest.mark.slow
-def test_a_map_of_many_labels_is_capped_and_quick() -> None:
+def test_a_map_of_many_labels_is_capped() -> None:
     data = make_xmc(6_000, 800, 3_000, random_state=0)
     names = [f"{label} {'very ' * 60}long" for label in range(3_000)]
     settings = {"n_components": 50, "features": "l2", "temperature": 0.1, "threshold": 0.2}

@@ -134,9 +134,7 @@ def test_other_bad_input() -> None:
         TextClassifier().fit(TEXTS)
     with pytest.raises(ValueError, match="X has 8 rows, but Y has 1"):
         TextClassifier(model=FeatureNeighbors()).fit(TEXTS, [["a"]])
-    with pytest.raises(
-        ValueError, match="'vectorizer' parameter of TextClassifier must be"
-    ):
+    with pytest.raises(ValueError, match="'vectorizer' parameter of TextClassifier must be"):
         TextClassifier(vectorizer="bert").fit(TEXTS, LABELS)
     with pytest.raises(ValueError, match="'model' parameter"):
         TextClassifier(model=TfidfVectorizer()).fit(TEXTS, LABELS)
