@@ -87,7 +87,7 @@ def large() -> dict[str, Any]:
         learner.parts[:] = [
             part._replace(
                 found=index.build(
-                    compact.times(A[part.rows][:, part.columns], part.V), model.metric, model.storage
+                    compact.times(A[part.rows], part.V, part.columns), model.metric, model.storage
                 )
             )
             for part in learner.parts

@@ -141,7 +141,7 @@ def compare(name: str, libraries: dict[str, Library], folder: Path) -> tuple[dic
     model: Any = exmlds.load(folder / name)
     part = model.learners_[0].parts[0]
     rows = compact.unpack(part.found.segments[0].rows)
-    Q = unit_rows(compact.times(features.apply(model.feature_map_, asking.X)[:, part.columns], part.V))
+    Q = unit_rows(compact.times(features.apply(model.feature_map_, asking.X), part.V, part.columns))
 
     def exact() -> Array:
         told: dict[str, Any] = {"n_jobs": None, "stage": "searching", "total": len(Q)}

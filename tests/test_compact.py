@@ -26,13 +26,28 @@ def test_products(storage: str, rng: np.random.Generator) -> None:
     X = csr_matrix(random_array((5, 20), density=0.2, rng=rng, dtype=np.float32))
     packed = compact.pack(rng.normal(size=(20, 6)).astype(np.float32), storage)
     expected = X.toarray() @ compact.unpack(packed)
-    np.testing.assert_allclose(compact.times(X, packed), expected, atol=1e-5)
-    np.testing.assert_allclose(compact.times(X.toarray(), packed), expected, atol=1e-5)
+    every = np.arange(20)
+    np.testing.assert_allclose(compact.times(X, packed, every), expected, atol=1e-5)
+    np.testing.assert_allclose(compact.times(X.toarray(), packed, every), expected, atol=1e-5)
     np.testing.assert_array_equal(
-        compact.times(csr_matrix((2, 20), dtype=np.float32), packed), np.zeros((2, 6))
+        compact.times(csr_matrix((2, 20), dtype=np.float32), packed, every), np.zeros((2, 6))
     )
 
 
 def test_what_float16_cannot_hold_becomes_its_largest() -> None:
     packed = compact.pack(np.array([[1e6, -1e6]], np.float32), "float16")
     assert compact.unpack(packed).tolist() == [[65504.0, -65504.0]]
+
+
+@pytest.mark.parametrize("storage", compact.STORAGES)
+def test_rows_stand_for_some_columns(storage: str, rng: np.random.Generator) -> None:
+    """One row takes a way of its own."""
+    X = csr_matrix(rng.random((5, 30), dtype=np.float32) * (rng.random((5, 30)) < 0.3))
+    columns = np.flatnonzero(rng.random(30) < 0.5)
+    packed = compact.pack(rng.normal(size=(len(columns), 4)), storage)
+    expected = X[:, columns].toarray() @ compact.unpack(packed)
+    np.testing.assert_allclose(compact.times(X, packed, columns), expected, atol=1e-5)
+    for row in range(5):
+        np.testing.assert_allclose(compact.times(X[row], packed, columns), expected[[row]], atol=1e-5)
+    none = compact.pack(np.zeros((0, 4)), storage)
+    assert compact.times(X[0], none, columns[:0]).tolist() == [[0, 0, 0, 0]]

@@ -45,8 +45,17 @@ def unpack(packed: Packed, rows: Any = slice(None)) -> Array:
     return values * packed.scale[rows][:, None]
 
 
-def times(X: Any, packed: Packed) -> Array:
-    """X A, (b, r), for X (b, n) sparse or dense; only the rows of A that a sparse X needs are unpacked."""
+def times(X: Any, packed: Packed, columns: Array) -> Array:
+    """X A, (b, r), for the columns of X, (b, d) sparse or dense, that the rows of A stand for.
+
+    columns : (n,) ascending;  only the rows of A that a sparse X needs are unpacked
+    """
+    if issparse(X) and X.shape[0] == 1 and len(columns):  # without the matrices that several rows need
+        places = np.searchsorted(columns, X.indices)
+        places[places == len(columns)] = 0
+        known = columns[places] == X.indices
+        return (X.data * known)[None] @ unpack(packed, places)
+    X = X[:, columns] if len(columns) < X.shape[1] else X
     if packed.values.dtype == np.float32 or not issparse(X):
         return np.asarray(X @ unpack(packed))
     needed, place = np.unique(X.indices, return_inverse=True)

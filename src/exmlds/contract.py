@@ -319,7 +319,8 @@ class XMCEstimator(ClassifierMixin, BaseEstimator, ABC):
         return tags
 
     def _checked_rows(self, X: Any, *, reset: bool) -> Matrix:
-        X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=np.float32)
+        if reset or not self._is_checked(X):
+            X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=np.float32)
         if not issparse(X):
             return X
         X = csr_matrix(X)
@@ -327,6 +328,11 @@ class XMCEstimator(ClassifierMixin, BaseEstimator, ABC):
             X = X.copy()
             X.sum_duplicates()
         return X
+
+    def _is_checked(self, X: Any) -> bool:
+        """Whether rows are as `validate_data` makes them, which takes long for one row."""
+        is_alike = isinstance(X, csr_matrix) and X.dtype == np.float32 and X.shape[1] == self.n_features_in_
+        return is_alike and X.shape[0] > 0 and bool(np.isfinite(X.data).all())
 
     def _checked_labels(
         self, X: Matrix, Y: Any, label_names: Sequence[str] | None

@@ -113,6 +113,15 @@ def test_names_numbers_and_kept_rows(books: Dataset) -> None:
     assert {term.feature for term in why.margin.for_} <= mine
 
 
+def test_as_words(books: Dataset) -> None:
+    model = ExMLDS(random_state=0).fit(books.X, books.Y, label_names=books.label_names)
+    (why,) = model.explain(books.X[:1], n=2, feature_names=books.feature_names)
+    lines = str(why).splitlines()
+    assert lines[0].startswith(f"{why.label}: score {why.score:.3f}")
+    assert f"    {why.voters[0].row}: {why.voters[0].share:.3f}" in lines[2]
+    assert f"{why.margin.for_[0].feature} {why.margin.for_[0].weight:+.2f}" in str(why)
+
+
 def test_a_label_may_be_asked_about(books: Dataset) -> None:
     model = ExMLDS1(n_components=30, **FAST).fit(books.X, books.Y, label_names=books.label_names)
     (why,) = model.explain(books.X[:1], "baking")

@@ -8,7 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, issparse
 
 from .. import metrics, selection
 from ..contract import MOST_HELD_OUT, DataSize, Matrix
@@ -99,7 +99,7 @@ def _probe(
         voters = [method._voting_labels(Y[train], **mine, **voting) for voting in grid.votings]
         for kind in grid.features:
             fitted = features.fit(kind, X[train], copy.deepcopy(features_rng))
-            A, B = features.apply(fitted, X[train]), features.apply(fitted, X[held])
+            A, B = _used(features.apply(fitted, X[train]), features.apply(fitted, X[held]))
             # All embeddings in one system of equations.
             places = [embedded(split, tuple(embedding.items())) for embedding in grid.embeddings]
             Zs = np.hstack([Z for Z, _ in places])
@@ -130,6 +130,14 @@ def _probe(
         return best
 
     return probe
+
+
+def _used(A: Matrix, B: Matrix) -> tuple[Matrix, Matrix]:
+    """Both without the columns that A does not use: hashed texts have a million."""
+    if not issparse(A):
+        return A, B
+    columns = np.unique(A.indices)
+    return (A, B) if len(columns) == A.shape[1] else (A[:, columns], B[:, columns])
 
 
 def _search(method: NeighborVoting, found: index.Index, Q: Array) -> tuple[Array, Array]:

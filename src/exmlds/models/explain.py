@@ -73,6 +73,23 @@ class Explanation(NamedTuple):
     margin: Margin | None
     log_odds: dict[str, float]
 
+    def __str__(self) -> str:
+        lines = [
+            f"{self.label}: score {self.score:.3f}; {100 * self.prior:.2f}% of the training rows have it"
+        ]
+        lines += [f"  {self.votes:.3f} of the votes, by the training rows"]
+        for row, similarity, share, terms in self.voters:
+            lines.append(f"    {row}: {share:.3f}, similarity {similarity:.3f} {_listed(terms)}".rstrip())
+        if self.other_voters:
+            lines.append(f"    others: {self.other_voters:.3f}")
+        if self.beside:
+            lines.append(f"    and beside them: {self.beside:.3f}")
+        if self.margin is not None:
+            lines.append(f"  {self.margin.value:+.3f} by its classifier")
+            lines.append(f"    for: {_listed(self.margin.for_)}")
+            lines.append(f"    against: {_listed(self.margin.against)}")
+        return "\n".join(lines)
+
 
 class Asked(NamedTuple):
     """What an explanation should show.
@@ -109,6 +126,10 @@ class Ballot(NamedTuple):
         each, first, which = np.unique(rows[mine], return_index=True, return_inverse=True)
         summed = np.bincount(which, shares[mine], minlength=len(each))
         return cls(each, similarities[mine][first], summed, beside)
+
+
+def _listed(terms: list[Term]) -> str:
+    return ", ".join(f"{term.feature} {term.weight:+.2f}" for term in terms)
 
 
 def voters(

@@ -514,7 +514,7 @@ class NeighborVoting(XMCEstimator):
             yield near, similar, Z
 
     def _asked_part(self, part: Part, X: Matrix, k: int) -> tuple[Array, Array, Array]:
-        Z = compact.times(X[:, part.columns] if len(part.columns) < X.shape[1] else X, part.V)
+        Z = compact.times(X, part.V, part.columns)
         places, similar = self._search(part.found, Z, k)
         return np.where(places >= 0, part.rows[np.maximum(places, 0)], -1), similar, Z
 

@@ -127,7 +127,7 @@ class Planner(NamedTuple):
             return ExMLDS4(n_epochs=EPOCHS, n_learners=n_learners, storage="float32", **shared)
         if name == "missing":
             return ExMLDS3(complete_labels=self.complete_labels, **{**shared, "temperature": "auto"})
-        return ExMLDS3(n_components=200, l2=1.0, mu=(1.0, 1.0, 10.0), complete_labels=0.0, **shared)
+        return ExMLDS3(n_components=100, l2=1.0, mu=(1.0, 1.0, 10.0), complete_labels=0.0, **shared)
 
     def _chosen_methods(
         self, trial: Trial, n: int, rng: np.random.Generator, clock: Clock
