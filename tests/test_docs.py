@@ -65,8 +65,8 @@ def run(command: str, folder: Path) -> str:
 
 
 def alike(expected: str, shown: str) -> bool:
-    """Whether they have the same words; numbers may differ by a tenth, seconds by any."""
-    token = re.compile(r"(\d[\d,]*(?:\.\d+)?)( s\b)?|[^\s\d─]+")
+    """Whether they have the same words; numbers may differ by a tenth, percents by 15, seconds by any."""
+    token = re.compile(r"(\d[\d,]*(?:\.\d+)?)( s\b|%)?|[^\s\d─]+")
     wanted, got = list(token.finditer(expected)), list(token.finditer(shown))
     if len(wanted) != len(got):
         return False
@@ -74,9 +74,11 @@ def alike(expected: str, shown: str) -> bool:
         if not (one[1] and other[1]):
             if one[0] != other[0]:
                 return False
-        elif not (one[2] and other[2]):
+        elif one[2] != other[2]:
+            return False
+        elif one[2] != " s":
             first, second = (float(found[1].replace(",", "")) for found in (one, other))
-            if abs(first - second) > 0.1 + 0.1 * abs(first):
+            if abs(first - second) > (15 if one[2] else 0.1 + 0.1 * abs(first)):
                 return False
     return True
 

@@ -397,6 +397,8 @@ def test_names_go_along_when_converting(run: Run, files: Path, tmp_path: Path) -
 
 
 def exmlds_process(*arguments: object, **options: object) -> subprocess.Popen[str]:
+    if os.name == "posix":  # a shell's background job ignores Ctrl-C, and so would its children
+        options["preexec_fn"] = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)
     return subprocess.Popen(
         [sys.executable, "-m", "exmlds", *map(str, arguments)],
         stdout=subprocess.PIPE,
