@@ -160,6 +160,7 @@ def test_what_does_not_go_together(files: Path, numbers: Path, run: Run) -> None
         (("explain", files / "model", "--text", "a", "--label", "bakin"), "has no label 'bakin'"),
         (("explain", files / "model", files / "test.csv", "--row", "100"), "has no row 100"),
         (("labels", files / "model", "--similar", "bakin"), "has no label 'bakin'; --search"),
+        (("tune", files / "train.jsonl", "-o", files / "m"), "holds texts, which this command does not take"),
         (("labels", files / "model", "--search", "zzz"), "no label with 'zzz'"),
         (("labels", files / "model", "--search", "a", "--similar", "b"), "Give one of"),
         (("train", numbers / "train.txt", "-o", numbers / "m", "--vectorizer", "tfidf"), "holds numbers"),

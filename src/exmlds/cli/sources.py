@@ -64,6 +64,8 @@ def read(
 
     path = locate(source, split)
     if model is None:
+        if labels is None and path.exists() and data.is_text(path):
+            raise DataError(f"{path} holds texts, which this command does not take; `exmlds train` does.")
         return data.read_xc(path, labels)
     dataset = data.read_xc(path, labels, n_features=model.n_features_in_, n_labels=len(model.classes_))
     named = model.classes_.dtype == object

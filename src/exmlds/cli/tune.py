@@ -47,10 +47,10 @@ def tune(
         with replacing(output) as file:
             file.write(f"{as_toml(chosen)}\n".encode())
 
-    write(model)  # better before long work than after it
-    model.set_params(random_state=seed)
     with progress.shown():
         dataset = read(data, "train", labels)
+        write(model)  # better before long work than after it
+        model.set_params(random_state=seed)
         train, held = selection.random_split(dataset.X.shape[0], 0.2, random_state=seed)
         truth = dataset.Y[held]
 
