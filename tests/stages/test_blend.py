@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize_scalar
 from sklearn.linear_model import LogisticRegression
 
 from exmlds.stages import blend
@@ -34,8 +35,9 @@ def test_sums_are_those_of_the_regression_and_probabilities_are_level(rng: np.ra
     known = blend.evidence(votes, margins, counts).reshape(-1, 12)
     truth = 1 / (1 + np.exp(-(2 * margins + np.log(votes + 1e-3)).ravel()))
     hits = rng.random(len(truth)) < truth
-    found = blend.fit(known, hits)
-    sums, probabilities = blend.apply(found, known)
+    labels = np.zeros(len(hits), int)
+    found = blend.fit(blend.Pairs(known, labels, hits))
+    sums, probabilities = blend.apply(found, known, labels)
     scaled = (known - known.mean(axis=0)) / known.std(axis=0)
     weights = np.tile(1 / np.arange(1, 11), 400)
     weights *= len(weights) / weights.sum()
@@ -51,17 +53,67 @@ def test_sums_are_those_of_the_regression_and_probabilities_are_level(rng: np.ra
 
 def test_weights_count(rng: np.random.Generator) -> None:
     known = blend.evidence(*lists(rng)).reshape(-1, 12)
-    hits = np.arange(len(known)) % 2 == 0
-    first, second = (blend.fit(known, hits, np.where(hits, weight, 1.0)) for weight in (1.0, 9.0))
-    assert blend.apply(second, known)[0].mean() > blend.apply(first, known)[0].mean() + 1
+    hits, labels = np.arange(len(known)) % 2 == 0, np.zeros(len(known), int)
+    pairs = [blend.Pairs(known, labels, hits, np.where(hits, weight, 1.0)) for weight in (1.0, 9.0)]
+    first, second = (blend.apply(blend.fit(theirs), known, labels)[0] for theirs in pairs)
+    assert second.mean() > first.mean() + 1
+
+
+def leaning_lists(rng: np.random.Generator, leanings: np.ndarray, n: int = 800) -> blend.Pairs:
+    """Pairs whose labels are right more or less often than the evidence says."""
+    votes, margins, counts = lists(rng, n)
+    known = blend.evidence(votes, margins, counts).reshape(-1, 12)
+    labels = rng.integers(0, len(leanings), len(known))
+    odds = 1.5 * margins.ravel() - 1 + leanings[labels]
+    return blend.Pairs(known, labels, rng.random(len(known)) < 1 / (1 + np.exp(-odds)))
+
+
+@pytest.mark.parametrize("weighed", [False, True])
+def test_leanings_are_ridge_estimates(weighed: bool, rng: np.random.Generator) -> None:
+    true = rng.normal(0, 1, 12)
+    pairs = leaning_lists(rng, true)
+    if weighed:
+        pairs = pairs._replace(weights=rng.uniform(0.5, 2, len(pairs.hits)))
+    mix = blend.fit(pairs)
+    found = blend.lean(mix, pairs, 14)
+    sums, _ = blend.apply(mix, pairs.known, pairs.labels)
+    weights = np.ones(len(sums)) if pairs.weights is None else pairs.weights
+    p = 1 / (1 + np.exp(-sums))
+    off, spread = np.zeros(14), np.zeros(14)
+    for i, label in enumerate(pairs.labels):
+        off[label] += weights[i] * (pairs.hits[i] - p[i])
+        spread[label] += weights[i] * p[i] * (1 - p[i])
+    ridge = blend.DOUBT * (spread**2).sum() / (off**2 - spread).sum()
+    for label in range(12):
+        mine = pairs.labels == label
+        signs = np.where(pairs.hits[mine], 1, -1)
+
+        def loss(x: float) -> float:
+            return weights[mine] @ np.logaddexp(0, -signs * (sums[mine] + x)) + ridge * x * x / 2  # noqa: B023
+
+        np.testing.assert_allclose(found.leanings[label], minimize_scalar(loss).x, atol=1e-4)
+    assert not found.leanings[12:].any()  # of labels that no row told of
+    assert np.corrcoef(found.leanings[:12], true)[0, 1] > 0.9
+    theirs, probabilities = blend.apply(found, pairs.known, pairs.labels)
+    np.testing.assert_allclose(theirs - sums, found.leanings[pairs.labels], atol=1e-5)
+    order = np.argsort(theirs)
+    assert (np.diff(probabilities[order]) >= 0).all()
+
+
+def test_labels_that_do_not_lean_get_no_leanings(rng: np.random.Generator) -> None:
+    pairs = leaning_lists(rng, np.zeros(500))
+    found = blend.lean(blend.fit(pairs), pairs, 500)
+    assert np.abs(found.leanings).max() < 0.1
 
 
 @pytest.mark.parametrize("value", [True, False])
 def test_nothing_to_tell_apart_leaves_the_order_of_votes(value: bool, rng: np.random.Generator) -> None:
     votes, margins, counts = lists(rng, 5, 4)
     known = blend.evidence(votes, margins, counts)
-    found = blend.fit(known.reshape(-1, 12), np.full(20, value))
-    sums, probabilities = blend.apply(found, known)
+    labels = np.tile(np.arange(4), (5, 1))
+    pairs = blend.Pairs(known.reshape(-1, 12), labels.ravel(), np.full(20, value))
+    found = blend.lean(blend.fit(pairs), pairs, 4)
+    sums, probabilities = blend.apply(found, known, labels)
     assert (np.diff(sums, axis=1) <= 0).all()
     assert ((probabilities > 0) & (probabilities <= 1)).all()
     assert (probabilities > 0.5).all() == value

@@ -255,7 +255,8 @@ class ExMLDS(XMCEstimator):
         """Fit the blend on what is said of held-out rows of a lesson, and keep what it makes of them."""
         Y, counts = lesson.Y[rows], self.label_counts_
         weights = None if lesson.weights is None else lesson.weights[rows]
-        self.blend_ = jury.weigh(said, Y, counts, weights)
+        mix = jury.weigh(said, Y, counts, weights)
+        self.blend_ = jury.weigh_labels(mix, said, Y, counts, weights)
         self.shortlist_recall_ = float(said.hits(Y).sum() / max(Y.nnz, 1))
         ids, scores = jury.ranked(self.blend_, said, counts, max(5, self.max_labels), self.gains_)
         self.held_out_quality_ = mean_precision(Y, ids[:, :5])

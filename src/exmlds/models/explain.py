@@ -208,4 +208,7 @@ def log_odds(mix: blend.Blend, said: Opinions, counts: Array, place: int) -> dic
     known = said.evidence(counts)[0, place].astype(np.float64)
     added = (known - mix.mean) / mix.scale * mix.weights
     kinds = np.array(blend.KINDS[: len(added)])
-    return {"start": mix.bias} | {str(kind): float(added[kinds == kind].sum()) for kind in np.unique(kinds)}
+    told = {"start": mix.bias} | {str(kind): float(added[kinds == kind].sum()) for kind in np.unique(kinds)}
+    if len(mix.leanings) > 1:
+        told["leaning of the label"] = float(mix.leanings[said.ids[0, place]])
+    return told

@@ -211,20 +211,32 @@ def lists(voting: NeighborVoting, X: Matrix, k: int) -> Array:
 
 def weigh(said: Opinions, Y: csr_matrix, counts: Array, weights: Array | None = None) -> blend.Blend:
     """The blend fitted on what is said of held-out rows; weights : (n,) how much each row counts."""
-    n = BLENDED // said.ids.shape[1] + 1  # rows enough to learn a dozen weights from
+    return blend.fit(_pairs(said, Y, counts, weights, BLENDED // said.ids.shape[1] + 1))
+
+
+def weigh_labels(
+    mix: blend.Blend, said: Opinions, Y: csr_matrix, counts: Array, weights: Array | None = None
+) -> blend.Blend:
+    """The blend with what each label has of its own, from what is said of held-out rows."""
+    return blend.lean(mix, _pairs(said, Y, counts, weights, len(said.ids)), len(counts))
+
+
+def _pairs(said: Opinions, Y: csr_matrix, counts: Array, weights: Array | None, n: int) -> blend.Pairs:
+    """Of the first n rows."""
     said, Y = said.cut(slice(n), slice(None)), Y[:n]
     listed = said.ids >= 0
-    pairs = None if weights is None else np.broadcast_to(weights[:n, None], listed.shape)[listed]
-    return blend.fit(said.evidence(counts)[listed], said.hits(Y)[listed], pairs)
+    theirs = None if weights is None else np.broadcast_to(weights[:n, None], listed.shape)[listed]
+    return blend.Pairs(said.evidence(counts)[listed], said.ids[listed], said.hits(Y)[listed], theirs)
 
 
 def ranked(
     mix: blend.Blend, said: Opinions, counts: Array, k: int, gains: Array | None = None
 ) -> tuple[Array, Array]:
     """The k best of short lists by the blend, with probabilities, times `gains` of labels if given."""
-    sums, scores = blend.apply(mix, said.evidence(counts))
+    labels = np.maximum(said.ids, 0)
+    sums, scores = blend.apply(mix, said.evidence(counts), labels)
     if gains is not None:
-        sums = scores = scores * gains[np.maximum(said.ids, 0)]
+        sums = scores = scores * gains[labels]
     best = np.argsort(-np.where(said.ids >= 0, sums, -np.inf), axis=1, kind="stable")[:, :k]
     ids, scores = (np.take_along_axis(a, best, axis=1) for a in (said.ids, scores))
     return ids, np.where(ids >= 0, scores, 0)

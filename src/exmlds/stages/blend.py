@@ -1,8 +1,9 @@
 """One probability from what is known of a label on a row's short list: votes, margin, how common it is.
 
 A logistic regression on these and their products, fitted on rows that neither voted nor taught, each label
-weighed by one over its place; then made level by isotonic regression, so that of labels with probability p
-a share p is right.
+weighed by one over its place. Labels that are right more or less often than their evidence says then get a
+leaning of their own, and isotonic regression makes the sums level, so that of labels with probability p a share
+p is right.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ MARGIN = 4.0  # margins beyond it count as it
 LEAST, MOST = 1e-6, 1 - 1e-6  # probabilities
 PLACE = 10  # of log(place on the list) in the evidence
 LEVELS = 200  # of the isotonic curve
+DOUBT = 2.0  # of leanings: labels were taught by fewer rows here than in the last fit
+STEPS, LONGEST_STEP = 10, 1.0  # of Newton's method
 KINDS = (  # of evidence, in its order
     *("votes", "votes", "classifier", "classifier", "frequency", "in combination", "in combination"),
     *("in combination", "classifier", "votes", "votes", "classifier"),
@@ -29,6 +32,7 @@ KINDS = (  # of evidence, in its order
 
 class Blend(NamedTuple):
     """mean, scale, weights : (f,) float64 of the evidence;  bias : of the regression
+    leanings : (L,) float32 added to the sums of each label, or one 0 for all
     sums, levels : (m,) float64, the isotonic curve from the regression's sum to a probability
     """
 
@@ -36,8 +40,27 @@ class Blend(NamedTuple):
     scale: Array
     weights: Array
     bias: float
+    leanings: Array
     sums: Array
     levels: Array
+
+
+class Pairs(NamedTuple):
+    """Pairs of held-out rows and labels on their lists, to learn from.
+
+    known : (m, f) their evidence;  labels : (m,) which;  hits : (m,) whether it is a true one
+    weights : (m,) how much they count, or None where all count the same
+    """
+
+    known: Array
+    labels: Array
+    hits: Array
+    weights: Array | None = None
+
+    @property
+    def tell(self) -> bool:
+        """Whether there is anything to tell apart."""
+        return bool(self.hits.any() and not self.hits.all())
 
 
 def evidence(votes: Array, margins: Array, counts: Array, seconds: Array | None = None) -> Array:
@@ -58,17 +81,14 @@ def evidence(votes: Array, margins: Array, counts: Array, seconds: Array | None 
     return np.stack(parts, axis=-1).astype(np.float32)
 
 
-def fit(known: Array, hits: Array, weights: Array | None = None) -> Blend:
-    """Learn from pairs of held-out rows and listed labels.
-
-    known : (m, f) their evidence;  hits : (m,) whether the label is a true one;  weights : (m,) of the pairs
-    """
-    if hits.all() or not hits.any():  # nothing to tell apart: the order of the votes stays
+def fit(pairs: Pairs) -> Blend:
+    """Learn the weights of the evidence, without leanings."""
+    known, _, hits, weights = pairs
+    nothing, no_leanings = np.zeros(known.shape[1]), np.zeros(1, np.float32)
+    if not pairs.tell:  # the order of the votes stays
         share = np.full(2, float(np.clip(hits.mean() if len(hits) else 0.5, LEAST, MOST)))
-        by_votes = np.zeros(known.shape[1])
-        by_votes[0] = 1
-        nothing = np.zeros(known.shape[1])
-        return Blend(nothing, nothing + 1, by_votes, 0.0, np.array([-1.0, 1.0]), share)
+        by_votes = np.eye(1, known.shape[1])[0]
+        return Blend(nothing, nothing + 1, by_votes, 0.0, no_leanings, np.array([-1.0, 1.0]), share)
     mean, scale = known.mean(axis=0, dtype=np.float64), known.std(axis=0, dtype=np.float64)
     scale[scale == 0] = 1
     nearer = np.exp(-known[:, PLACE])  # 1 / place: the first places are what is seen
@@ -77,19 +97,55 @@ def fit(known: Array, hits: Array, weights: Array | None = None) -> Blend:
     model = LogisticRegression(solver="newton-cholesky").fit(
         (known - mean) / scale, hits, sample_weight=nearer
     )
-    blend = Blend(mean, scale, model.coef_[0], float(model.intercept_[0]), np.zeros(0), np.zeros(0))
-    sums = _sums(blend, known)
-    curve = IsotonicRegression(y_min=LEAST, y_max=MOST, out_of_bounds="clip")
-    curve.fit(sums, hits, sample_weight=weights)
-    places = np.unique(np.linspace(0, len(curve.X_thresholds_) - 1, LEVELS).round().astype(int))
-    return blend._replace(sums=curve.X_thresholds_[places], levels=curve.y_thresholds_[places])
+    bias = float(model.intercept_[0])
+    blend = Blend(mean, scale, model.coef_[0], bias, no_leanings, nothing, nothing)
+    return _levelled(blend, _sums(blend, known), pairs)
 
 
-def apply(blend: Blend, known: Array) -> tuple[Array, Array]:
-    """Sums to rank by, and probabilities, of evidence (…, f); sums also tell equal probabilities apart."""
+def lean(blend: Blend, pairs: Pairs, n_labels: int) -> Blend:
+    """The blend with leanings: for each label the ridge estimate of a number that is added to its sums.
+
+    How much leanings vary is told by the labels' residuals, beyond what chance makes of them; where they do not
+    vary, there are none.
+    """
+    known, labels, hits, weights = pairs
+    if not pairs.tell:
+        return blend
+    sums, leanings = _sums(blend, known), np.zeros(n_labels)
+
+    def residuals() -> tuple[Array, Array]:
+        """(L,) Σ w(y − p) and Σ wp(1 − p) over each label's pairs."""
+        p = 1 / (1 + np.exp(-(sums + leanings[labels])))
+        told = np.stack([hits - p, p * (1 - p)]) * (1 if weights is None else weights)
+        return np.bincount(labels, told[0], n_labels), np.bincount(labels, told[1], n_labels)
+
+    off, spread = residuals()
+    variance = (off**2 - spread).sum() / (spread**2).sum()
+    if variance <= 0:
+        return blend
+    ridge = DOUBT / variance
+    for _ in range(STEPS):
+        leanings += np.clip((off - ridge * leanings) / (spread + ridge), -LONGEST_STEP, LONGEST_STEP)
+        off, spread = residuals()
+    blend = blend._replace(leanings=leanings.astype(np.float32))
+    return _levelled(blend, sums + blend.leanings[labels], pairs)
+
+
+def apply(blend: Blend, known: Array, labels: Array) -> tuple[Array, Array]:
+    """Sums to rank by, and probabilities, of evidence (…, f) of labels (…); sums tell equal probabilities apart."""
     sums = _sums(blend, known)
+    if len(blend.leanings) > 1:
+        sums += blend.leanings[labels]
     return sums, np.interp(sums, blend.sums, blend.levels).astype(np.float32)
 
 
 def _sums(blend: Blend, known: Array) -> Array:
     return ((known - blend.mean) / blend.scale) @ blend.weights + blend.bias
+
+
+def _levelled(blend: Blend, sums: Array, pairs: Pairs) -> Blend:
+    """The blend with the curve on which these sums are right as often as it says."""
+    curve = IsotonicRegression(y_min=LEAST, y_max=MOST, out_of_bounds="clip")
+    curve.fit(sums, pairs.hits, sample_weight=pairs.weights)
+    places = np.unique(np.linspace(0, len(curve.X_thresholds_) - 1, LEVELS).round().astype(int))
+    return blend._replace(sums=curve.X_thresholds_[places], levels=curve.y_thresholds_[places])
