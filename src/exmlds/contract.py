@@ -362,6 +362,11 @@ class XMCEstimator(ClassifierMixin, BaseEstimator, ABC):
             for name, value in side.items()
         }
 
+    def _teachers(self, Y: csr_matrix, **side: Any) -> Array:
+        """The rows that teach, and tell of a threshold: not those without a label, or without weight."""
+        has_label, weights = np.diff(Y.indptr) > 0, side.get("sample_weight")
+        return np.flatnonzero(has_label if weights is None else has_label & (weights > 0))
+
     def _check_memory(self, data: DataSize) -> None:
         if self.max_memory is None:
             return
@@ -437,11 +442,13 @@ class XMCEstimator(ClassifierMixin, BaseEstimator, ABC):
         """Words are about rows that the model has not seen."""
         if not isinstance(self.threshold, str):
             return float(self.threshold)
-        if np.count_nonzero(np.diff(Y.indptr)) < 5:  # too few to hold any out
+        if len(self._teachers(Y, **side)) < 5:  # too few to hold any out
             return 0.5 if self.threshold in ("auto", "f1") else 1.0
         held, ids, scores = self._held_out(X, Y, min(self.max_labels, Y.shape[1]), rng, **side)
         hits = metrics.Ranking(Y[held], ids, ids.shape[1]).hits
         present = ids >= 0
+        if side.get("observed") is not None:  # of other cells it is not known whether they are hits
+            present &= metrics.Ranking(side["observed"][held], ids, ids.shape[1]).hits.astype(bool)
         precision = limits.as_precision(self.threshold)
         if precision > 0:
             return selection.threshold_for_precision(hits[present], scores[present], precision)
@@ -456,9 +463,9 @@ class XMCEstimator(ClassifierMixin, BaseEstimator, ABC):
     def _held_out_by(
         self, probe: XMCEstimator, X: Matrix, Y: csr_matrix, k: int, rng: np.random.Generator, **side: Any
     ) -> tuple[Array, Array, Array]:
-        labelled = np.flatnonzero(np.diff(Y.indptr))  # the others neither teach nor tell
-        share = min(0.2, MOST_HELD_OUT / len(labelled))
-        train, held = (labelled[s] for s in selection.random_split(len(labelled), share, random_state=rng))
+        rows = self._teachers(Y, **side)
+        share = min(0.2, MOST_HELD_OUT / len(rows))
+        train, held = (rows[some] for some in selection.random_split(len(rows), share, random_state=rng))
         probe.set_params(threshold=0.0)
         probe.classes_, probe.n_features_in_ = self.classes_, self.n_features_in_
         probe.label_counts_ = np.bincount(Y[train].indices, minlength=Y.shape[1])

@@ -80,6 +80,7 @@ class ExMLDS(XMCEstimator):
     shortlist_: int
     feature_map_: features.Features | None
     classifiers_: rerank.Classifiers | None
+    counts_: Array
     blend_: blend.Blend | None
     shortlist_recall_: float
 
@@ -173,7 +174,9 @@ class ExMLDS(XMCEstimator):
     def _fit(self, X: Matrix, Y: csr_matrix, rng: np.random.Generator, **side: Any) -> None:
         clock = Clock(self.time_budget)
         plan_rng, held_rng, first_rng, more_rng, again_rng = rng.spawn(5)
-        labelled = _teachers(Y, side["sample_weight"])
+        labelled = self._teachers(Y, **side)
+        if not labelled.size:
+            raise ValueError("No row with a label has a sample_weight above 0.")
         lesson = _fairly_weighed(Lesson(X, Y, side).rows(type(self), labelled))
         self.kept_rows_ = X if self.keep_rows else None
         self._held: tuple[Array, Array, Array] | None = None  # until the threshold is chosen
@@ -194,7 +197,7 @@ class ExMLDS(XMCEstimator):
                 plan, members = self._first_taught(plan, trial, course, first_rng, more_rng, clock)
             else:
                 members = jury.teach(plan, trial.lesson, first_rng, course)
-            said.append(members.opinions_in_blocks(trial.asked))
+            said.append(members.opinions_in_blocks(trial.held.X))
             asked.append(held)
         self._weigh(jury.together(said), lesson, np.concatenate(asked), labelled)
         taught = labelled[trial.taught]
@@ -237,8 +240,7 @@ class ExMLDS(XMCEstimator):
         """While there is time, and the blend is better for them on held-out rows."""
 
         def quality() -> float:
-            said = members.opinions_in_blocks(trial.asked)
-            return blended_quality(said, trial.truth, self.label_counts_)
+            return blended_quality(members.opinions_in_blocks(trial.held.X), trial.held)
 
         voting, took, best = members.voting, 0.0, quality()
         while clock.allows(4 * took):
@@ -253,24 +255,23 @@ class ExMLDS(XMCEstimator):
 
     def _weigh(self, said: Opinions, lesson: Lesson, rows: Array, labelled: Array) -> None:
         """Fit the blend on what is said of held-out rows of a lesson, and keep what it makes of them."""
-        Y, counts = lesson.Y[rows], self.label_counts_
-        weights = None if lesson.weights is None else lesson.weights[rows]
-        mix = jury.weigh(said, Y, counts, weights)
-        self.blend_ = jury.weigh_labels(mix, said, Y, counts, weights)
-        self.shortlist_recall_ = float(said.hits(Y).sum() / max(Y.nnz, 1))
-        ids, scores = jury.ranked(self.blend_, said, counts, max(5, self.max_labels), self.gains_)
-        self.held_out_quality_ = mean_precision(Y, ids[:, :5])
+        held = lesson.rows(type(self), rows)
+        self.blend_ = jury.weigh_labels(jury.weigh(said, held), said, held)
+        self.shortlist_recall_ = float(jury.among(held.Y, said.ids).sum() / max(held.Y.nnz, 1))
+        ids, scores = jury.ranked(self.blend_, said, max(5, self.max_labels), self.gains_)
+        self.held_out_quality_ = mean_precision(held.Y, ids[:, :5])
         self._held = (labelled[rows], ids[:, : self.max_labels], scores[:, : self.max_labels])
 
     def _take(self, members: Jury, cost: float, rows: Array) -> None:
-        self.voting_, self.second_, self.shortlist_, self.feature_map_, self.classifiers_ = members
+        self.voting_, self.second_, self.shortlist_, self.counts_ = members[:4]
+        self.feature_map_, self.classifiers_ = members[4:]
         self.cost_, self.rows_ = cost, rows.astype(np.int32)
 
     def _take_votes_alone(self, lesson: Lesson, rng: np.random.Generator, rows: Array) -> None:
         """Of too few rows to choose on."""
         planner = self._planner()
         voting = jury.propose(planner.voting(planner.first_method(lesson.side), "l2"), lesson, rng)
-        self._take(Jury(voting, None, lesson.Y.shape[1], None, None), np.nan, rows)
+        self._take(Jury(voting, None, lesson.Y.shape[1], lesson.counts(), None, None), np.nan, rows)
         self.blend_, self.held_out_quality_, self.shortlist_recall_ = None, np.nan, np.nan
 
     def _candidates(self, X: Matrix, k: int) -> tuple[Array, Array]:
@@ -279,11 +280,12 @@ class ExMLDS(XMCEstimator):
         said = self._jury().opinions(X, k)
         listed = min(self.shortlist_, said.ids.shape[1])
         first = said.cut(slice(None), slice(listed))
-        best, scores = jury.ranked(self.blend_, first, self.label_counts_, k, self.gains_)
+        best, scores = jury.ranked(self.blend_, first, k, self.gains_)
         return (best, scores) if k <= listed else _lengthened(best, scores, said, k)
 
     def _jury(self) -> Jury:
-        return Jury(self.voting_, self.second_, self.shortlist_, self.feature_map_, self.classifiers_)
+        asked = self.voting_, self.second_, self.shortlist_
+        return Jury(*asked, self.counts_, self.feature_map_, self.classifiers_)
 
     def _explained(self, X: Matrix, label: int, n: int, feature_names: Any, kept: Any = None) -> Explanation:
         asked = Asked.of(n, feature_names, kept, self.kept_rows_)
@@ -300,7 +302,7 @@ class ExMLDS(XMCEstimator):
         why = why._replace(score=float(scores[0][ids[0] == label].sum()))
         if not len(place):  # not on the short list
             return why
-        why = why._replace(log_odds=explain.log_odds(self.blend_, said, self.label_counts_, int(place[0])))
+        why = why._replace(log_odds=explain.log_odds(self.blend_, said, int(place[0])))
         if self.classifiers_ is None or self.feature_map_ is None:
             return why
         A = jury.mapped(self.feature_map_, X)
@@ -344,18 +346,12 @@ class ExMLDS(XMCEstimator):
 def _as_found(voting: NeighborVoting) -> NeighborVoting:
     """The method, to be fitted anew with what was chosen on held-out rows."""
     settings: dict[str, Any] = {"temperature": voting.temperature_}
+    for name, value in voting.get_params(deep=False).items():
+        if isinstance(value, str) and value == "auto" and hasattr(voting, f"{name}_"):
+            settings[name] = getattr(voting, f"{name}_")
     if isinstance(voting, ExMLDS4):
         settings |= {"n_learners": len(voting.learners_)}
     return clone(voting).set_params(**settings)
-
-
-def _teachers(Y: csr_matrix, weights: Array | None) -> Array:
-    """Rows without a label, or without weight, neither teach nor vote."""
-    counts = np.diff(Y.indptr) > 0
-    rows = np.flatnonzero(counts if weights is None else counts & (weights > 0))
-    if not rows.size:
-        raise ValueError("No row with a label has a sample_weight above 0.")
-    return rows
 
 
 def _fairly_weighed(lesson: Lesson) -> Lesson:
@@ -370,7 +366,7 @@ def _folds(n: int, rng: np.random.Generator) -> list[Array]:
     size = max(1, min(n // 5, MOST_HELD_OUT))
     order = rng.permutation(n)
     n_folds = min(5, max(1, round(FEW_HELD_OUT / size)))
-    return [np.sort(order[i * size : (i + 1) * size]) for i in range(n_folds)]
+    return [order[i * size : (i + 1) * size] for i in range(n_folds)]
 
 
 def _gains(Y: csr_matrix) -> Array:

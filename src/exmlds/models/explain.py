@@ -203,9 +203,9 @@ def margin(classifiers: rerank.Classifiers, A: csr_matrix, label: int, asked: As
     return Margin(total + bias, bias, for_, against, total - shown)
 
 
-def log_odds(mix: blend.Blend, said: Opinions, counts: Array, place: int) -> dict[str, float]:
+def log_odds(mix: blend.Blend, said: Opinions, place: int) -> dict[str, float]:
     """What the kinds of evidence add for the label at a place of one row's short list."""
-    known = said.evidence(counts)[0, place].astype(np.float64)
+    known = said.evidence()[0, place].astype(np.float64)
     added = (known - mix.mean) / mix.scale * mix.weights
     kinds = np.array(blend.KINDS[: len(added)])
     told = {"start": mix.bias} | {str(kind): float(added[kinds == kind].sum()) for kind in np.unique(kinds)}

@@ -28,16 +28,26 @@ KEEP_FROM = 0.03  # of a label's largest weight: without those below nothing was
 
 
 class Lesson(NamedTuple):
-    """Rows that teach, their labels, and what `fit` takes beside them."""
+    """Rows that teach, their labels, what `fit` takes beside them; share : of all rows, that they are."""
 
     X: Matrix
     Y: csr_matrix
     side: Mapping[str, Any]
+    share: float = 1.0
 
     @property
     def weights(self) -> Array | None:
         """(n,) how much each row counts, where they do not all count the same."""
         return self.side["sample_weight"]
+
+    @property
+    def observed(self) -> csr_matrix | None:
+        """(n, L) the cells of Y that are known, where not all are."""
+        return self.side["observed"]
+
+    def counts(self) -> Array:
+        """(L,) float32 rows of each label: about, where they are a share of all rows, those of all."""
+        return (np.bincount(self.Y.indices, minlength=self.Y.shape[1]) / self.share).astype(np.float32)
 
     def rows(self, method: type[XMCEstimator], rows: Array) -> Lesson:
         return Lesson(self.X[rows], self.Y[rows], method.side_rows(self.side, rows))
@@ -62,33 +72,33 @@ class Plan(NamedTuple):
 class Opinions(NamedTuple):
     """What is said of the labels on short lists, (b, k) each.
 
-    ids : −1 pads;  votes : shares;  margins : of the classifiers;  seconds : shares of the second's votes
+    ids : −1 pads;  votes : shares;  margins : of the classifiers;  counts : rows of the labels that taught
+    seconds : shares of the second's votes
     """
 
     ids: Array
     votes: Array
     margins: Array
+    counts: Array
     seconds: Array | None
 
-    def hits(self, Y: csr_matrix) -> Array:
-        """(b, k) which of them are true."""
-        return metrics.Ranking(Y, self.ids, self.ids.shape[1]).hits.astype(bool)
-
-    def evidence(self, counts: Array) -> Array:
-        """(b, k, f) for the blend; counts : (L,) training rows of each label."""
-        return blend.evidence(self.votes, self.margins, counts[np.maximum(self.ids, 0)], self.seconds)
+    def evidence(self) -> Array:
+        """(b, k, f) for the blend."""
+        return blend.evidence(self.votes, self.margins, self.counts, self.seconds)
 
     def cut(self, rows: slice, places: slice) -> Opinions:
-        seconds = None if self.seconds is None else self.seconds[rows, places]
-        return Opinions(self.ids[rows, places], self.votes[rows, places], self.margins[rows, places], seconds)
+        return Opinions._make(None if told is None else told[rows, places] for told in self)
 
 
 class Jury(NamedTuple):
-    """voting, second : fitted;  shortlist : labels of a row that all are asked about."""
+    """voting, second : fitted;  shortlist : labels of a row that all are asked about
+    counts : (L,) rows of each label that taught
+    """
 
     voting: NeighborVoting
     second: NeighborVoting | None
     shortlist: int
+    counts: Array
     feature_map: features.Features | None
     classifiers: rerank.Classifiers | None
 
@@ -98,13 +108,14 @@ class Jury(NamedTuple):
         ids, votes = self.voting._candidates(X, min(max(k, self.shortlist), n_labels))
         if self.shortlist >= n_labels:
             ids, votes = with_all(ids, votes, n_labels)
+        counts = self.counts[np.maximum(ids, 0)]
         seconds = None if self.second is None else _shares(self.second, X, ids)
         if self.classifiers is None or self.feature_map is None:
-            return Opinions(ids, votes, np.zeros(ids.shape, np.float32), seconds)
+            return Opinions(ids, votes, np.zeros(ids.shape, np.float32), counts, seconds)
         margins = np.full(ids.shape, -np.inf, np.float32)
         listed = ids[:, : self.shortlist]
         margins[:, : self.shortlist] = rerank.score(self.classifiers, mapped(self.feature_map, X), listed)
-        return Opinions(ids, votes, margins, seconds)
+        return Opinions(ids, votes, margins, counts, seconds)
 
     def opinions_in_blocks(self, X: Matrix) -> Opinions:
         told = parallel.map_blocks(
@@ -119,9 +130,7 @@ class Jury(NamedTuple):
 
 def together(said: Sequence[Opinions]) -> Opinions:
     """What is said of several blocks of rows as one."""
-    ids, votes, margins, seconds = zip(*said)
-    joined = None if seconds[0] is None else np.concatenate(seconds)
-    return Opinions(np.concatenate(ids), np.concatenate(votes), np.concatenate(margins), joined)
+    return Opinions._make(None if told[0] is None else np.concatenate(told) for told in zip(*said))
 
 
 class Course:
@@ -176,8 +185,10 @@ def order(
 ) -> Jury:
     """Add classifiers to fitted methods; listed : (n, k) the short lists of the first, where known."""
     if plan.loss == "none":
-        return Jury(voting, second, plan.shortlist, None, None)
+        return Jury(voting, second, plan.shortlist, lesson.counts(), None, None)
     listed = lists(voting, lesson.X, plan.shortlist) if listed is None else listed
+    if lesson.observed is not None:  # what is not known is no mistake
+        listed = np.where(among(lesson.observed, listed), listed, -1)
     feature_map = features.fit(plan.features, lesson.X, rng)
     examples, start, n_epochs = rerank.examples(lesson.Y, listed), None, PASSES
     if course is not None and course.examples is not None:
@@ -195,7 +206,7 @@ def order(
     )
     if course is not None:
         course.examples = examples, pulls
-    return Jury(voting, second, plan.shortlist, feature_map, classifiers)
+    return Jury(voting, second, plan.shortlist, lesson.counts(), feature_map, classifiers)
 
 
 def lists(voting: NeighborVoting, X: Matrix, k: int) -> Array:
@@ -209,32 +220,33 @@ def lists(voting: NeighborVoting, X: Matrix, k: int) -> Array:
     return with_all(ids, votes, k)[0][:, : max(MOST_PAIRS // n, FEWEST_LISTED)]
 
 
-def weigh(said: Opinions, Y: csr_matrix, counts: Array, weights: Array | None = None) -> blend.Blend:
-    """The blend fitted on what is said of held-out rows; weights : (n,) how much each row counts."""
-    return blend.fit(_pairs(said, Y, counts, weights, BLENDED // said.ids.shape[1] + 1))
+def weigh(said: Opinions, held: Lesson) -> blend.Blend:
+    """The blend fitted on what is said of held-out rows."""
+    return blend.fit(_pairs(said, held, BLENDED // said.ids.shape[1] + 1))
 
 
-def weigh_labels(
-    mix: blend.Blend, said: Opinions, Y: csr_matrix, counts: Array, weights: Array | None = None
-) -> blend.Blend:
-    """The blend with what each label has of its own, from what is said of held-out rows."""
-    return blend.lean(mix, _pairs(said, Y, counts, weights, len(said.ids)), len(counts))
+def weigh_labels(mix: blend.Blend, said: Opinions, held: Lesson) -> blend.Blend:
+    """The blend with what each label has of its own, by what is said of held-out rows."""
+    return blend.lean(mix, _pairs(said, held, len(said.ids)), held.Y.shape[1])
 
 
-def _pairs(said: Opinions, Y: csr_matrix, counts: Array, weights: Array | None, n: int) -> blend.Pairs:
-    """Of the first n rows."""
-    said, Y = said.cut(slice(n), slice(None)), Y[:n]
-    listed = said.ids >= 0
-    theirs = None if weights is None else np.broadcast_to(weights[:n, None], listed.shape)[listed]
-    return blend.Pairs(said.evidence(counts)[listed], said.ids[listed], said.hits(Y)[listed], theirs)
+def _pairs(said: Opinions, held: Lesson, n: int) -> blend.Pairs:
+    """Of the first n rows: their labels on the lists, as far as it is known whether they are true."""
+    said, Y, ids = said.cut(slice(n), slice(None)), held.Y[:n], said.ids[:n]
+    known = ids >= 0 if held.observed is None else among(held.observed[:n], ids)
+    weights = None if held.weights is None else np.broadcast_to(held.weights[:n, None], ids.shape)[known]
+    return blend.Pairs(said.evidence()[known], ids[known], among(Y, ids)[known], weights)
 
 
-def ranked(
-    mix: blend.Blend, said: Opinions, counts: Array, k: int, gains: Array | None = None
-) -> tuple[Array, Array]:
+def among(cells: csr_matrix, ids: Array) -> Array:
+    """(n, k) bool which labels, −1 pads, are among those of their row."""
+    return metrics.Ranking(cells, ids, ids.shape[1]).hits.astype(bool)
+
+
+def ranked(mix: blend.Blend, said: Opinions, k: int, gains: Array | None = None) -> tuple[Array, Array]:
     """The k best of short lists by the blend, with probabilities, times `gains` of labels if given."""
     labels = np.maximum(said.ids, 0)
-    sums, scores = blend.apply(mix, said.evidence(counts), labels)
+    sums, scores = blend.apply(mix, said.evidence(), labels)
     if gains is not None:
         sums = scores = scores * gains[labels]
     best = np.argsort(-np.where(said.ids >= 0, sums, -np.inf), axis=1, kind="stable")[:, :k]

@@ -151,7 +151,7 @@ class NeighborVoting(XMCEstimator):
 
     def _fit(self, X: Matrix, Y: csr_matrix, rng: np.random.Generator, **side: Any) -> None:
         settings_rng, features_rng, parts_rng, whole_rng = rng.spawn(4)
-        labelled = np.flatnonzero(np.diff(Y.indptr))  # rows without a label neither teach nor vote
+        labelled = self._teachers(Y, **side)
         self.kept_rows_ = X if self.keep_rows else None
         self.rows_ = labelled.astype(np.int32)
         X, Y, side = X[labelled], Y[labelled], self.side_rows(side, labelled)

@@ -10,9 +10,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_matrix
 
-from .. import metrics
 from ..contract import DataSize, Estimate, Matrix, XMCEstimator
 from ..stages import features
 from . import jury
@@ -60,13 +58,14 @@ class Trial(NamedTuple):
 
     lesson: Lesson
     taught: Array
-    asked: Matrix
-    truth: csr_matrix
+    held: Lesson
 
     @classmethod
     def of(cls, lesson: Lesson, held: Array, method: type[XMCEstimator]) -> Trial:
-        taught = np.setdiff1d(np.arange(lesson.X.shape[0]), held)
-        return cls(lesson.rows(method, taught), taught, lesson.X[held], lesson.Y[held])
+        n = lesson.X.shape[0]
+        taught = np.setdiff1d(np.arange(n), held)
+        teaches = lesson.rows(method, taught)._replace(share=len(taught) / n)
+        return cls(teaches, taught, lesson.rows(method, held))
 
 
 class Method(NamedTuple):
@@ -93,8 +92,8 @@ class Planner(NamedTuple):
         """Choose on the held-out rows of a trial, as much as time allows; n : rows that there are in all."""
         first, second = self._chosen_methods(trial, n, rng, clock)
         if self.loss == "none":
-            listed = SHORTLISTS[0] if self.shortlist == "auto" else int(self.shortlist)
-            return Plan(first.voting, second, min(listed, trial.truth.shape[1]), "l2", self.loss, COSTS[0])
+            listed = self._lengths(trial.held.Y.shape[1])[0]
+            return Plan(first.voting, second, listed, "l2", self.loss, COSTS[0])
         return self._chosen_order(trial, first, rng, clock)._replace(second=second)
 
     def first_method(self, side: Mapping[str, Any]) -> str:
@@ -159,18 +158,14 @@ class Planner(NamedTuple):
 
     def _chosen_order(self, trial: Trial, method: Method, rng: np.random.Generator, clock: Clock) -> Plan:
         """Features first, then lower costs while they are better, then longer lists while they pay."""
-        lesson, n_labels = trial.lesson, trial.truth.shape[1]
-        lengths = [n_labels] if n_labels <= FEW_LABELS else [min(k, n_labels) for k in SHORTLISTS]
-        if self.shortlist != "auto":
-            lengths = [min(int(self.shortlist), n_labels)]
-        counts = np.bincount(lesson.Y.indices, minlength=n_labels)
+        lesson, lengths = trial.lesson, self._lengths(trial.held.Y.shape[1])
         listed = jury.lists(method.fitted, lesson.X, max(lengths))
 
         @cache
         def told(plan: Plan) -> float:
             cut = listed[:, : plan.shortlist]
             members = jury.order(plan, method.fitted, None, lesson, copy.deepcopy(rng), cut)
-            return blended_quality(members.opinions_in_blocks(trial.asked), trial.truth, counts)
+            return blended_quality(members.opinions_in_blocks(trial.held.X), trial.held)
 
         cost = COSTS[0] if self.cost == "auto" else float(self.cost)
         plan = Plan(method.voting, None, lengths[0], "l2", self.loss, cost)
@@ -183,7 +178,7 @@ class Planner(NamedTuple):
             if not clock.allows_plan() or told(lower) <= told(best):
                 break
             best = lower
-        found = _recalls(method.fitted, trial, max(lengths))
+        found = _recalls(method.fitted, trial, max(lengths)) if len(lengths) > 1 else np.zeros(0)
         for shorter, length in pairwise(lengths):
             longer = best._replace(shortlist=length)
             if not clock.allows_plan():
@@ -192,6 +187,12 @@ class Planner(NamedTuple):
                 break
             best = longer
         return best
+
+    def _lengths(self, n_labels: int) -> list[int]:
+        """Of short lists, to choose among."""
+        if self.shortlist != "auto":
+            return [min(int(self.shortlist), n_labels)]
+        return [n_labels] if n_labels <= FEW_LABELS else [min(k, n_labels) for k in SHORTLISTS]
 
     def estimate(self, data: DataSize) -> Estimate:
         """What the method that proposes labels takes, and the classifiers with their examples."""
@@ -219,19 +220,18 @@ def temper(voting: NeighborVoting, trial: Trial) -> float:
     """
     chose_itself = voting.temperature == "auto"
     temperatures = (voting.temperature_,) if chose_itself else TEMPERATURES
-    best = voting.ranked_at(trial.asked[:ENOUGH], temperatures, min(5, len(voting.classes_)))
-    told = [mean_precision(trial.truth[:ENOUGH], ids) for ids in best]
+    best = voting.ranked_at(trial.held.X[:ENOUGH], temperatures, min(5, len(voting.classes_)))
+    told = [mean_precision(trial.held.Y[:ENOUGH], ids) for ids in best]
     voting.temperature_ = temperatures[int(np.argmax(told))]
     return max(told)
 
 
-def blended_quality(said: jury.Opinions, Y: csr_matrix, counts: Array) -> float:
+def blended_quality(said: jury.Opinions, held: Lesson) -> float:
     """The mean of P@1, P@3 and P@5 on held-out rows, by a blend fitted on them."""
-    return mean_precision(Y, jury.ranked(jury.weigh(said, Y, counts), said, counts, 5)[0])
+    return mean_precision(held.Y, jury.ranked(jury.weigh(said, held), said, 5)[0])
 
 
 def _recalls(voting: NeighborVoting, trial: Trial, k: int) -> Array:
     """(k,) share of the true labels of held-out rows that lists of each length hold."""
-    ids, _ = voting.predict_topk(trial.asked, k)
-    hits = metrics.Ranking(trial.truth, ids, k).hits
-    return np.cumsum(hits.sum(axis=0)) / max(trial.truth.nnz, 1)
+    ids, _ = voting.predict_topk(trial.held.X, k)
+    return np.cumsum(jury.among(trial.held.Y, ids).sum(axis=0)) / max(trial.held.Y.nnz, 1)

@@ -2,8 +2,8 @@
 
 A logistic regression on these and their products, fitted on rows that neither voted nor taught, each label
 weighed by one over its place. Labels that are right more or less often than their evidence says then get a
-leaning of their own, and isotonic regression makes the sums level, so that of labels with probability p a share
-p is right.
+leaning of their own, and isotonic regression makes the sums level, so that of labels with probability p a
+share p is right.
 """
 
 from __future__ import annotations
@@ -105,8 +105,8 @@ def fit(pairs: Pairs) -> Blend:
 def lean(blend: Blend, pairs: Pairs, n_labels: int) -> Blend:
     """The blend with leanings: for each label the ridge estimate of a number that is added to its sums.
 
-    How much leanings vary is told by the labels' residuals, beyond what chance makes of them; where they do not
-    vary, there are none.
+    How much leanings vary is told by the labels' residuals, beyond what chance makes of them; where they do
+    not vary, there are none.
     """
     known, labels, hits, weights = pairs
     if not pairs.tell:
@@ -132,7 +132,10 @@ def lean(blend: Blend, pairs: Pairs, n_labels: int) -> Blend:
 
 
 def apply(blend: Blend, known: Array, labels: Array) -> tuple[Array, Array]:
-    """Sums to rank by, and probabilities, of evidence (…, f) of labels (…); sums tell equal probabilities apart."""
+    """Sums to rank by, and probabilities, of evidence (…, f) of labels (…).
+
+    Sums also tell equal probabilities apart.
+    """
     sums = _sums(blend, known)
     if len(blend.leanings) > 1:
         sums += blend.leanings[labels]

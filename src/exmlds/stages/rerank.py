@@ -16,6 +16,7 @@ from ..parallel import blocks, map_blocks
 
 Array = np.ndarray
 
+LEAST_WEIGHT = 1e-6  # of a row: 1 over a smaller one might be no number
 LABELS = 64  # trained at a time by a thread
 LOSSES = ("squared_hinge", "logistic")
 
@@ -82,7 +83,7 @@ def fit(
     n_labels, d = len(given.starts) - 1, X.shape[1]
     costs = np.full(len(given.rows), cost, np.float32)
     if row_weights is not None:
-        costs *= row_weights.astype(np.float32)[given.rows]
+        costs *= np.maximum(row_weights.astype(np.float32), LEAST_WEIGHT)[given.rows]
     squares = np.asarray(X.multiply(X).sum(axis=1), np.float32).ravel()
     sizes = np.concatenate(([0], np.cumsum(np.diff(X.indptr)[given.rows])))[given.starts]
     most = np.minimum(np.diff(sizes), d)  # weights of a label
