@@ -242,6 +242,49 @@ def test_unknown_classes_are_refused(saved: Path) -> None:
         exmlds.load(saved)
 
 
+@pytest.mark.parametrize(
+    ("name", "fields"),
+    [
+        ("storage.import_module", {"name": "this"}),
+        ("storage.save", {"path": "elsewhere", "description": {"$dict": {}}, "state": {"$dict": {}}}),
+        ("storage.Path", {}),
+        ("contract.NamedTuple", {"typename": "any"}),
+    ],
+)
+def test_a_manifest_names_tuples_of_this_package_only(
+    saved: Path, name: str, fields: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    _change_manifest(
+        saved, lambda manifest: manifest["state"]["$dict"].update(odd_={"$tuple": name, "fields": fields})
+    )
+    with pytest.raises(ModelError, match="that this version of exmlds cannot read"):
+        exmlds.load(saved)
+    assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.parametrize("where", ["generation", "files"])
+def test_a_manifest_names_files_of_its_folder_only(saved: Path, where: str) -> None:
+    def change(manifest: dict[str, Any]) -> None:
+        if where == "generation":
+            manifest["generation"] = f"../{saved.name}/{manifest['generation']}"
+        else:
+            manifest["files"] = {f"../{name}": value for name, value in manifest["files"].items()}
+
+    _change_manifest(saved, change)
+    with pytest.raises(ModelError, match="names files outside of itself"):
+        exmlds.load(saved)
+
+
+def _change_manifest(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    """As somebody would who knows how the checksum is made."""
+    path = folder / storage.MANIFEST
+    manifest = json.loads(path.read_text())
+    manifest.pop("checksum")
+    change(manifest)
+    path.write_text(json.dumps({**manifest, "checksum": storage._checksum_of(manifest)}))
+
+
 def test_a_loaded_model_pickles(saved: Path, library: Dataset) -> None:
     model = exmlds.load(saved)
     again: XMCEstimator = pickle.loads(pickle.dumps(model))

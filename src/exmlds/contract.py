@@ -7,7 +7,7 @@ checked input, named labels, top-k, thresholds, allow and deny lists, scores as 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -61,6 +61,10 @@ class Estimate(NamedTuple):
 
     memory: float
     size: float
+
+    def with_rows(self, data: DataSize) -> Estimate:
+        """Where the model keeps the training rows."""
+        return Estimate(self.memory + data.rows_bytes(), self.size + data.rows_bytes())
 
 
 class Fitted(NamedTuple):
@@ -174,8 +178,7 @@ class XMCEstimator(ClassifierMixin, BaseEstimator, ABC):
         """
         limits.check(type(self).__name__, self.get_params(deep=False), self._limits)
         for name, value in {"n": n, "d": d, "n_labels": n_labels}.items():
-            if not limits.whole(1).allows(value):
-                raise ValueError(f"{name} must be a whole number of at least 1. Got {value!r} instead.")
+            limits.check_count(name, value)
         return self._estimate(
             DataSize(
                 n, d, n_labels, n * d if nnz is None else nnz, 5 * n if nnz_labels is None else nnz_labels
@@ -195,8 +198,7 @@ class XMCEstimator(ClassifierMixin, BaseEstimator, ABC):
         (n, k) int64 columns of `classes_`, best first, −1 where there are fewer; (n, k) float32 scores
         """
         check_is_fitted(self)
-        if not limits.whole(1).allows(k):
-            raise ValueError(f"k must be a whole number of at least 1. Got {k!r} instead.")
+        limits.check_count("k", k)
         X = self._checked_rows(X, reset=False)
         permitted = self._permitted(allow, deny, X.shape[0])
         with progress.shown(self.verbose > 0):
@@ -248,14 +250,14 @@ class XMCEstimator(ClassifierMixin, BaseEstimator, ABC):
         an `Explanation` a row: voters with their shares, terms of the classifier, prior; see its docstring
         """
         check_is_fitted(self)
-        if not limits.whole(1).allows(n):
-            raise ValueError(f"n must be a whole number of at least 1. Got {n!r} instead.")
+        limits.check_count("n", n)
         X = self._checked_rows(X, reset=False)
-        if feature_names is not None and len(feature_names) != X.shape[1]:
-            raise ValueError(f"X has {X.shape[1]} features, but feature_names has {len(feature_names)}.")
+        if feature_names is not None and np.shape(feature_names) != (X.shape[1],):
+            raise ValueError(f"X has {X.shape[1]} features, but feature_names is {np.shape(feature_names)}.")
+        asked = None if label is None else self._known_columns([label])[0]
         found = []
         for row in (X[i : i + 1] for i in range(X.shape[0])):
-            chosen = self._candidates(row, 1)[0][0, 0] if label is None else self._known_columns([label])[0]
+            chosen = self._candidates(row, 1)[0][0, 0] if asked is None else asked
             found.append(self._explained(row, int(chosen), n, feature_names))
         return found
 
@@ -427,7 +429,7 @@ class XMCEstimator(ClassifierMixin, BaseEstimator, ABC):
             raise ValueError(f"Give a list of labels to allow or deny. Got the string {listed!r} instead.")
         columns, listed = self._columns(), list(listed)
         for label in listed:
-            if label not in columns:
+            if not isinstance(label, Hashable) or label not in columns:
                 raise ValueError(f"Label {label!r} is not known to this model.")
         return [columns[label] for label in listed]
 

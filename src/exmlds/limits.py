@@ -120,6 +120,12 @@ def as_precision(value: Any) -> float:
 PRECISION = Limit("words such as 'precision=0.9'", lambda value: 0 < as_precision(value) <= 1)
 
 
+def check_count(name: str, value: Any) -> None:
+    """Of an argument that says how many."""
+    if not whole(1).allows(value):
+        raise ValueError(f"{name} must be {whole(1).words}. Got {value!r} instead.")
+
+
 def check(owner: str, parameters: Mapping[str, Any], limits: Mapping[str, Limit]) -> None:
     """Raise a ValueError for the first parameter that is outside its limit."""
     for name, value in parameters.items():

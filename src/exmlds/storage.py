@@ -240,6 +240,9 @@ class _Reader:
         self.folder = folder
         self.generation = folder / manifest["generation"]
         self.files = manifest["files"]
+        names = (manifest["generation"], *self.files)
+        if not all(isinstance(name, str) and Path(name).name == name for name in names):
+            raise ModelError(f"{folder} is damaged: it names files outside of itself.")
 
     def decode(self, value: Any) -> Any:
         if isinstance(value, list):
@@ -302,13 +305,21 @@ class _Reader:
         return matrix
 
     def _tuple(self, name: str, fields: dict[str, Any]) -> Any:
-        stage, _, kind = name.rpartition(".")
         try:
-            return getattr(import_module(f"exmlds.{stage}"), kind)(**fields)
+            return _named_tuple(name)(**fields)
         except (ImportError, AttributeError, TypeError):
             raise ModelError(
                 f"{self.folder} has a part {name!r} that this version of exmlds cannot read."
             ) from None
+
+
+def _named_tuple(name: str) -> type[Any]:
+    """A NamedTuple of this package, and nothing else: a manifest may come from anywhere."""
+    module, _, kind = name.rpartition(".")
+    found = getattr(import_module(f"exmlds.{module}"), kind)
+    if not (isinstance(found, type) and issubclass(found, tuple) and found.__module__ == f"exmlds.{module}"):
+        raise TypeError(f"{name} is no NamedTuple of exmlds")
+    return found
 
 
 def plain_parameters(parameters: dict[str, Any]) -> dict[str, Any]:

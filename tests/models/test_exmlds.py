@@ -12,6 +12,8 @@ import pytest
 from exmlds import ExMLDS, ExMLDS3, ExMLDS4, load, metrics
 from exmlds.data import Dataset, make_xmc
 from exmlds.data import load as load_data
+from exmlds.models import exmlds, jury
+from exmlds.models.plan import Trial
 from exmlds.selection import hide_labels
 
 FIXED: dict[str, Any] = {"candidates": "joint", "cost": 1.0, "shortlist": 30, "random_state": 0}
@@ -196,6 +198,10 @@ def test_rows_without_weight_are_left_out_and_the_scale_of_weights_is_nothing(
         for w in (weights, 1e-3 * weights)
     )
     np.testing.assert_array_equal(half[0], scaled[0])
+    erased = train.Y.copy()
+    erased.data[: erased.indptr[600]] = 0  # of rows without weight
+    other = ExMLDS(**FIXED).fit(train.X, erased, sample_weight=weights).predict_topk(test.X, 5)
+    np.testing.assert_array_equal(half[1], other[1])
     with pytest.raises(ValueError, match="No row with a label has a sample_weight above 0"):
         ExMLDS(**FIXED).fit([[1.0], [2.0]], [["a"], []], sample_weight=[0.0, 1.0])
 
@@ -224,3 +230,63 @@ def test_a_budget_adds_learners(made: tuple[Dataset, Dataset], monkeypatch: pyte
     monkeypatch.setattr("exmlds.models.plan.Clock.spent", lambda self: float(next(ticks)))
     model = ExMLDS(**FIXED, time_budget=8.0).fit(made[0].X, made[0].Y)
     assert len(model.voting_.learners_) > 1
+
+
+def test_one_row_with_weight_is_enough() -> None:
+    weights = np.eye(1, 6)[0]
+    for seed in range(4):
+        model = ExMLDS(random_state=seed).fit(np.eye(6), [[i] for i in range(6)], sample_weight=weights)
+        assert model.predict_labels(np.eye(6)[:1], k=1) == [[0]]
+
+
+def test_weights_may_be_tiny(made: tuple[Dataset, Dataset], model: ExMLDS) -> None:
+    train, test = made
+    weights = np.where(np.arange(1_200) % 8 == 0, 1e-42, 1.0)
+    other = ExMLDS(**FIXED).fit(train.X, train.Y, sample_weight=weights)
+    assert precision(other, test) > precision(model, test) - 0.05
+
+
+def test_cells_that_are_not_known_are_no_mistakes(made: tuple[Dataset, Dataset]) -> None:
+    """With two fifths of the cells seen at random, probabilities are those of labels, not of seen ones."""
+    train, test = made
+    known = np.random.default_rng(0).random(train.Y.shape) < 0.4
+    seen, settings = train.Y.multiply(known).tocsr(), {**FIXED, "candidates": "sppmi", "complete_labels": 0.6}
+    told, plain = (ExMLDS(**settings).fit(train.X, seen, observed=given) for given in (known, None))
+    assert precision(told, test) > precision(plain, test)
+    errors = [metrics.calibration(test.Y, m.predict_topk(test.X, 5)).error for m in (told, plain)]
+    assert errors[0] < 0.08 < 0.12 < errors[1]
+
+
+def test_held_out_rows_come_in_no_order() -> None:
+    held = exmlds._folds(20_000, np.random.default_rng(0))
+    assert sorted(np.concatenate(held)) != list(np.concatenate(held))
+    assert len(set(np.concatenate(held))) == sum(map(len, held))
+    assert np.mean(held[0][:500]) == pytest.approx(10_000, rel=0.1)  # the first of them are of all rows
+
+
+def test_a_held_out_row_does_not_count_itself(made: tuple[Dataset, Dataset]) -> None:
+    train = made[0]
+    lesson = jury.Lesson(
+        train.X, train.Y, {"sample_weight": None, "observed": None, "label_cooccurrence": None}
+    )
+    held = np.arange(0, 1_200, 5)
+    trial = Trial.of(lesson, held, ExMLDS)
+    taught = np.setdiff1d(np.arange(1_200), held)
+    np.testing.assert_allclose(trial.lesson.counts(), train.Y[taught].sum(axis=0).A1 * 1.25)
+    np.testing.assert_array_equal(lesson.counts(), train.Y.sum(axis=0).A1)
+
+
+def test_what_was_chosen_once_is_not_chosen_again(made: tuple[Dataset, Dataset]) -> None:
+    train = made[0]
+    model = ExMLDS(complete_labels=0.5, random_state=0, cost=1.0, shortlist=30).fit(train.X, train.Y)
+    assert isinstance(model.voting_, ExMLDS3)
+    assert "auto" not in (model.voting_.l2, model.voting_.mu, model.voting_.temperature)
+
+
+def test_estimates_know_of_kept_rows_and_of_votes_alone() -> None:
+    size = (10_000, 1_000, 500, 1_000_000)
+    plain, kept, votes = (
+        ExMLDS(**given).estimate(*size) for given in ({}, {"keep_rows": True}, {"loss": "none"})
+    )
+    assert kept.size > plain.size + 7e6
+    assert votes.memory < plain.memory

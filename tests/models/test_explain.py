@@ -57,7 +57,9 @@ def test_log_odds_become_the_probability(model: Any, books: Dataset) -> None:
         pytest.skip("votes are the score")
     assert model.blend_ is not None
     for why in model.explain(books.X[350:356]):
-        probability = np.interp(sum(why.log_odds.values()), model.blend_.sums, model.blend_.levels)
+        assert why.score == pytest.approx(1 / (1 + np.exp(-sum(why.log_odds.values()))), abs=1e-5)
+        before = sum(value for kind, value in why.log_odds.items() if kind != "made level")
+        probability = np.interp(before, model.blend_.sums, model.blend_.levels)
         gain = 1 if model.gains_ is None else model.gains_[list(model.classes_).index(why.label)]
         assert why.score == pytest.approx(probability * gain, abs=1e-5)
 
@@ -97,6 +99,61 @@ def test_terms_of_a_voter_add_up_to_its_similarity(books: Dataset) -> None:
             assert term.weight == pytest.approx(alone, abs=1e-4)
 
 
+@pytest.mark.parametrize(
+    "method",
+    [
+        ExMLDS4(n_components=30, n_epochs=4, n_learners=3, **FAST),
+        ExMLDS1(n_components=20, n_parts=3, n_parts_asked=2, n_learners=2, **FAST),
+    ],
+    ids=["learners", "parts"],
+)
+def test_terms_are_of_the_map_that_found_the_voter(method: Any, books: Dataset) -> None:
+    model = method.fit(books.X[:350], books.Y[:350])
+    compared = 0
+    for why in model.explain(books.X[350:370], n=1_000):
+        for voter in why.voters:
+            assert sum(term.weight for term in voter.terms) == pytest.approx(voter.similarity, abs=2e-3)
+            compared += 1
+    assert compared > 100
+
+
+def test_labels_that_are_near_where_no_row_votes() -> None:
+    """Rows against all others: their scores are what labels near to them give, and so are explanations."""
+    rng = np.random.default_rng(1)
+    X = np.abs(rng.normal(size=(60, 4)))
+    Y = (X + 0.3 * rng.normal(size=X.shape) > 1).astype(int)
+    Y[Y.sum(axis=1) == 0, 0] = 1
+    model = ExMLDS3(n_components=4, features="none", complete_labels=0.0, temperature=0.05, random_state=0)
+    model.fit(X, Y)
+    asked, near = rng.normal(size=(400, 4)) - 1.0, 0
+    for why, score in zip(model.explain(asked), model.predict_topk(asked, 1)[1][:, 0]):
+        assert why.score == pytest.approx(score, abs=1e-5)
+        near += not why.voters and why.score != pytest.approx(why.prior)
+    assert near > 3
+
+
+def test_where_labels_lie_in_corner_cases() -> None:
+    rng = np.random.default_rng(0)
+    X = np.abs(rng.normal(size=(60, 5)))
+    one = ExMLDS1(n_parts=3, n_components=3, **FAST).fit(X, [["a"]] * 60)
+    np.testing.assert_array_equal(one.label_places(), [[1]])
+    assert one.similar_labels("a") == []
+    Y = np.ones((60, 3), int)
+    Y[50:, 1:], Y[55] = 0, (0, 1, 1)  # row 55 lacks label 0, which completion gives it
+    model = ExMLDS3(n_components=3, complete_labels=1.0, **FAST).fit(X, Y)
+    assert model.labels_[55, 0] > 0.99
+    assert sorted(row for row, _ in model.typical_rows(0, 60)) == [row for row in range(60) if row != 55]
+
+
+def test_kept_rows_are_the_models_own(books: Dataset) -> None:
+    X = books.X.toarray().astype(np.float32)
+    model = ExMLDS1(n_components=30, keep_rows=True, **FAST).fit(X, books.Y)
+    asked = X[:1].copy()
+    before = model.explain(asked)
+    X[:] = 0
+    assert model.explain(asked) == before
+
+
 def test_names_numbers_and_kept_rows(books: Dataset) -> None:
     Y = books.Y.copy()
     Y.data[Y.indptr[0] : Y.indptr[5]] = 0  # five rows without labels do not vote, and keep their numbers
@@ -129,9 +186,15 @@ def test_a_label_may_be_asked_about(books: Dataset) -> None:
     for label, said in (("bakin", "'bakin' is not known"), (7, "7 is not known")):
         with pytest.raises(ValueError, match=said):
             model.explain(books.X[:1], label)
+    with pytest.raises(ValueError, match=r"\['baking'\] is not known"):
+        model.explain(books.X[:1], ["baking"])
+    with pytest.raises(ValueError, match="n must be a whole number"):
+        model.typical_rows("baking", 0)
+    with pytest.raises(ValueError, match=r"feature_names is \(\)"):
+        model.explain(books.X[:1], feature_names=3)
     with pytest.raises(ValueError, match="n must be a whole number"):
         model.explain(books.X[:1], n=0)
-    with pytest.raises(ValueError, match="feature_names has 1"):
+    with pytest.raises(ValueError, match=r"feature_names is \(1,\)"):
         model.explain(books.X[:1], feature_names=["one"])
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
 
 from exmlds import ExMLDS, ExMLDS1, FeatureNeighbors, ModelError, TextClassifier, load
@@ -107,6 +108,8 @@ def test_columns_of_data_frames(model: TextClassifier, library: str) -> None:
     column = frames.Series(TEXTS)
     assert model.predict_labels(column, k=1) == model.predict_labels(TEXTS, k=1)
     assert clone(model).fit(column, LABELS).predict_labels(column, k=1) == model.predict_labels(TEXTS, k=1)
+    with pytest.raises(ValueError, match="one column of texts"):
+        model.predict_labels(frames.DataFrame({"text": TEXTS}), k=1)
 
 
 @pytest.mark.parametrize(
@@ -118,6 +121,7 @@ def test_columns_of_data_frames(model: TextClassifier, library: str) -> None:
         (["a", None], "Row 1 is not a text but None"),
         (["a", float("nan")], "Row 1 is not a text but nan, a float. Replace missing texts"),
         (3, "Got int instead"),
+        ({"text": TEXTS}, "one column of texts"),
     ],
 )
 def test_what_is_no_text(model: TextClassifier, X: Any, said: str) -> None:
@@ -138,6 +142,39 @@ def test_other_bad_input() -> None:
         TextClassifier(vectorizer="bert").fit(TEXTS, LABELS)
     with pytest.raises(ValueError, match="'model' parameter"):
         TextClassifier(model=TfidfVectorizer()).fit(TEXTS, LABELS)
+
+    for vectorizer in (TfidfVectorizer, TfidfVectorizer(input="filename")):
+        with pytest.raises(ValueError, match="a vectorizer of scikit-learn that takes texts"):
+            TextClassifier(vectorizer=vectorizer).fit(TEXTS, LABELS)
+
+
+def test_what_is_not_fitted_says_so(model: TextClassifier) -> None:
+    for ask in (TextClassifier().predict_proba, TextClassifier().similar_labels):
+        with pytest.raises(NotFittedError):
+            ask(["text"])
+    with pytest.raises(ValueError, match="There is no text"):
+        model.predict_topk([])
+    with pytest.raises(NotImplementedError, match="FeatureNeighbors does not tell where labels lie"):
+        TextClassifier(model=FeatureNeighbors()).fit(TEXTS, LABELS).label_places()
+
+
+def test_parameters_of_defaults_can_be_set() -> None:
+    model = TextClassifier().set_params(model__threshold=0.3, vectorizer__min_df=2)
+    assert (model.threshold, model.vectorizer.min_df) == (0.3, 2)
+    assert model.vectorizer.sublinear_tf
+
+
+def test_numbers_of_numpy_are_saved_and_others_refused(tmp_path: Path) -> None:
+    pairs = TfidfVectorizer(ngram_range=(np.int64(1), np.int64(2)))
+    model = TextClassifier(vectorizer=pairs, model=FeatureNeighbors()).fit(TEXTS, LABELS)
+    model.save(tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    assert loaded.vectorizer.ngram_range == (1, 2)
+    np.testing.assert_array_equal(loaded.predict_topk(TEXTS)[1], model.predict_topk(TEXTS)[1])
+    model.vectorizer_.encoding = object()
+    with pytest.raises(ModelError, match="'encoding' is a object, which a model folder cannot hold"):
+        model.save(tmp_path / "other")
+    assert not (tmp_path / "other").exists()
 
 
 def test_parameters_of_the_model_are_its_own() -> None:

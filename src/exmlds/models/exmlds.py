@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.sparse import csr_matrix
 from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted
 
 from .. import labels, limits, metrics, selection
 from ..contract import MOST_HELD_OUT, DataSize, Estimate, Matrix, XMCEstimator
@@ -18,6 +17,7 @@ from .choice import mean_precision
 from .exmlds4 import ExMLDS4
 from .explain import Asked, Explanation
 from .jury import Course, Jury, Lesson, Opinions, Plan
+from .landscape import Landscape
 from .neighbors import FEWEST, NeighborVoting
 from .plan import PLANNED_ON, WORTH, Clock, Planner, Trial, blended_quality, temper
 
@@ -26,7 +26,7 @@ Array = np.ndarray
 FEW_HELD_OUT = 2_000  # below which rows are held out several times
 
 
-class ExMLDS(XMCEstimator):
+class ExMLDS(Landscape):
     """The method to take without reading further: neighbours propose labels, classifiers put them in order.
 
     Parameters
@@ -39,7 +39,7 @@ class ExMLDS(XMCEstimator):
     loss : of the classifiers, "squared_hinge" or "logistic"; "none": votes alone
     cost : of their mistakes, against large weights; "auto" is chosen on held-out rows
     objective : "precision", or "psp", propensity-scored precision, which favours rare labels: scores are then
-        probabilities over propensities, and a `threshold` is about these
+        probabilities over propensities, and a `threshold` is about these; not with fewer than 50 rows
     complete_labels : as in `ExMLDS3`, which then proposes labels; "auto" where co-occurrences are given
     time_budget : seconds that a fit should take, about: within it learners are added, and rows held out once
         more, while that pays; beyond it the last fit, on all rows, is left out
@@ -178,9 +178,10 @@ class ExMLDS(XMCEstimator):
         if not labelled.size:
             raise ValueError("No row with a label has a sample_weight above 0.")
         lesson = _fairly_weighed(Lesson(X, Y, side).rows(type(self), labelled))
-        self.kept_rows_ = X if self.keep_rows else None
+        self.kept_rows_ = X.copy() if self.keep_rows else None
         self._held: tuple[Array, Array, Array] | None = None  # until the threshold is chosen
-        self.gains_ = _gains(lesson.Y) if self.objective == "psp" else None
+        by_gain = self.objective == "psp" and len(labelled) >= FEWEST
+        self.gains_ = _gains(lesson.Y) if by_gain else None
         if len(labelled) < FEWEST:
             self._take_votes_alone(lesson, first_rng, labelled)
             return
@@ -277,7 +278,11 @@ class ExMLDS(XMCEstimator):
     def _candidates(self, X: Matrix, k: int) -> tuple[Array, Array]:
         if self.blend_ is None:
             return self.voting_._candidates(X, k)
-        said = self._jury().opinions(X, k)
+        return self._judged(self._jury().opinions(X, k), k)
+
+    def _judged(self, said: Opinions, k: int) -> tuple[Array, Array]:
+        """The k best labels of what is said, with their scores."""
+        assert self.blend_ is not None
         listed = min(self.shortlist_, said.ids.shape[1])
         first = said.cut(slice(None), slice(listed))
         best, scores = jury.ranked(self.blend_, first, k, self.gains_)
@@ -296,34 +301,23 @@ class ExMLDS(XMCEstimator):
         why = Explanation(self._label(label), votes, prior, votes, voters, others, ballot.beside, None, {})
         if self.blend_ is None:
             return why
-        ids, scores = self._candidates(X, min(max(self.shortlist_, self.max_labels), len(self.classes_)))
-        said = self._jury().opinions(X).cut(slice(None), slice(self.shortlist_))
-        place = np.flatnonzero(said.ids[0] == label)
-        why = why._replace(score=float(scores[0][ids[0] == label].sum()))
-        if not len(place):  # not on the short list
-            return why
-        why = why._replace(log_odds=explain.log_odds(self.blend_, said, int(place[0])))
+        k = min(max(self.shortlist_, self.max_labels), len(self.classes_))
+        said = self._jury().opinions(X, k)
+        ids, scores = self._judged(said, k)
+        score = float(scores[0][ids[0] == label].sum())
+        place = np.flatnonzero(said.ids[0, : self.shortlist_] == label)
+        if not len(place):
+            return why._replace(score=score)
+        first = said.cut(slice(None), slice(self.shortlist_))
+        odds = explain.log_odds(self.blend_, first, int(place[0]), score)
+        why = why._replace(score=score, log_odds=odds)
         if self.classifiers_ is None or self.feature_map_ is None:
             return why
         A = jury.mapped(self.feature_map_, X)
         return why._replace(margin=explain.margin(self.classifiers_, A, label, asked))
 
-    def similar_labels(self, label: Any, k: int = 10) -> list[tuple[Any, float]]:
-        """The k labels that lie nearest to a label, by cosine, and their cosines."""
-        check_is_fitted(self)
-        found = self.voting_.similar_labels(self._known_columns([label])[0], k)
-        return [(self._label(column), cosine) for column, cosine in found]
-
-    def typical_rows(self, label: Any, n: int = 5) -> list[tuple[int, float]]:
-        """The n training rows with the label that lie nearest to their middle, and their cosines with it."""
-        check_is_fitted(self)
-        found = self.voting_.typical_rows(self._known_columns([label])[0], n)
-        return [(int(self.rows_[row]), cosine) for row, cosine in found]
-
-    def label_places(self) -> Array:
-        """(L, r) where the labels lie, of length 1: near each other where they are had by similar rows."""
-        check_is_fitted(self)
-        return self.voting_.label_places()
+    def _placed(self) -> tuple[NeighborVoting, Array]:
+        return self.voting_, self.rows_
 
     def _held_out(
         self, X: Matrix, Y: csr_matrix, k: int, rng: np.random.Generator, **side: Any
@@ -333,14 +327,18 @@ class ExMLDS(XMCEstimator):
         return super()._held_out(X, Y, k, rng, **side)
 
     def predict_proba(self, X: Any) -> csr_matrix:
-        """(n, L) csr of calibrated probabilities of the labels on short lists, at most `max_labels` a row."""
+        """(n, L) csr of calibrated probabilities of the labels on short lists, at most `max_labels` a row.
+
+        Where `max_labels` is more than a short list holds, those after it have less than its last, by votes.
+        """
         scores = self.decision_function(X)
-        if self.gains_ is not None and self.blend_ is not None:
+        if self.gains_ is not None:
             scores.data = np.minimum(scores.data / self.gains_[scores.indices], 1)
         return scores
 
     def _estimate(self, data: DataSize) -> Estimate:
-        return self._planner().estimate(data)
+        estimate = self._planner().estimate(data)
+        return estimate.with_rows(data) if self.keep_rows else estimate
 
 
 def _as_found(voting: NeighborVoting) -> NeighborVoting:

@@ -245,6 +245,12 @@ class ExMLDS3(NeighborVoting):
         assert scorer is not None
         return vote.count_with_labels(votes.neighbors, votes.weights, labels, votes.places, scorer, k)
 
+    def _is_silent(self, votes: Votes) -> bool:
+        assert self.scorer_ is not None
+        if votes.weights.any():
+            return False
+        return bool((sum(self.scorer_.scaled(z) for z in votes.places) @ self.scorer_.places.T <= 0).all())
+
     def _shares(self, votes: Votes, weights: Array, has: Array, label: int) -> tuple[Array, float]:
         assert self.scorer_ is not None
         present = votes.neighbors[0] >= 0

@@ -14,7 +14,7 @@ from ..stages import blend, features, rerank
 
 if TYPE_CHECKING:
     from .jury import Opinions
-    from .neighbors import NeighborVoting, Part
+    from .neighbors import Learner, NeighborVoting, Part
 
 Array = np.ndarray
 
@@ -59,8 +59,8 @@ class Explanation(NamedTuple):
         the nearness of the label itself where a method embeds labels, or its prior where nobody voted
     voters : those with the largest shares
     margin : of its classifier, or None
-    log_odds : what each kind of evidence adds, before the sum becomes a probability; empty where votes are
-        the score
+    log_odds : what each kind of evidence adds, and what making the sums level does: s together, where
+        1 / (1 + exp(−s)) is the score; empty where votes are the score
     """
 
     label: Any
@@ -88,6 +88,10 @@ class Explanation(NamedTuple):
             lines.append(f"  {self.margin.value:+.3f} by its classifier")
             lines.append(f"    for: {_listed(self.margin.for_)}")
             lines.append(f"    against: {_listed(self.margin.against)}")
+        if self.log_odds:
+            together = sum(self.log_odds.values())
+            lines.append(f"  {together:+.2f} log-odds in all, which is the score of {self.score:.3f}")
+            lines += [f"    {kind}: {value:+.2f}" for kind, value in self.log_odds.items()]
         return "\n".join(lines)
 
 
@@ -112,20 +116,24 @@ class Asked(NamedTuple):
 
 
 class Ballot(NamedTuple):
-    """What a label gets of one row's votes: the voters, each once, and what is beside them."""
+    """What a label gets of one row's votes: the voters, each once, and what is beside them.
+
+    learners : which one found them, with these similarities; the first, where there are several
+    """
 
     rows: Array
     similarities: Array
+    learners: Array
     shares: Array
     beside: float
 
     @classmethod
-    def of(cls, rows: Array, similarities: Array, shares: Array, beside: float) -> Ballot:
+    def of(cls, rows: Array, similarities: Array, learners: Array, shares: Array, beside: float) -> Ballot:
         """Of voters that may be asked by several learners."""
         mine = shares > 0
         each, first, which = np.unique(rows[mine], return_index=True, return_inverse=True)
         summed = np.bincount(which, shares[mine], minlength=len(each))
-        return cls(each, similarities[mine][first], summed, beside)
+        return cls(each, similarities[mine][first], learners[mine][first], summed, beside)
 
 
 def _listed(terms: list[Term]) -> str:
@@ -140,35 +148,29 @@ def voters(
     X : (1, d);  numbers : what the method's training rows are called
     """
     order = np.argsort(-ballot.shares, kind="stable")
-    shown = [
-        Voter(
-            int(numbers[ballot.rows[place]]),
-            float(ballot.similarities[place]),
-            float(ballot.shares[place]),
-            _terms(method, X, int(ballot.rows[place]), int(numbers[ballot.rows[place]]), asked),
-        )
-        for place in order[: asked.n]
-    ]
+    A = features.apply(method.feature_map_, X)
+    shown = []
+    for place in order[: asked.n]:
+        row, learner = int(ballot.rows[place]), method.learners_[ballot.learners[place]]
+        terms = _terms(learner, A, row, int(numbers[row]), asked) if _is_linear(method) else []
+        similarity, share = float(ballot.similarities[place]), float(ballot.shares[place])
+        shown.append(Voter(int(numbers[row]), similarity, share, terms))
     return shown, float(ballot.shares[order[asked.n :]].sum())
 
 
-def _terms(method: NeighborVoting, X: Matrix, row: int, number: int, asked: Asked) -> list[Term]:
-    """What features of X add to the cosine with a training row; of its learners, the first that has it."""
-    if method.metric != "cosine" or method.feature_map_.kind == "nystroem":
-        return []
-    A = features.apply(method.feature_map_, X)
-    for learner in method.learners_:
-        for part in learner.parts:
-            place = np.flatnonzero(part.rows == row)
-            if len(place):
-                columns, added = _added(part, A, int(place[0]))
-                if asked.kept is not None:
-                    theirs = csr_matrix(asked.kept(number)).indices
-                    both = np.isin(columns, theirs)
-                    columns, added = columns[both], added[both]
-                strongest = np.argsort(-np.abs(added), kind="stable")[: asked.n]
-                return [Term(asked.name(columns[i]), float(added[i])) for i in strongest]
-    return []
+def _is_linear(method: NeighborVoting) -> bool:
+    return method.metric == "cosine" and method.feature_map_.kind != "nystroem"
+
+
+def _terms(learner: Learner, A: Matrix, row: int, number: int, asked: Asked) -> list[Term]:
+    """What the features of A, (1, d), add to the cosine with a training row, by the learner's map."""
+    part = next(part for part in learner.parts if row in part.rows)
+    columns, added = _added(part, A, int(np.flatnonzero(part.rows == row)[0]))
+    if asked.kept is not None:
+        both = np.isin(columns, csr_matrix(asked.kept(number)).indices)
+        columns, added = columns[both], added[both]
+    strongest = np.argsort(-np.abs(added), kind="stable")[: asked.n]
+    return [Term(asked.name(columns[i]), float(added[i])) for i in strongest]
 
 
 def _added(part: Part, A: Matrix, place: int) -> tuple[Array, Array]:
@@ -203,12 +205,12 @@ def margin(classifiers: rerank.Classifiers, A: csr_matrix, label: int, asked: As
     return Margin(total + bias, bias, for_, against, total - shown)
 
 
-def log_odds(mix: blend.Blend, said: Opinions, place: int) -> dict[str, float]:
-    """What the kinds of evidence add for the label at a place of one row's short list."""
+def log_odds(mix: blend.Blend, said: Opinions, place: int, score: float) -> dict[str, float]:
+    """What the kinds of evidence add for the label at a place of one row's short list, up to its score's."""
     known = said.evidence()[0, place].astype(np.float64)
     added = (known - mix.mean) / mix.scale * mix.weights
     kinds = np.array(blend.KINDS[: len(added)])
     told = {"start": mix.bias} | {str(kind): float(added[kinds == kind].sum()) for kind in np.unique(kinds)}
     if len(mix.leanings) > 1:
         told["leaning of the label"] = float(mix.leanings[said.ids[0, place]])
-    return told
+    return told | {"made level": float(np.log(score / (1 - score))) - sum(told.values())}

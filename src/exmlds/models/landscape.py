@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.sparse import csr_matrix
 from sklearn.decomposition import TruncatedSVD
+from sklearn.utils.validation import check_is_fitted
 
-from .. import compact
+from .. import compact, limits
+from ..contract import XMCEstimator
 from ..matrices import unit_rows
 
 if TYPE_CHECKING:
@@ -17,6 +20,34 @@ if TYPE_CHECKING:
 Array = np.ndarray
 
 DIMENSIONS = 100  # of labels that are placed by what they occur with
+
+
+class Landscape(XMCEstimator):
+    """An estimator that knows where labels lie."""
+
+    @abstractmethod
+    def _placed(self) -> tuple[NeighborVoting, Array]:
+        """The method that tells, and what its rows are called."""
+
+    def similar_labels(self, label: Any, k: int = 10) -> list[tuple[Any, float]]:
+        """The k labels that lie nearest to a label, by cosine, and their cosines."""
+        check_is_fitted(self)
+        limits.check_count("k", k)
+        column = self._known_columns([label])[0]
+        return [(self._label(other), cosine) for other, cosine in similar(self._placed()[0], column, k)]
+
+    def typical_rows(self, label: Any, n: int = 5) -> list[tuple[int, float]]:
+        """The n training rows with the label that lie nearest to their middle, and their cosines with it."""
+        check_is_fitted(self)
+        limits.check_count("n", n)
+        method, numbers = self._placed()
+        found = typical(method, self._known_columns([label])[0], n)
+        return [(int(numbers[row]), cosine) for row, cosine in found]
+
+    def label_places(self) -> Array:
+        """(L, r) where the labels lie, of length 1: near each other where they are had by similar rows."""
+        check_is_fitted(self)
+        return label_places(self._placed()[0])
 
 
 def row_places(method: NeighborVoting) -> Array | None:
@@ -44,6 +75,8 @@ def label_places(method: NeighborVoting) -> Array:
     if places is not None:
         return unit_rows(np.asarray(Y.T @ places))
     together = csr_matrix(unit_rows(csr_matrix(Y.T @ Y, dtype=np.float32)))
+    if together.shape[0] == 1:
+        return np.ones((1, 1), np.float32)
     rank = max(1, min(DIMENSIONS, together.shape[0] - 1))
     return unit_rows(TruncatedSVD(rank, random_state=0).fit_transform(together))
 

@@ -9,16 +9,16 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from scipy.sparse import csr_matrix, issparse
 from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted
 
 from .. import compact, limits, parallel, progress
 from ..contract import BLOCK, DataSize, Estimate, Matrix, XMCEstimator
 from ..stages import features, index, neighbors, partition, regress, vote
 from ..stages.index import Index
 from ..stages.vote import LabelScorer
-from . import explain, landscape
+from . import explain
 from .choice import Grid, Rows, choose
 from .explain import Asked, Ballot, Explanation
+from .landscape import Landscape
 from .votes import Embedding, Votes
 
 Array = np.ndarray
@@ -59,7 +59,7 @@ class Learner(NamedTuple):
     parts: list[Part]
 
 
-class NeighborVoting(XMCEstimator):
+class NeighborVoting(Landscape):
     """Features → parts → embed → regress → index → vote; a method says how a part's rows are embedded.
 
     Attributes after fit
@@ -152,7 +152,7 @@ class NeighborVoting(XMCEstimator):
     def _fit(self, X: Matrix, Y: csr_matrix, rng: np.random.Generator, **side: Any) -> None:
         settings_rng, features_rng, parts_rng, whole_rng = rng.spawn(4)
         labelled = self._teachers(Y, **side)
-        self.kept_rows_ = X if self.keep_rows else None
+        self.kept_rows_ = X.copy() if self.keep_rows else None
         self.rows_ = labelled.astype(np.int32)
         X, Y, side = X[labelled], Y[labelled], self.side_rows(side, labelled)
         self._held: tuple[Array, Array, Array] | None = None  # until the threshold is chosen
@@ -289,7 +289,8 @@ class NeighborVoting(XMCEstimator):
         return OVERLAPS if self.max_memory is None else min(OVERLAPS, limits.as_bytes(self.max_memory) / 4)
 
     def _estimate(self, data: DataSize) -> Estimate:
-        return self._cost(data, self._n_parts(data))
+        cost = self._cost(data, self._n_parts(data))
+        return cost.with_rows(data) if self.keep_rows else cost
 
     def _cost(self, data: DataSize, n_parts: int) -> Estimate:
         """Sizes of the arrays that `_fit` holds at once; of those that depend on the data, the most."""
@@ -415,27 +416,8 @@ class NeighborVoting(XMCEstimator):
         """
         return self._weighed(self._found(X, own), self.temperature_)
 
-    def similar_labels(self, label: Any, k: int = 10) -> list[tuple[Any, float]]:
-        """The k labels that lie nearest to a label, by cosine, and their cosines."""
-        self._check_asked(k)
-        found = landscape.similar(self, self._known_columns([label])[0], k)
-        return [(self._label(column), cosine) for column, cosine in found]
-
-    def typical_rows(self, label: Any, n: int = 5) -> list[tuple[int, float]]:
-        """The n training rows with the label that lie nearest to their middle, and their cosines with it."""
-        self._check_asked(n)
-        found = landscape.typical(self, self._known_columns([label])[0], n)
-        return [(int(self.rows_[row]), cosine) for row, cosine in found]
-
-    def label_places(self) -> Array:
-        """(L, r) where the labels lie, of length 1: near each other where they are had by similar rows."""
-        check_is_fitted(self)
-        return landscape.label_places(self)
-
-    def _check_asked(self, k: int) -> None:
-        check_is_fitted(self)
-        if not limits.whole(1).allows(k):
-            raise ValueError(f"k must be a whole number of at least 1. Got {k!r} instead.")
+    def _placed(self) -> tuple[NeighborVoting, Array]:
+        return self, self.rows_
 
     def _explained(self, X: Matrix, label: int, n: int, feature_names: Any, kept: Any = None) -> Explanation:
         asked = Asked.of(n, feature_names, kept, self.kept_rows_)
@@ -450,12 +432,22 @@ class NeighborVoting(XMCEstimator):
         found = self._found(X)
         votes = self._weighed(found, self.temperature_)
         near, weights = votes.neighbors[0], votes.weights[0] * (votes.neighbors[0] >= 0)
-        if not weights.any():
-            prior = self.labels_[:, [label]].sum() / max(self.labels_.shape[0], 1)
-            return Ballot.of(near, weights, weights, float(prior))
-        has = self.labels_[np.maximum(near, 0)][:, [label]].toarray().ravel()
+        learners = np.repeat(self._askers(), len(near) // len(found))
         similar = np.concatenate([similar[0] for _, similar, _ in found])
-        return Ballot.of(near, similar, *self._shares(votes, weights, has, label))
+        if self._is_silent(votes):
+            prior = self.labels_[:, [label]].sum() / max(self.labels_.shape[0], 1)
+            return Ballot.of(near, similar, learners, np.zeros(len(near)), float(prior))
+        has = self.labels_[np.maximum(near, 0)][:, [label]].toarray().ravel()
+        return Ballot.of(near, similar, learners, *self._shares(votes, weights, has, label))
+
+    def _is_silent(self, votes: Votes) -> bool:
+        """Whether one row's votes name no label."""
+        return not votes.weights.any()
+
+    def _askers(self) -> list[int]:
+        """The learner of each entry of `_found`."""
+        n_asked = [min(self.n_parts_asked, len(learner.parts)) for learner in self.learners_]
+        return [number for number, asked in enumerate(n_asked) for _ in range(asked)]
 
     def _shares(self, votes: Votes, weights: Array, has: Array, label: int) -> tuple[Array, float]:
         """(m,) what each voter adds to the label's score, and what is beside them."""

@@ -201,6 +201,8 @@ class Planner(NamedTuple):
         votings = [self.voting(name, kind if name == "sppmi" else "l2") for name in names]
         asked = votings if data.n <= FEW_ROWS else votings[:1]
         voting = Estimate(*map(sum, zip(*(voting.estimate(*data) for voting in asked))))
+        if self.loss == "none":
+            return voting
         listed = SHORTLISTS[-1] if self.shortlist == "auto" else int(self.shortlist)
         pairs = data.n * min(listed, data.n_labels) + data.nnz_labels
         weights = min(float(data.n_labels) * data.d, pairs * data.nnz / data.n) / 4

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import reprlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from typing import Any, ClassVar, Self
 
@@ -9,12 +11,15 @@ import numpy as np
 from scipy.sparse import csr_matrix, issparse
 from sklearn.base import clone
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
+from sklearn.utils.validation import check_is_fitted
 
-from .. import limits, progress, storage
+from .. import limits, progress
 from ..contract import DataSize, Estimate, Matrix, XMCEstimator, restored
 from ..errors import ModelError
 from .exmlds import ExMLDS
 from .explain import Explanation
+from .landscape import Landscape
+from .neighbors import NeighborVoting
 
 Array = np.ndarray
 
@@ -25,7 +30,7 @@ NAMED = {
 }
 
 
-class TextClassifier(XMCEstimator):
+class TextClassifier(Landscape):
     """Texts in, names out.
 
     Parameters
@@ -55,7 +60,14 @@ class TextClassifier(XMCEstimator):
     _limits: ClassVar[Mapping[str, limits.Limit]] = {
         "vectorizer": limits.either(
             limits.one_of(*NAMED),
-            limits.Limit("a vectorizer of scikit-learn", lambda value: hasattr(value, "transform")),
+            limits.Limit(
+                "a vectorizer of scikit-learn that takes texts",
+                lambda value: (
+                    hasattr(value, "transform")
+                    and not isinstance(value, type)
+                    and getattr(value, "input", "content") == "content"
+                ),
+            ),
         ),
         "model": limits.Limit(
             "None or an estimator of exmlds", lambda value: value is None or isinstance(value, XMCEstimator)
@@ -76,6 +88,14 @@ class TextClassifier(XMCEstimator):
         if name in XMCEstimator._limits:  # parameters of every method
             return getattr(self.model or ExMLDS(), name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def set_params(self, **params: Any) -> Self:
+        """As of every estimator; parameters of the model and the vectorizer also where these are defaults."""
+        if self.model is None and any(name.startswith("model__") for name in params):
+            self.model = ExMLDS()
+        if isinstance(self.vectorizer, str) and any(name.startswith("vectorizer__") for name in params):
+            self.vectorizer = NAMED[self.vectorizer]()
+        return super().set_params(**params)
 
     def fit(self, X: Any, Y: Any = None, *, label_names: Sequence[str] | None = None, **side: Any) -> Self:
         """Learn from texts and their labels, in one pass over the texts.
@@ -106,7 +126,8 @@ class TextClassifier(XMCEstimator):
 
     def predict_proba(self, X: Any) -> csr_matrix:
         """As the model's."""
-        return self.model_.predict_proba(self._checked_rows(X, reset=False))
+        X = self._checked_rows(X, reset=False)
+        return self.model_.predict_proba(X)
 
     def _explained(self, X: Matrix, label: int, n: int, feature_names: Any, kept: Any = None) -> Explanation:
         if self.texts_ is not None:
@@ -118,19 +139,15 @@ class TextClassifier(XMCEstimator):
         names = self.feature_names_ if feature_names is None else feature_names
         return self.model_._explained(X, label, n, names, kept)
 
-    def similar_labels(self, label: Any, k: int = 10) -> list[tuple[Any, float]]:
-        """As the model's."""
-        return self.model_.similar_labels(label, k)
-
-    def typical_rows(self, label: Any, n: int = 5) -> list[tuple[int, float]]:
-        """As the model's."""
-        return self.model_.typical_rows(label, n)
-
-    def label_places(self) -> Array:
-        """As the model's."""
-        return self.model_.label_places()
+    def _placed(self) -> tuple[NeighborVoting, Array]:
+        if not isinstance(self.model_, Landscape):
+            raise NotImplementedError(f"{type(self.model_).__name__} does not tell where labels lie.")
+        return self.model_._placed()
 
     def _checked_rows(self, X: Any, *, reset: bool) -> Matrix:
+        check_is_fitted(self)
+        if isinstance(X, (list, tuple)) and not X:
+            raise ValueError("There is no text; give at least one.")
         return csr_matrix(self.vectorizer_.transform(_texts(X)), dtype=np.float32)
 
     def _candidates(self, X: Matrix, k: int) -> tuple[Array, Array]:
@@ -188,6 +205,8 @@ def _texts(X: Any, labels: list[Any] | None = None, kept: list[str] | None = Non
         raise ValueError("Give a list of texts, also for one text: [text].")
     if issparse(X) or (isinstance(X, np.ndarray) and X.dtype.kind in "biufc"):
         raise ValueError("TextClassifier takes texts. Give a matrix of features to the model itself.")
+    if isinstance(X, Mapping) or hasattr(X, "columns"):
+        raise ValueError('TextClassifier takes one column of texts. Give it alone, such as table["text"].')
     if not isinstance(X, Iterable):
         raise ValueError(f"TextClassifier takes a list of texts. Got {type(X).__name__} instead.")
     with progress.stage("reading texts", len(X) if isinstance(X, Sized) else None) as advance:
@@ -195,7 +214,7 @@ def _texts(X: Any, labels: list[Any] | None = None, kept: list[str] | None = Non
             text = getattr(item, "text", item)
             if not isinstance(text, str):
                 raise ValueError(
-                    f"Row {row} is not a text but {text!r}, a {type(text).__name__}. "
+                    f"Row {row} is not a text but {reprlib.repr(text)}, a {type(text).__name__}. "
                     "Replace missing texts by empty ones."
                 )
             if labels is not None:
@@ -241,8 +260,16 @@ def _plain(vectorizer: Any) -> dict[str, Any]:
             value = {str(term): int(column) for term, column in value.items()}
         elif isinstance(value, (set, frozenset)):
             value = sorted(value)
-        plain[name] = value
-    return storage.plain_parameters(plain)
+        elif isinstance(value, (tuple, list, np.ndarray)):
+            value = np.asarray(value).tolist()
+        plain[name] = value.item() if isinstance(value, np.generic) else value
+        try:
+            json.dumps(plain[name])
+        except TypeError:
+            raise ModelError(
+                f"The vectorizer's {name!r} is a {type(value).__name__}, which a model folder cannot hold."
+            ) from None
+    return plain
 
 
 def _vectorizer(kept: Mapping[str, Any]) -> Any:

@@ -14,6 +14,7 @@ Array = np.ndarray
 KEPT = 50  # labels that a label can bring along, at most
 LEAST = 0.01  # with this share, at least
 LEAST_VISIBLE = 0.02
+SUREST = np.nextafter(np.float32(1), np.float32(0))  # a completed label: below one that is there
 
 
 def visible_share(Y: csr_matrix, C: csr_matrix) -> float:
@@ -58,14 +59,14 @@ def likely(C: csr_matrix) -> csr_matrix:
 
 
 def complete(Y: csr_matrix, P: csr_matrix, strength: float, known: csr_matrix | None = None) -> csr_matrix:
-    """Y with labels that are likely missing, at strength × the sum of their shares, the sum at most 1.
+    """Y with labels that are likely missing, at strength × the sum of their shares, which stays below 1.
 
     known : (n, L) cells that are known; a label that is known and absent stays absent
     """
     if not strength:
         return Y
     added = csr_matrix(Y @ P)
-    added.data = np.minimum(added.data, 1) * np.float32(strength)
+    added.data = np.minimum(np.minimum(added.data, 1) * np.float32(strength), SUREST)
     if known is not None:
         added -= added.multiply(known)
     completed = csr_matrix(added.maximum(Y), dtype=np.float32)
