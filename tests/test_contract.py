@@ -102,7 +102,7 @@ def test_every_form_of_rows_gives_the_same(method: type[XMCEstimator], data: Dat
     for X in forms:
         model = method(random_state=0).fit(X, data.Y)
         # Sums in another order may round a weight kept as float16 or int8 the other way.
-        np.testing.assert_allclose(model.predict_topk(X, 5)[1], expected[1], atol=1e-3)
+        np.testing.assert_allclose(model.predict_topk(X, 5)[1], expected[1], atol=5e-3)
 
 
 @every_method

@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from . import __version__, kernels, labels, limits, metrics, progress, selection, storage
+from . import __version__, labels, limits, metrics, progress, selection, storage
 from .errors import ModelError
 from .files import PathLike
 from .matrices import Matrix, block_of
@@ -448,9 +448,8 @@ class XMCEstimator(ClassifierMixin, BaseEstimator, ABC):
             return 0.5 if self.threshold in ("auto", "f1") else 1.0
         held, ids, scores = self._held_out(X, Y, min(self.max_labels, Y.shape[1]), rng, **side)
         hits = metrics.Ranking(Y[held], ids, ids.shape[1]).hits
-        present = ids >= 0
-        if side.get("observed") is not None:  # of other cells it is not known whether they are hits
-            present &= metrics.Ranking(side["observed"][held], ids, ids.shape[1]).hits.astype(bool)
+        observed = side.get("observed")
+        present = labels.judged(None if observed is None else observed[held], ids)
         precision = limits.as_precision(self.threshold)
         if precision > 0:
             return selection.threshold_for_precision(hits[present], scores[present], precision)
@@ -486,10 +485,7 @@ class _Permitted:
         keep = ids >= 0
         for listed, wanted in self.rules:
             if issparse(listed):
-                mine = listed[block]
-                named = np.empty(ids.shape, np.uint8)
-                kernels.mark_hits(mine.indptr, mine.indices, ids, named)
-                keep &= named.astype(bool) == wanted
+                keep &= labels.among(listed[block], ids) == wanted
             else:
                 keep &= listed[np.maximum(ids, 0)] == wanted
         return keep

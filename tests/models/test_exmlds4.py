@@ -169,7 +169,7 @@ def test_approximate_search_is_saved_with_the_model(
     library: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("usearch")
-    monkeypatch.setattr("exmlds.models.neighbors.APPROXIMATE_FROM", 100)
+    monkeypatch.setattr("exmlds.models.memory.APPROXIMATE_FROM", 100)
     one, other = (
         ExMLDS4(random_state=0, **FIXED, index=kind).fit(library.X[:300], library.Y[:300])
         for kind in ("exact", "approximate")

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse import csr_matrix, issparse
 from sklearn.base import clone
 
-from .. import metrics, parallel
+from .. import labels, parallel
 from ..contract import BLOCK, DataSize, Matrix, XMCEstimator
 from ..stages import blend, features, rerank
 from .exmlds4 import Course as MapCourse
@@ -188,7 +188,8 @@ def order(
         return Jury(voting, second, plan.shortlist, lesson.counts(), None, None)
     listed = lists(voting, lesson.X, plan.shortlist) if listed is None else listed
     if lesson.observed is not None:  # what is not known is no mistake
-        listed = np.where(among(lesson.observed, listed), listed, -1)
+        known = labels.among(lesson.observed, listed) | ~labels.tells(lesson.observed)[:, None]
+        listed = np.where(known, listed, -1)
     feature_map = features.fit(plan.features, lesson.X, rng)
     examples, start, n_epochs = rerank.examples(lesson.Y, listed), None, PASSES
     if course is not None and course.examples is not None:
@@ -233,22 +234,17 @@ def weigh_labels(mix: blend.Blend, said: Opinions, held: Lesson) -> blend.Blend:
 def _pairs(said: Opinions, held: Lesson, n: int) -> blend.Pairs:
     """Of the first n rows: their labels on the lists, as far as it is known whether they are true."""
     said, Y, ids = said.cut(slice(n), slice(None)), held.Y[:n], said.ids[:n]
-    known = ids >= 0 if held.observed is None else among(held.observed[:n], ids)
+    known = labels.judged(None if held.observed is None else held.observed[:n], ids)
     weights = None if held.weights is None else np.broadcast_to(held.weights[:n, None], ids.shape)[known]
-    return blend.Pairs(said.evidence()[known], ids[known], among(Y, ids)[known], weights)
-
-
-def among(cells: csr_matrix, ids: Array) -> Array:
-    """(n, k) bool which labels, −1 pads, are among those of their row."""
-    return metrics.Ranking(cells, ids, ids.shape[1]).hits.astype(bool)
+    return blend.Pairs(said.evidence()[known], ids[known], labels.among(Y, ids)[known], weights)
 
 
 def ranked(mix: blend.Blend, said: Opinions, k: int, gains: Array | None = None) -> tuple[Array, Array]:
     """The k best of short lists by the blend, with probabilities, times `gains` of labels if given."""
-    labels = np.maximum(said.ids, 0)
-    sums, scores = blend.apply(mix, said.evidence(), labels)
+    columns = np.maximum(said.ids, 0)
+    sums, scores = blend.apply(mix, said.evidence(), columns)
     if gains is not None:
-        sums = scores = scores * gains[labels]
+        sums = scores = scores * gains[columns]
     best = np.argsort(-np.where(said.ids >= 0, sums, -np.inf), axis=1, kind="stable")[:, :k]
     ids, scores = (np.take_along_axis(a, best, axis=1) for a in (said.ids, scores))
     return ids, np.where(ids >= 0, scores, 0)

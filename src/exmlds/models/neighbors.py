@@ -11,29 +11,21 @@ from scipy.sparse import csr_matrix, issparse
 from sklearn.base import clone
 
 from .. import compact, limits, parallel, progress
-from ..contract import BLOCK, DataSize, Estimate, Matrix, XMCEstimator
+from ..contract import BLOCK, DataSize, Matrix, XMCEstimator
 from ..stages import features, index, neighbors, partition, regress, vote
 from ..stages.index import Index
 from ..stages.vote import LabelScorer
 from . import explain
 from .choice import Grid, Rows, choose
 from .explain import Asked, Ballot, Explanation
-from .landscape import Landscape
+from .memory import MemoryBound
 from .votes import Embedding, Votes
 
 Array = np.ndarray
 
-PART = 40_000  # rows of a part at most, where `n_parts` is "auto"
-APPROXIMATE_FROM = 50_000  # rows of a part, below which exact search is as fast
-SMALLEST_PART = 1_000  # rows of a part that `max_memory` may lead to
-PAPER_PART = 6_000  # rows of a part, about, where it is "paper"
-PROBED = 40_000  # rows that l2 and temperature are chosen on: the best ones depend on the number of rows
-FEWEST_PROBED = 2_000  # of them, where memory is short
 FEWEST = 50  # rows below which there is nothing to choose on
 KINDS = ("l2", "log1p-l2", "none", "standardize", "nystroem")  # of equals, the first is taken
 TINY = np.finfo(np.float32).tiny
-OVERLAPS = 1e9  # bytes of label overlaps that are kept; beyond, they are made again for each product
-
 
 # Parameters of the methods that regress features on an embedding.
 REGRESSION: Mapping[str, limits.Limit] = {
@@ -59,7 +51,7 @@ class Learner(NamedTuple):
     parts: list[Part]
 
 
-class NeighborVoting(Landscape):
+class NeighborVoting(MemoryBound):
     """Features → parts → embed → regress → index → vote; a method says how a part's rows are embedded.
 
     Attributes after fit
@@ -84,12 +76,8 @@ class NeighborVoting(Landscape):
         "keep_rows": limits.one_of(False, True),
     }
 
-    n_components: int
     n_neighbors: int
-    n_parts: str | int
     n_parts_asked: int
-    n_learners: int
-    features: str
     l2: str | float
     l1: float
     metric: str
@@ -103,14 +91,9 @@ class NeighborVoting(Landscape):
     _temperatures: ClassVar[tuple[float, ...]] = (0.05, 0.02, 0.1, 0.01)
     # Whether rows are embedded all together, or part by part.
     _embeds_whole: ClassVar[bool] = False
-    # Whether learners are fitted on threads of their own: for methods that need little memory for one.
-    _learners_at_once: ClassVar[bool] = False
-
     _advance: progress.Advance = staticmethod(lambda rows: None)  # called with rows that were learnt from
 
     # A method may make parameters of these.
-    storage: str = "float32"  # of V and of where training rows lie
-    index: str = "exact"
     _map_storage: str | None = None  # of V, where it is another
     scorer_: LabelScorer | None = None  # of methods that embed labels
     voter_weights_: Array | None = None  # (n,) of training rows, where they do not all count the same
@@ -217,7 +200,7 @@ class NeighborVoting(Landscape):
         X = X[:, columns] if len(columns) < X.shape[1] else X
         path = {name: self._chosen[name] for name in self._path_settings()[0]}
         V = self._map(X, Y, Z, columns, path, rng)
-        is_exact = self.index == "exact" or len(rows) < APPROXIMATE_FROM
+        is_exact = self._is_searched_exactly(len(rows))
         found = index.build(self._searched(X, V, Z), self.metric, self.storage, is_exact=is_exact)
         return Part(rows, columns, compact.pack(V, self._map_storage or self.storage), found)
 
@@ -254,95 +237,6 @@ class NeighborVoting(Landscape):
         """(n, r) where the training rows lie that are searched among."""
         return np.asarray(X @ V) if self.search == "mapped" else Z
 
-    def _n_parts(self, data: DataSize) -> int:
-        """As asked for; "auto" is the fewest that keep a part under PART rows and a fit under max_memory."""
-        if self.n_parts != "auto":
-            given = round(data.n / PAPER_PART) if self.n_parts == "paper" else int(self.n_parts)
-            return min(max(given, 1), data.n)
-        fewest = max(1, -(-data.n // self._largest_part()))
-        if self.max_memory is None:
-            return fewest
-        most = max(fewest, data.n // SMALLEST_PART)
-        tries = [min(fewest << doubled, most) for doubled in range(most.bit_length() + 1)]
-        costs = [self._cost(data, n_parts).memory for n_parts in tries]
-        fit = [n_parts for n_parts, cost in zip(tries, costs) if cost <= limits.as_bytes(self.max_memory)]
-        return fit[0] if fit else tries[int(np.argmin(costs))]
-
-    def _largest_part(self) -> int:
-        """Rows of a part at most, where `n_parts` is "auto"."""
-        return PART
-
-    def _part_rows(self, n: int, n_parts: int) -> int:
-        """The most rows of a part: parts of similar rows are not all of one size, within this."""
-        return n if n_parts == 1 else min(n, 2 * n // n_parts)
-
-    def _n_probed(self, data: DataSize, n_parts: int) -> int:
-        """Rows that settings are chosen on; fewer where they would not fit into max_memory."""
-        probed = min(data.n, PROBED)
-        if self.max_memory is not None:
-            allowed = limits.as_bytes(self.max_memory)
-            while probed > FEWEST_PROBED and self._working(data, n_parts, probed) > allowed / 2:
-                probed //= 2
-        return probed
-
-    def _max_overlaps(self) -> float:
-        return OVERLAPS if self.max_memory is None else min(OVERLAPS, limits.as_bytes(self.max_memory) / 4)
-
-    def _estimate(self, data: DataSize) -> Estimate:
-        cost = self._cost(data, self._n_parts(data))
-        return cost.with_rows(data) if self.keep_rows else cost
-
-    def _cost(self, data: DataSize, n_parts: int) -> Estimate:
-        """Sizes of the arrays that `_fit` holds at once; of those that depend on the data, the most."""
-        landmarks = 32.0 * min(features.LANDMARKS, data.n) ** 2 if self._takes_kernel(data) else 0.0
-        in_part = self._part_rows(data.n, n_parts)
-        values = self.n_components * (n_parts * self._part_features(data, in_part) + data.n)
-        maps = self.n_learners * (
-            compact.ITEM_BYTES[self.storage] * values + self._graph_bytes(data, n_parts)
-        )
-        probed = self._n_probed(data, n_parts)
-        n_tried = self._n_splits(probed) * self._n_embeddings()
-        probing = self._working(data, n_parts, probed) + (n_tried - 1) * 12.0 * probed * self.n_components
-        held = 3 * data.rows_bytes() + 2 * data.labels_bytes() + landmarks
-        at_once = min(parallel.n_threads(self.n_jobs), self.n_learners) if self._learners_at_once else 1
-        fitting = maps + self._labels_bytes(data) + at_once * self._working(data, n_parts, in_part)
-        return Estimate(held + max(probing, fitting), maps + self._labels_bytes(data) + landmarks / 8)
-
-    def _working(self, data: DataSize, n_parts: int, m: int) -> float:
-        """Bytes to transform, embed and regress on m rows."""
-        r, d, is_dense = self.n_components, self._part_features(data, m), self._is_dense(data)
-        rows = 4.0 * m * d if is_dense else 16.0 * m * data.nnz / data.n
-        exact = regress.is_exact(m, d, m * d if is_dense else m * data.nnz / data.n, r)
-        threads = parallel.n_threads(self.n_jobs)
-        solving = 8.0 * min(m, d) ** 2 if exact else 32.0 * threads * regress.COLUMNS * d
-        return rows + 12.0 * m * r + max(self._embedding_bytes(data, n_parts), solving + 16.0 * d * r)
-
-    def _embedding_bytes(self, data: DataSize, n_parts: int) -> float:
-        """Bytes to embed a part, or all rows where they are embedded together."""
-        m = float(self._part_rows(data.n, n_parts))
-        return min(self._max_overlaps(), 4.0 * m * m) + 16.0 * m * 1.1 * self.n_components
-
-    def _graph_bytes(self, data: DataSize, n_parts: int) -> float:
-        """Bytes of the links of graphs that are searched, without the rows."""
-        is_searched = self.index == "approximate" and data.n >= APPROXIMATE_FROM * n_parts
-        return 300.0 * data.n if is_searched else 0.0
-
-    def _labels_bytes(self, data: DataSize) -> float:
-        """Bytes of what a model keeps of the labels."""
-        return data.labels_bytes()
-
-    def _is_dense(self, data: DataSize) -> bool:
-        return data.nnz > features.FILLED * data.n * data.d
-
-    def _takes_kernel(self, data: DataSize) -> bool:
-        return self.features == "nystroem" or (self.features == "auto" and self._is_dense(data))
-
-    def _part_features(self, data: DataSize, m: int) -> int:
-        """Features of m rows, at most."""
-        if self._takes_kernel(data):
-            return min(features.LANDMARKS, data.n)
-        return min(data.d, -(-data.nnz * m // data.n))
-
     def _choose_settings(
         self, X: Matrix, Y: csr_matrix, rows: Array, rng: np.random.Generator, side: Mapping[str, Any]
     ) -> None:
@@ -366,14 +260,6 @@ class NeighborVoting(Landscape):
         self._chosen = {**path, **embedding, **voting}
         for name, value in path.items():
             setattr(self, f"{name}_", value)
-
-    def _n_embeddings(self) -> int:
-        """How many `_embedding_settings` there are."""
-        return 1
-
-    def _n_splits(self, n: int) -> int:
-        """Of n rows into training and held-out ones."""
-        return 1
 
     def _contexts(self, places: Matrix, group: Array, k: int, rng: np.random.Generator) -> Array:
         """(n, k) the other rows nearest to each by cosine, −1 pads; `group` says at which place a row lies.
