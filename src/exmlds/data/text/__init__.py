@@ -1,0 +1,158 @@
+"""Texts with their labels, read one after another.
+
+    jsonl          {"text": "…", "labels": ["a", "b"]} a line; "label" may be one string
+    csv, tsv       a header and rows; a quoted cell may run over several lines
+    fasttext       __label__a __label__b text
+    libmultilabel  id<TAB>a b<TAB>text, or a b<TAB>text
+    annif-tsv      text<TAB><uri> <uri>
+    annif-folder   doc.txt with doc.tsv (<uri><TAB>name a line) or doc.key (a name a line)
+    parquet        columns, as in a table; needs pip install "exmlds[parquet]"
+    lines          a text a line, without labels
+
+They are UTF-8, gzipped or not, and told by content. A line ends at \\n or \\r\\n and nowhere else. Labels
+lose the blanks around them, empty ones are left out, repeated ones are taken once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from ... import progress
+from ...errors import DataError
+from ...files import PathLike
+from .annif import check_folder, documents_in, subjects_of
+from .documents import OTHER_BOMS, PARQUET, Document, check_encoding, start_of
+from .documents import Plan as _Plan
+from .fields import with_fields
+from .formats import DELIMITERS, NAMES, READERS, check_options
+from .telling import delimiter_of, is_numeric, sample, told
+
+__all__ = ["Document", "Texts", "is_text", "open_texts", "read_texts"]
+
+
+class Texts:
+    """The documents of a file or a folder. Every iteration reads it again; nothing is held in memory.
+
+    path : what is read
+    format : the name of its format, as above
+    text, labels : the fields or columns in use, () and None where the format has none
+    """
+
+    def __init__(self, path: Path, format: str, plan: _Plan) -> None:
+        self.path, self.format = path, format
+        self.text, self.labels = plan.text, plan.labels
+        self._plan = plan
+
+    def __iter__(self) -> Iterator[Document]:
+        documents = READERS[self.format](self.path, self._plan)
+        first = next(documents, None)
+        if first is None:
+            raise DataError(f"{self.path} holds no documents.")
+        yield first
+        yield from documents
+
+    def __repr__(self) -> str:
+        fields = f", text: {' + '.join(self.text)}" if self.text else ""
+        fields += f", labels: {self.labels}" if self.labels else ""
+        return f"Texts({self.path}, {self.format}{fields})"
+
+
+def open_texts(
+    path: PathLike,
+    *,
+    text: str | Sequence[str] | None = None,
+    labels: str | None = None,
+    label_separator: str | None = None,
+    label_prefix: str = "__label__",
+    format: str | None = None,
+    labelled: bool = True,
+    errors: Literal["strict", "replace"] = "strict",
+) -> Texts:
+    """Open texts in any of the formats above, to read them document by document.
+
+    Parameters
+    ----------
+    path : a file, or the folder of an Annif corpus
+    text : the field or column with the text; of several, the texts are joined by a line end. If not said, the
+        first that there is of text, body, content, document, abstract, title, in capitals or not
+    labels : the field or column with the labels. If not said, the first that there is of labels, label, tags,
+        tag, categories, category, subjects, keywords, topics. Of an Annif folder, the column of doc.tsv:
+        "uri", which is taken if nothing is said, or "label"
+    label_separator : what stands between labels in a string. If not said: a cell of csv or tsv that begins
+        with `[` is a JSON list, one that holds a `|` is split there, any other is split at `;`, and none at a
+        comma; a string in jsonl and parquet is one label; libmultilabel has blanks
+    label_prefix : what labels begin with in fasttext
+    format : one of those above, where it is not to be told by content
+    labelled : False reads no labels and asks for none; what is no other format is then plain lines
+    errors : "replace" puts � in the place of what is not UTF-8, instead of an error
+
+    Example
+    -------
+    >>> from pathlib import Path
+    >>> from tempfile import mkdtemp
+    >>> path = Path(mkdtemp()) / "two.csv"
+    >>> _ = path.write_text("title,tags\\nOn ants,biology|insects\\nOn tides,seas\\n")
+    >>> [(document.text, document.labels) for document in open_texts(path)]
+    [('On ants', ['biology', 'insects']), ('On tides', ['seas'])]
+    """
+    if isinstance(text, str):
+        text = (text,)
+    if (text is not None and not text) or label_separator == "" or not label_prefix:
+        raise DataError("text, label_separator and label_prefix must not be empty.")
+    if errors not in ("strict", "replace"):
+        raise DataError(f"errors must be 'strict' or 'replace'. Got {errors!r} instead.")
+    if format is not None and format not in READERS:
+        raise DataError(f"format must be one of {', '.join(READERS)}. Got {format!r} instead.")
+    path = Path(path)
+    plan = _Plan(
+        tuple(text or ()), labels if labelled else None, label_separator, label_prefix, labelled, errors
+    )
+    if format is None and path.is_dir():
+        format = "annif-folder"
+    if format == "annif-folder":
+        check_options(path, format, plan)
+        check_folder(path, plan)
+        return Texts(path, format, plan)
+    start = start_of(path)
+    if not start:
+        raise DataError(f"{path} is empty.")
+    check_encoding(path, start)
+    format = format or told(path, start, plan)
+    check_options(path, format, plan)
+    if format in DELIMITERS:
+        plan = plan._replace(delimiter=delimiter_of(sample(start), DELIMITERS[format], plan))
+    if format in NAMES:
+        plan = with_fields(plan, *NAMES[format](path, plan))
+    return Texts(path, format, plan)
+
+
+def read_texts(path: PathLike, **options: Any) -> tuple[list[str], list[list[str]]]:
+    """Read all texts and their labels, with the options of `open_texts`."""
+    opened = open_texts(path, **options)
+    texts, labels = [], []
+    with progress.stage(f"reading {opened.path.name}", None, "texts") as advance:
+        for document in opened:
+            texts.append(document.text)
+            labels.append(document.labels)
+            advance(1)
+    return texts, labels
+
+
+def is_text(path: PathLike) -> bool:
+    """Whether a file or a folder holds texts, not numbers in one of the formats of `read_xc`.
+
+    A file of numbers has a first row of nothing but ids and `id:value`, and most of its rows hold some. An
+    empty file holds no texts.
+    """
+    path = Path(path)
+    if path.is_dir():
+        documents = documents_in(path)
+        with_subjects = any(subjects_of(document) for document in documents)
+        numeric = any(is_numeric(start_of(document)) for document in documents[:20])
+        return with_subjects or (bool(documents) and not numeric)
+    start = start_of(path)
+    if start.startswith((PARQUET, *OTHER_BOMS)):
+        return True
+    return bool(start.strip()) and b"\0" not in start and not is_numeric(start)

@@ -1,0 +1,74 @@
+"""A folder of documents with their subjects beside them, as Annif has it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from ...errors import DataError
+from ...files import reading
+from .documents import BOM, Document, Plan, bare_uri, check_encoding, decoded, filled, unique
+
+_DOCUMENT = re.compile(r"([^.].*)\.txt(\.gz)?")
+
+
+def documents_in(folder: Path) -> list[Path]:
+    try:
+        return sorted(path for path in folder.iterdir() if _DOCUMENT.fullmatch(path.name) and path.is_file())
+    except OSError as error:
+        raise DataError(f"{folder}: cannot be read ({error.strerror}).") from None
+
+
+def subjects_of(document: Path) -> Path | None:
+    """The file with the labels of a document; Annif, too, looks for .tsv first."""
+    stem = document.name.removesuffix(".gz").removesuffix(".txt")
+    files = (document.with_name(stem + suffix) for suffix in (".tsv", ".tsv.gz", ".key", ".key.gz"))
+    return next((path for path in files if path.is_file()), None)
+
+
+def check_folder(folder: Path, plan: Plan) -> None:
+    if not folder.is_dir():
+        raise DataError(f"{folder} is not a folder; annif-folder is one of doc.txt with doc.tsv or doc.key.")
+    if plan.labels not in (None, "uri", "label"):
+        raise DataError(f'labels must be "uri" or "label" for an Annif folder. Got {plan.labels!r} instead.')
+    documents = documents_in(folder)
+    if not documents:
+        raise DataError(f"{folder} is a folder without documents, doc.txt; name a file in it.")
+    if not plan.labelled:
+        return
+    kinds = {path.name.removesuffix(".gz")[-4:] for path in map(subjects_of, documents) if path}
+    if not kinds:
+        raise DataError(
+            f"{folder} has no labels beside its documents: {documents[0].name} needs a doc.tsv or a doc.key. "
+            "Name a file in it, or say labelled=False."
+        )
+    if ".key" in kinds and plan.labels != "label" and (".tsv" in kinds or plan.labels == "uri"):
+        raise DataError(
+            f"{folder} has .key files, which name labels without URIs. "
+            'Say labels="label" to take names everywhere.'
+        )
+
+
+def read_folder(folder: Path, plan: Plan) -> Iterator[Document]:
+    for document in documents_in(folder):
+        with reading(document) as file:
+            raw = file.read().removeprefix(BOM)
+        check_encoding(document, raw)
+        subjects = subjects_of(document) if plan.labelled else None
+        labels = unique(_subject_names(subjects, plan)) if subjects else []
+        yield Document(decoded(raw, plan.errors, str(document)), labels, str(document))
+
+
+def _subject_names(path: Path, plan: Plan) -> Iterator[str]:
+    is_table = path.name.removesuffix(".gz").endswith(".tsv")
+    for where, line in filled(path, plan.errors):
+        uri, tab, rest = line.partition("\t")
+        if not is_table:
+            yield line
+        elif plan.labels != "label":
+            yield bare_uri(uri.strip())
+        elif tab:
+            yield rest.partition("\t")[0]
+        else:
+            raise DataError(f"{where}: no name behind the URI. A line is `<uri><TAB>name`.")

@@ -1,0 +1,86 @@
+"""CSV and TSV."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ...errors import DataError
+from .documents import Document, Plan, count, lines_of, unique
+from .fields import labels_of, shown, without_surrogates
+
+LARGEST_CELL = 2**31 - 1  # the csv module keeps its limit in a C long, which has 32 bits on Windows
+
+
+def _cell_labels(cell: str, separator: str | None, where: str) -> list[str]:
+    if separator is None:
+        if cell.lstrip().startswith("["):
+            return labels_of(_json_list(cell, where), None, where)
+        separator = "|" if "|" in cell else ";"
+    return unique(cell.split(separator))
+
+
+def _json_list(cell: str, where: str) -> list[Any]:
+    try:
+        return json.loads(cell)
+    except (ValueError, RecursionError) as error:
+        raise DataError(
+            f"{where}: {shown(cell)} is not a JSON list ({error}). "
+            'Write ["a", "b"], or say label_separator="…" (--label-separator).'
+        ) from None
+
+
+def allow_large_cells() -> None:
+    """The limit is one for the whole process: raised, never lowered."""
+    if csv.field_size_limit() < LARGEST_CELL:
+        csv.field_size_limit(LARGEST_CELL)
+
+
+def _rows(path: Path, plan: Plan) -> Iterator[tuple[str, list[str]]]:
+    """Where each row begins, and its cells."""
+    allow_large_cells()
+    rows = csv.reader(
+        (line for _, line in lines_of(path, plan.errors)), delimiter=plan.delimiter, strict=True
+    )
+    begins = 1
+    while True:
+        where = f"{path}:{begins}"
+        try:
+            cells = next(rows, None)
+        except csv.Error as error:
+            raise DataError(
+                f"{where}: not a row of cells ({error}). "
+                "Quote a cell that holds quotes or line ends, and write each quote inside it twice."
+            ) from None
+        if cells is None:
+            return
+        if cells:
+            yield where, cells
+        begins = rows.line_num + 1
+
+
+def table_names(path: Path, plan: Plan) -> tuple[str, str, list[str]]:
+    for where, cells in _rows(path, plan):
+        return where, "column", [cell.strip() for cell in cells]
+    raise DataError(f"{path} holds no documents.")
+
+
+def read_table(path: Path, plan: Plan) -> Iterator[Document]:
+    rows = _rows(path, plan)
+    _, header = next(rows)
+    names = [cell.strip() for cell in header]
+    text = [names.index(name) for name in plan.text]
+    labels = None if plan.labels is None else names.index(plan.labels)
+    for where, cells in rows:
+        if len(cells) != len(names):
+            raise DataError(
+                f"{where}: got {count(cells)}, but the header has {count(names)}. "
+                f"Quote a cell that holds {plan.delimiter!r}, quotes or line ends."
+            )
+        cell = "" if labels is None else cells[labels]
+        found = _cell_labels(cell, plan.label_separator, where)
+        document = Document("\n".join([cells[column] for column in text]), found, where)
+        yield without_surrogates(document, plan.errors) if "\\u" in cell else document
