@@ -111,7 +111,8 @@ def test_every_format_is_told_by_content(tmp_path: Path, name: str, form: str) -
     texts, labels = read_texts(path)
     assert (texts, without_uris(labels)) == TWO
     assert read_texts(path, format=format)[0] == TWO[0]
-    assert read_texts(path, labelled=False) == (TWO[0], [[], []])
+    said = format if name == "without ids" else None  # it could be plain text
+    assert read_texts(path, labelled=False, format=said) == (TWO[0], [[], []])
 
 
 def test_a_document_says_where_it_stands(tmp_path: Path) -> None:
@@ -443,12 +444,64 @@ def test_libmultilabel_lines_have_the_same_cells(tmp_path: Path) -> None:
     assert read_texts(path, label_separator="|") == (["water and air"], [["deep sea", "sky"]])
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the cat sat\tanimals\nthe car ran\tvehicles\n",
+        "sentence\tclass\nthe cat sat\tanimals\nthe car ran\tvehicles\n",
+        "class\tsentence\nanimals\tthe cat sat\nvehicles\tthe car ran\n",
+        "1\tthe cat sat\tanimals\n2\tthe car ran\tvehicles\n",
+        "news\tanimals\tthe cat sat there\nnews\tvehicles\tthe car ran away\n",
+        "hello\tworld\t<http://x/1>\n",
+        "hello\tworld\t<http://x/1> <http://x/2> <http://x/3>\n",
+        "ants\tbiology\n",
+    ],
+)
+def test_cells_that_could_be_texts_or_labels_are_not_guessed(tmp_path: Path, text: str) -> None:
+    path = written(tmp_path, text)
+    with pytest.raises(DataError, match="not clear which holds the text.*header, say.*libmultilabel.*put a"):
+        open_texts(path)
+    assert open_texts(path, format="libmultilabel").format == "libmultilabel"
+
+
+def test_a_header_of_other_words_is_said(tmp_path: Path) -> None:
+    path = written(tmp_path, "sentence\tclass\nthe cat sat\tanimals\nthe car ran\tvehicles\n")
+    texts = read_texts(path, text="sentence", labels="class")
+    assert texts == (["the cat sat", "the car ran"], [["animals"], ["vehicles"]])
+
+
+def test_plain_lines_keep_what_is_before_a_tab(tmp_path: Path) -> None:
+    path = written(tmp_path, "the cat sat\tanimals\nhello world\tto all\n")
+    assert read_texts(path, labelled=False)[0] == ["the cat sat\tanimals", "hello world\tto all"]
+    path = written(tmp_path, "Ants\tThey dig all day\nBees\tThey fly about\n")
+    with pytest.raises(DataError, match='libmultilabel" if labels stand before it, or format="lines"'):
+        open_texts(path, labelled=False)
+    whole = ["Ants\tThey dig all day", "Bees\tThey fly about"]
+    assert read_texts(path, labelled=False, format="lines")[0] == whole
+    path = written(tmp_path, "hello\tworld\t<http://x/1>\n")
+    assert read_texts(path, labelled=False)[0] == ["hello\tworld\t<http://x/1>"]
+
+
+def test_one_long_document_tells_its_format(tmp_path: Path) -> None:
+    text = "word " * 20_000  # more than is read of short lines
+    annif = written(tmp_path, f"{text}\t<http://ex.org/a> <http://ex.org/b>\nshort\t<http://ex.org/a>\n")
+    assert [len(d.labels) for d in open_texts(annif)] == [2, 1]
+    assert open_texts(annif).format == open_texts(annif, labelled=False).format == "annif-tsv"
+    fasttext = written(tmp_path, f"{text}__label__a\n{text}__label__b\n")
+    assert read_texts(fasttext) == ([text.strip()] * 2, [["a"], ["b"]])
+    path = written(tmp_path, f"{text}\n{text}\t<http://ex.org/a>\nb\t<http://ex.org/a>\n")
+    assert open_texts(path).format == "annif-tsv"  # told by the lines after the first
+
+
 def test_annif_tsv(tmp_path: Path) -> None:
     path = written(tmp_path, "Ants\thttps://ex.org/a <urn:b>\nno subjects\t\n")
     assert open_texts(path).format == "annif-tsv"
     assert read_texts(path)[1] == [["https://ex.org/a", "urn:b"], []]
     with pytest.raises(DataError, match=r"data:3: no tab. A line is `text<TAB><uri> <uri>`"):
         read_texts(written(tmp_path, ANNIF + "no tab\n"))
+    for labelled in (True, False):
+        with pytest.raises(DataError, match=r"data:3: 'world' stands behind a tab and is no URI"):
+            read_texts(written(tmp_path, ANNIF + "hello\tworld\t<http://x/1>\n"), labelled=labelled)
 
 
 def test_annif_folder(tmp_path: Path) -> None:

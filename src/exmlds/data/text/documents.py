@@ -11,6 +11,8 @@ from ...errors import DataError
 from ...files import reading
 
 START = 1 << 16  # bytes that tell the format
+FEW = 8  # lines that tell it where they are long
+LONGEST = 1 << 24  # bytes of them
 PARQUET = b"PAR1"
 ZIP = b"PK\x03\x04"  # what an .npz file is
 BOM = b"\xef\xbb\xbf"
@@ -45,8 +47,14 @@ class Plan(NamedTuple):
 
 
 def start_of(path: Path) -> bytes:
+    """How a file begins: whole lines, of which one may be longer than what is read of others."""
     with reading(path) as file:
-        return file.read(START).removeprefix(BOM)
+        start = file.read(START)
+        if not start.startswith((PARQUET, ZIP)):
+            start += file.readline(LONGEST)
+            while start.count(b"\n") < FEW and len(start) < LONGEST and (line := file.readline(LONGEST)):
+                start += line
+        return start.removeprefix(BOM)
 
 
 def check_encoding(path: Path, start: bytes) -> None:

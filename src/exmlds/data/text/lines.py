@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ...errors import DataError
-from .documents import Document, Plan, bare, bare_uri, count, filled, lines_of, unique
+from .documents import URI, Document, Plan, bare, bare_uri, count, filled, lines_of, unique
 
 
 def read_lines(path: Path, plan: Plan) -> Iterator[Document]:
@@ -49,4 +49,12 @@ def read_annif_tsv(path: Path, plan: Plan) -> Iterator[Document]:
         text, tab, uris = line.partition("\t")
         if plan.labelled and not tab:
             raise DataError(f"{where}: no tab. A line is `text<TAB><uri> <uri>`.")
-        yield Document(text, unique(map(bare_uri, uris.split())) if plan.labelled else [], where)
+        words = uris.split()
+        if "\t" in uris:
+            for word in words:
+                if not URI.fullmatch(word):
+                    raise DataError(
+                        f"{where}: {word!r} stands behind a tab and is no URI. "
+                        "A line is `text<TAB><uri> <uri>`, without other tabs."
+                    )
+        yield Document(text, unique(map(bare_uri, words)) if plan.labelled else [], where)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from ...errors import DataError
-from .documents import BOM, PARQUET, START, URI, ZIP, Plan
+from .documents import PARQUET, URI, ZIP, Plan, count
 from .fields import LABEL_NAMES, TEXT_NAMES, guess
 from .formats import DELIMITERS, READERS
 from .table import allow_large_cells
@@ -33,7 +33,8 @@ def told(path: Path, start: bytes, plan: Plan) -> str:
     table = _named_table(lines, plan)
     if table:
         return table
-    if any(line.startswith(plan.label_prefix) for line in lines):
+    label = re.compile(rf"(?<![^ \t]){re.escape(plan.label_prefix)}")
+    if any(map(label.search, lines)):
         return "fasttext"
     if plan.text or plan.labels:  # no other format has fields
         return max(DELIMITERS, key=lambda kind: max(len(_header(lines, d)) for d in DELIMITERS[kind]))
@@ -42,9 +43,22 @@ def told(path: Path, start: bytes, plan: Plan) -> str:
         return table
     if _have_uris(lines):
         return "annif-tsv"
-    if _in_two_or_three(lines, plan.labelled):
+    rows = _in_two_or_three(lines, plan.labelled)
+    if rows and _labels_before_texts(rows, plan.label_separator):
+        if len(rows[0]) == 2 and not plan.labelled:
+            raise DataError(
+                f'{path}: every line holds one tab. Say format="libmultilabel" if labels stand before it, '
+                'or format="lines" if all of a line is the text.'
+            )
         return "libmultilabel"
-    table = _other_table(lines)
+    if rows and plan.labelled:
+        line = "id<TAB>label label<TAB>text" if len(rows[0]) == 3 else "label label<TAB>text"
+        raise DataError(
+            f"{path}:1: got {count(rows[0])} a line, and it is not clear which holds the text. If this is a "
+            f'header, say text="…" and labels="…"; if lines are `{line}`, say format="libmultilabel"; else '
+            "put a header above them, with the names text and labels."
+        )
+    table = _other_table(lines, plan.labelled)
     if table:
         return table
     if plan.labelled:
@@ -57,10 +71,8 @@ def told(path: Path, start: bytes, plan: Plan) -> str:
 
 
 def sample(start: bytes) -> list[str]:
-    """The lines that are not empty, without the last one where it is cut off."""
+    """The lines that are not empty."""
     lines = start.decode("utf-8", "replace").split("\n")
-    if len(start) >= START - len(BOM) and len(lines) > 1:
-        lines.pop()
     return [line.removesuffix("\r") for line in lines if line not in ("", "\r")]
 
 
@@ -82,11 +94,32 @@ def _have_uris(lines: list[str]) -> bool:
     return bool(behind) and 2 * sum(all(map(URI.fullmatch, words)) for words in behind) > len(behind)
 
 
-def _in_two_or_three(lines: list[str], labelled: bool) -> bool:
-    """Whether lines have the tabs of LibMultiLabel: most, or all where it may be plain text."""
+def _in_two_or_three(lines: list[str], labelled: bool) -> list[list[str]]:
+    """The cells of lines with the tabs of LibMultiLabel: most, or all where it may be plain text."""
     tabs = lines[0].count("\t")
-    alike = sum(line.count("\t") == tabs for line in lines)
-    return tabs in (1, 2) and (2 * alike >= len(lines) if labelled else alike == len(lines))
+    alike = [line.split("\t") for line in lines if line.count("\t") == tabs]
+    enough = 2 * len(alike) >= len(lines) if labelled else len(alike) == len(lines)
+    return alike if tabs in (1, 2) and enough else []
+
+
+def _labels_before_texts(rows: list[list[str]], separator: str | None) -> bool:
+    """Whether the last cells are clearly the texts: of twice as many words, and without a header above them.
+
+    Where it is said what stands between labels, it must stand before the texts. What is before the labels
+    must be ids: words that differ.
+    """
+    ids, labels, texts = [row[:-2] for row in rows], [row[-2] for row in rows], [row[-1] for row in rows]
+    if ids[0] and (
+        len({cell for [cell] in ids}) < len(rows) or any(len(cell.split()) != 1 for [cell] in ids)
+    ):
+        return False
+    lengths = [len(text.split()) for text in texts]
+    header = max(len(cell.split()) for cell in rows[0]) == 1 and len(rows) > 2 and min(lengths[1:]) > 1
+    if header or any(URI.fullmatch(word) for text in texts for word in text.split()[-1:]):
+        return False
+    if separator is not None:
+        return sum(cell.count(separator) for cell in labels) > sum(text.count(separator) for text in texts)
+    return sum(lengths) >= 2 * max(1, sum(len(cell.split()) for cell in labels))
 
 
 def _header(lines: Iterable[str], delimiter: str) -> list[str]:
@@ -129,13 +162,18 @@ def _partly_named_table(lines: list[str]) -> str | None:
     return None
 
 
-def _other_table(lines: list[str]) -> str | None:
-    """A table by its looks: a row of names, and as many cells in most rows."""
+def _other_table(lines: list[str], labelled: bool) -> str | None:
+    """A table by its looks: a row of names, and as many cells in most rows.
+
+    Plain text may have tabs, too; without labels, names between tabs are words.
+    """
     for kind, delimiters in DELIMITERS.items():
         for delimiter in delimiters:
             header, *rows = list(_cells(lines, delimiter)) or [[]]
             names = len(header) > 1 and len(set(header)) == len(header)
             names = names and all(cell and cell == cell.strip() and len(cell) <= 60 for cell in header)
+            if delimiter == "\t" and not labelled:
+                names = names and all(len(cell.split()) == 1 for cell in header)
             if names and rows and 2 * sum(len(row) == len(header) for row in rows) >= len(rows):
                 return kind
     return None
