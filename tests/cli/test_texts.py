@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import subprocess
 import sys
 import threading
@@ -52,6 +53,7 @@ def test_train_needs_no_option(files: Path, run: Run, tmp_path: Path) -> None:
     done = run("train", files / "train.jsonl", "-o", tmp_path / "model")
     assert done.code == 0
     assert "exmlds on 300 texts" in done.out
+    assert "read as jsonl, text: text, labels: labels and fitted" in done.out
     assert load(tmp_path / "model").classes_.tolist() == load(files / "model").classes_.tolist()
 
 
@@ -104,6 +106,75 @@ def test_a_pipe_is_answered_line_by_line(files: Path) -> None:
     assert answers[0].split("\t")[0] in load(files / "model").classes_
 
 
+def piped(data: bytes | None, *arguments: object) -> Any:
+    """A command in a process of its own, with data sent by a pipe, or a closed standard input."""
+    command = [sys.executable, "-m", "exmlds", *map(str, arguments)]
+    if data is None:
+        command = ["sh", "-c", 'exec "$@" <&-', "sh", *command]
+    return subprocess.run(command, input=data, capture_output=True, timeout=120)
+
+
+@pytest.mark.parametrize("kind", ["texts", "numbers"])
+def test_commands_take_standard_input(
+    files: Path, numbers: Path, run: Run, tmp_path: Path, kind: str
+) -> None:
+    path = files / "train.jsonl" if kind == "texts" else numbers / "train.txt"
+    data, model = path.read_bytes(), path.with_name("model")
+    trained = piped(data, "train", "-", "-o", tmp_path / "m", "--method", "exmlds1", "--json")
+    assert json.loads(trained.stdout)["rows"] == len(data.splitlines()) - (kind == "numbers")
+    measured = piped(data, "evaluate", model, "-", "--json").stdout.decode()
+    assert measured == run("evaluate", model, path, "--json").out
+    assert json.loads(measured)["P@1"] > 0.5
+    page = tmp_path / "page.html"
+    assert piped(data, "report", model, "-", "-o", page).returncode == 0
+    assert " on standard input</title>" in page.read_text(encoding="utf-8")
+    why = piped(data, "explain", model, "-", "--row", "3", "--json").stdout.decode()
+    assert why == run("explain", model, path, "--row", "3", "--json").out
+    of_pipe = piped(data, "predict", model, "-", "--json").stdout.decode()
+    of_file = run("predict", model, path, "--json").out
+    assert [json.loads(row)["labels"] for row in of_pipe.splitlines()] == [
+        json.loads(row)["labels"] for row in of_file.splitlines()
+    ]
+
+
+@pytest.mark.parametrize("command", ["train", "evaluate", "predict", "report"])
+def test_a_closed_standard_input_is_said(files: Path, tmp_path: Path, command: str) -> None:
+    data = ("-",) if command == "train" else (files / "model", "-")
+    done = piped(None, command, *data, *(() if command == "evaluate" else ("-o", tmp_path / "n")))
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert b"Standard input is closed; name a file" in done.stderr
+    assert not (tmp_path / "n").exists()
+
+
+def test_lines_of_a_pipe_follow_the_rules_of_files(files: Path) -> None:
+    def said(data: str | bytes, *options: str) -> Any:
+        data = data if isinstance(data, bytes) else data.encode()
+        return piped(data, "predict", files / "model", "-", "-k", "1", *options)
+
+    for line, message in [
+        ('{"words": "a"}', "standard input:2: no field has a usual name for texts. There are: words"),
+        ('{"text": 5}', "standard input:2: 'text' is 5, not a text"),
+        ('{"text": "a"', "standard input:2:13: not JSON"),
+        ('{"text": ' + "[" * 100_000, "standard input:2: cannot be read as JSON"),
+        ('{"text": "\\ud83c"}', "\\ud83c is half a character. Write both halves, or say --encoding-errors"),
+    ]:
+        done = said(f"one\n{line}\n")
+        assert done.returncode == 2
+        assert message in done.stderr.decode()
+        assert done.stdout.count(b"\n") == 1  # the first line was answered
+    text = (files / "one.txt").read_text(encoding="utf-8")
+    expected = said(text).stdout
+    row = json.dumps({"text": "other", "words": text, "head": text[: len(text) // 2], "tail": "baking bread"})
+    assert said(row, "--text-column", "words").stdout == expected
+    joined = said(row, "--text-column", "head", "--text-column", "tail").stdout
+    assert joined == said(f"{text[: len(text) // 2]} baking bread").stdout != expected
+    assert "not JSON" in said("plain", "--text-column", "words").stderr.decode()
+    assert said(f"{{ {text}", "--format", "lines").stdout == expected
+    assert said(f'text,labels\n"{text}",a\n', "--format", "csv").stdout == expected
+    assert "not UTF-8" in said(b"caf\xe9").stderr.decode()
+    assert said(b"caf\xe9 " + text.encode(), "--encoding-errors", "replace").returncode == 0
+
+
 def test_explain_in_words_and_as_data(files: Path, run: Run) -> None:
     text = (files / "one.txt").read_text(encoding="utf-8")
     shown = run("explain", files / "model", "--text", text, "-n", "3").out
@@ -135,6 +206,31 @@ def test_labels_by_name_by_nearness_and_with_their_rows(files: Path, run: Run) -
         assert row["text"] == documents[row["row"]]["text"]
 
 
+def test_messages_name_the_options_of_commands(files: Path, run: Run, tmp_path: Path) -> None:
+    (tmp_path / "cells.tsv").write_text("the cat sat\tanimals\nthe car ran\tvehicles\n")
+    (tmp_path / "latin.csv").write_bytes(b"text,labels\ncaf\xe9 au lait,a\nthe,b\ntea,b\n")
+    (tmp_path / "plain.txt").write_text("just a text\nand one more\n")
+    (tmp_path / "other.csv").write_text("inhalt,labels\nAmeisen,a\n")
+    for name, said in [
+        ("cells.tsv", "say --text-column … and --label-column …; if lines are .* --format libmultilabel;"),
+        ("latin.csv", "say --encoding-errors replace to go on"),
+        ("plain.txt", "Say --format … if it is one. Plain text, a document a line, is for `exmlds predict`."),
+        ("other.csv", "Say --text-column …, or --format … if this is no header."),
+    ]:
+        done = run("train", tmp_path / name, "-o", tmp_path / "m")
+        assert done.code == 2
+        assert re.search(said, done.err), done.err
+        assert '="' not in done.err
+    done = run("train", tmp_path / "latin.csv", "-o", tmp_path / "m", "--encoding-errors", "ignore")
+    assert "--encoding-errors must be 'strict' or 'replace'. Got 'ignore'" in done.err
+    method = ("--method", "most-frequent", "--encoding-errors", "replace", "--format", "csv", "--json")
+    done = run("train", tmp_path / "latin.csv", "-o", tmp_path / "m", *method)
+    assert json.loads(done.out)["read_as"] == {"format": "csv", "text": ["text"], "labels": "labels"}
+    from exmlds.data.text.formats import READERS
+
+    assert ", ".join(READERS) in " ".join(run("train", "--help").out.split())
+
+
 @pytest.fixture(scope="module")
 def numbers(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from exmlds import ExMLDS1
@@ -164,6 +260,9 @@ def test_what_does_not_go_together(files: Path, numbers: Path, run: Run) -> None
         (("labels", files / "model", "--search", "zzz"), "no label with 'zzz'"),
         (("labels", files / "model", "--search", "a", "--similar", "b"), "Give one of"),
         (("train", numbers / "train.txt", "-o", numbers / "m", "--vectorizer", "tfidf"), "holds numbers"),
+        (("predict", numbers / "model", numbers / "train.txt", "--text-column", "a"), "do not apply"),
+        (("evaluate", numbers / "model", numbers / "train.txt", "--label-column", "a"), "do not apply"),
+        (("explain", numbers / "model", numbers / "train.txt", "--encoding-errors", "replace"), "not apply"),
         (
             ("train", files / "train.jsonl", "-o", files / "m", "--vectorizer", "bert"),
             "'vectorizer' parameter",

@@ -321,7 +321,7 @@ def test_columns_that_cannot_be_guessed_are_listed(tmp_path: Path, delimiter: st
     ):
         open_texts(path)
     with pytest.raises(
-        DataError, match=r"no column has a usual name for labels.*Say labels=.*or labelled=False"
+        DataError, match=r"no column has a usual name for labels.*Say labels=.*are for labelled=False"
     ):
         open_texts(path, text="inhalt")
     with pytest.raises(DataError, match=r"there is no column 'Inhalt'. There are: nr, inhalt"):
@@ -355,6 +355,15 @@ def test_missing_fields_name_those_that_there_are(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"data:4: there is no field 'labels'. There are: text, tag. Add it"):
         read_texts(path)
     assert len(read_texts(path, labelled=False)[0]) == 3
+
+
+def test_fields_are_told_by_more_than_the_first_row(tmp_path: Path) -> None:
+    """A row without the usual first field must not make all others be read by another one."""
+    rows = jsonl({"title": "a", "labels": []}, {"text": "b", "title": "c", "labels": []})
+    path = written(tmp_path, rows)
+    with pytest.raises(DataError, match=r"data:1: there is no field 'text'. There are: title, labels"):
+        read_texts(path)
+    assert read_texts(path, text="title")[0] == ["a", "c"]
 
 
 def test_cells_of_labels(tmp_path: Path) -> None:

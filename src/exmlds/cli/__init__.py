@@ -10,6 +10,7 @@ from typing import NoReturn
 
 import typer
 
+from ..wording import worded
 from .compare import compare
 from .convert import convert
 from .demo import demo
@@ -20,6 +21,7 @@ from .inspect import inspect
 from .labels import labels
 from .predict import predict
 from .report import report
+from .texts import OPTIONS
 from .train import train
 from .tune import tune
 
@@ -64,7 +66,8 @@ def main() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal that has no ✓ shows something else
     try:
-        app(gather_places(sys.argv[1:]))
+        with worded(OPTIONS):
+            app(gather_places(sys.argv[1:]))
     except Exception as error:
         if os.environ.get("EXMLDS_DEBUG"):
             raise

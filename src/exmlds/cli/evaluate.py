@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .texts import LabelColumn, LabelSeparator, TextColumn
+from .texts import Asked, EncodingErrors, Format, LabelColumn, LabelSeparator, TextColumn
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,6 +40,8 @@ def evaluate(
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
     label_separator: LabelSeparator = None,
+    format: Format = None,
+    encoding_errors: EncodingErrors = "strict",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Measure a model, or anybody's predictions.
@@ -63,9 +65,7 @@ def evaluate(
             data,
             labels,
             Path(model),
-            text_column=text_column,
-            label_column=label_column,
-            label_separator=label_separator,
+            asked=Asked(text_column, format, encoding_errors, label_column, label_separator),
         )
         ids = ranked(ranker, test, max(at), filter_)
         counts, n_train = _training_counts(ranker, train, test.Y.shape[1])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from ..errors import DataError
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 
     from ..contract import XMCEstimator
     from ..data import Dataset
+    from .texts import Asked
 
 
 def locate(source: str, split: str) -> Path:
@@ -19,7 +21,7 @@ def locate(source: str, split: str) -> Path:
     from .. import data
 
     if source == "-":
-        return _standard_input()
+        return _kept_input()
     path = Path(source)
     if path.exists():
         return path
@@ -31,19 +33,33 @@ def locate(source: str, split: str) -> Path:
     raise DataError(f"{source} is neither a file nor a data set; data sets here: {known}.")
 
 
-def _standard_input() -> Path:
-    """What comes in by a pipe, kept in a file while the command runs, since formats are told by content."""
+def standard_input() -> IO[bytes]:
+    import sys
+
+    if sys.stdin is None:
+        raise DataError("Standard input is closed; name a file, or send the data by a pipe.")
+    return sys.stdin.buffer
+
+
+@cache
+def _kept_input() -> Path:
+    """What comes in by a pipe, once, kept in a file while the command runs: formats are told by content."""
     import atexit
     import shutil
-    import sys
     import tempfile
 
+    pipe = standard_input()
     folder = Path(tempfile.mkdtemp(prefix="exmlds-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     path = folder / "standard-input"
     with path.open("wb") as file:
-        shutil.copyfileobj(sys.stdin.buffer, file)
+        shutil.copyfileobj(pipe, file)
     return path
+
+
+def named(source: str) -> str:
+    """Data as a title names it."""
+    return "standard input" if source == "-" else Path(source).name
 
 
 def check_output(output: Path | None, *inputs: Path) -> None:
@@ -75,12 +91,7 @@ def read(
 
 
 def read_for(
-    source: str,
-    labels: Path | None,
-    *rankers: Path,
-    text_column: str | None = None,
-    label_column: str | None = None,
-    label_separator: str | None = None,
+    source: str, labels: Path | None, *rankers: Path, asked: Asked | None = None
 ) -> tuple[Dataset, list[XMCEstimator | Path]]:
     """The test set, and each ranker as a model or as the file of predictions that it is.
 
@@ -88,9 +99,10 @@ def read_for(
     """
     from .. import load
     from ..data import Dataset
-    from .texts import check_kind, takes_texts
+    from .texts import Asked, check_kind, takes_texts
     from .texts import opened as open_texts
 
+    asked = asked or Asked()
     opened: list[XMCEstimator | Path] = [load(path) if path.is_dir() else path for path in rankers]
     models = [model for model in opened if not isinstance(model, Path)]
     for model in models[1:]:
@@ -98,21 +110,23 @@ def read_for(
             counts = " and ".join(str(len(m.classes_)) for m in models)
             raise DataError(f"The models know {counts} labels; they were trained on different data.")
     if not models:
-        return read(source, "test", labels), opened
+        test = read(source, "test", labels)
+        asked.check_numbers(source)
+        return test, opened
     path = locate(source, "test")
     for model, name in zip(models, (name for name in rankers if name.is_dir())):
-        check_kind(model, name, path)
+        check_kind(model, name, path, asked)
     if not takes_texts(models[0]):
         return read(source, "test", labels, model=models[0]), opened
     if any(model.classes_.tolist() != models[0].classes_.tolist() for model in models[1:]):
         raise DataError("The models know different labels; they were trained on different data.")
-    documents = list(open_texts(path, text_column, label_column, label_separator))
+    documents = list(open_texts(path, asked))
     Y = models[0].label_matrix([document.labels for document in documents])
     return Dataset([document.text for document in documents], Y, None, None), opened
 
 
 def one_row(
-    model: XMCEstimator, name: Path, data: str | None, text: str | None, row: int, text_column: str | None
+    model: XMCEstimator, name: Path, data: str | None, text: str | None, row: int, asked: Asked
 ) -> tuple[Any, list[str] | None]:
     """A text of the command line or a row of a file, as the model takes it, and the names of the features."""
     from .. import data as io
@@ -125,9 +139,9 @@ def one_row(
             raise DataError(f"{name} was trained on features, not on texts.")
         return [text], None
     path = locate(str(data), "test")
-    check_kind(model, name, path)
+    check_kind(model, name, path, asked)
     if takes_texts(model):
-        for number, document in enumerate(opened(path, text_column, None, None, labelled=False)):
+        for number, document in enumerate(opened(path, asked, labelled=False)):
             if number == row:
                 return [document.text], None
         raise DataError(f"{path} has no row {row}; the first is 0.")

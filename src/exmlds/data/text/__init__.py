@@ -15,18 +15,20 @@ lose the blanks around them, empty ones are left out, repeated ones are taken on
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from ... import progress
 from ...errors import DataError
 from ...files import PathLike
+from ...wording import named
 from .annif import check_folder, documents_in, subjects_of
-from .documents import OTHER_BOMS, PARQUET, Document, check_encoding, start_of
+from .documents import OTHER_BOMS, PARQUET, Document, bare, check_encoding, numbered, start_of
 from .documents import Plan as _Plan
 from .fields import with_fields
 from .formats import DELIMITERS, NAMES, READERS, check_options
+from .jsonl import json_document, row_of
 from .telling import delimiter_of, is_numeric, sample, told
 
 __all__ = ["Document", "Texts", "is_text", "open_texts", "read_texts"]
@@ -54,9 +56,13 @@ class Texts:
         yield from documents
 
     def __repr__(self) -> str:
+        return f"Texts({self.path}, {self.told})"
+
+    @property
+    def told(self) -> str:
+        """The format and what is read of it, in words."""
         fields = f", text: {' + '.join(self.text)}" if self.text else ""
-        fields += f", labels: {self.labels}" if self.labels else ""
-        return f"Texts({self.path}, {self.format}{fields})"
+        return self.format + fields + (f", labels: {self.labels}" if self.labels else "")
 
 
 def open_texts(
@@ -100,11 +106,12 @@ def open_texts(
     if isinstance(text, str):
         text = (text,)
     if (text is not None and not text) or label_separator == "" or not label_prefix:
-        raise DataError("text, label_separator and label_prefix must not be empty.")
+        empty = f"{named('text')}, {named('label_separator')} and {named('label_prefix')}"
+        raise DataError(f"{empty} must not be empty.")
     if errors not in ("strict", "replace"):
-        raise DataError(f"errors must be 'strict' or 'replace'. Got {errors!r} instead.")
+        raise DataError(f"{named('errors')} must be 'strict' or 'replace'. Got {errors!r} instead.")
     if format is not None and format not in READERS:
-        raise DataError(f"format must be one of {', '.join(READERS)}. Got {format!r} instead.")
+        raise DataError(f"{named('format')} must be one of {', '.join(READERS)}. Got {format!r} instead.")
     path = Path(path)
     plan = _Plan(
         tuple(text or ()), labels if labelled else None, label_separator, label_prefix, labelled, errors
@@ -138,6 +145,31 @@ def read_texts(path: PathLike, **options: Any) -> tuple[list[str], list[list[str
             labels.append(document.labels)
             advance(1)
     return texts, labels
+
+
+def texts_as_they_come(
+    file: Iterable[bytes],
+    name: str,
+    *,
+    text: Sequence[str] | None = None,
+    format: str | None = None,
+    errors: str = "strict",
+) -> Iterator[Document]:
+    """The documents of a stream, without labels, each as soon as its line is there.
+
+    A line that begins with `{` is a JSON object, any other is a text; with format "jsonl", or with fields to
+    take texts from, all are objects, and with "lines" none is.
+    """
+    plan = _Plan(tuple(text or ()), None, None, "__label__", False, errors)
+    all_objects = format == "jsonl" or bool(text)
+    for where, line in numbered(file, name, errors):
+        if all_objects and (not line or line.isspace()):
+            continue
+        if all_objects or (format is None and line.lstrip().startswith("{")):
+            row = row_of(where, line)
+            yield json_document(where, line, row, with_fields(plan, where, "field", list(row)))
+        else:
+            yield Document(bare(line), [], where)
 
 
 def is_text(path: PathLike) -> bool:

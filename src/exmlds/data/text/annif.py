@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ...errors import DataError
 from ...files import reading
+from ...wording import for_no_labels, named, say
 from .documents import BOM, Document, Plan, bare_uri, check_encoding, decoded, filled, unique
 
 _DOCUMENT = re.compile(r"([^.].*)\.txt(\.gz)?")
@@ -31,7 +32,8 @@ def check_folder(folder: Path, plan: Plan) -> None:
     if not folder.is_dir():
         raise DataError(f"{folder} is not a folder; annif-folder is one of doc.txt with doc.tsv or doc.key.")
     if plan.labels not in (None, "uri", "label"):
-        raise DataError(f'labels must be "uri" or "label" for an Annif folder. Got {plan.labels!r} instead.')
+        wanted = f'{named("labels")} must be "uri" or "label" for an Annif folder.'
+        raise DataError(f"{wanted} Got {plan.labels!r} instead.")
     documents = documents_in(folder)
     if not documents:
         raise DataError(f"{folder} is a folder without documents, doc.txt; name a file in it.")
@@ -41,12 +43,12 @@ def check_folder(folder: Path, plan: Plan) -> None:
     if not kinds:
         raise DataError(
             f"{folder} has no labels beside its documents: {documents[0].name} needs a doc.tsv or a doc.key. "
-            "Name a file in it, or say labelled=False."
+            f"Name a file in it. Texts without labels are for {for_no_labels()}."
         )
     if ".key" in kinds and plan.labels != "label" and (".tsv" in kinds or plan.labels == "uri"):
         raise DataError(
             f"{folder} has .key files, which name labels without URIs. "
-            'Say labels="label" to take names everywhere.'
+            f"Say {say('labels', 'label')} to take names everywhere."
         )
 
 

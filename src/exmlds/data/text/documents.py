@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from ...errors import DataError
 from ...files import reading
+from ...wording import say
 
 START = 1 << 16  # bytes that tell the format
 FEW = 8  # lines that tell it where they are long
@@ -66,13 +67,16 @@ def check_encoding(path: Path, start: bytes) -> None:
 
 def lines_of(path: Path, errors: str) -> Iterator[tuple[str, str]]:
     """Where each line stands, and the line with its end."""
-    name = str(path)
     with reading(path) as file:
-        for number, raw in enumerate(file, start=1):
-            if number == 1:
-                raw = raw.removeprefix(BOM)
-            where = f"{name}:{number}"
-            yield where, decoded(raw, errors, where)
+        yield from numbered(file, str(path), errors)
+
+
+def numbered(file: Iterable[bytes], name: str, errors: str) -> Iterator[tuple[str, str]]:
+    for number, raw in enumerate(file, start=1):
+        if number == 1:
+            raw = raw.removeprefix(BOM)
+        where = f"{name}:{number}"
+        yield where, decoded(raw, errors, where)
 
 
 def decoded(raw: bytes, errors: str, where: str) -> str:
@@ -81,7 +85,7 @@ def decoded(raw: bytes, errors: str, where: str) -> str:
     except UnicodeDecodeError as error:
         raise DataError(
             f"{where}: not UTF-8 ({error.reason} at byte {error.start + 1}). "
-            'Save it as UTF-8, or say errors="replace" to go on with � in its place.'
+            f"Save it as UTF-8, or say {say('errors', 'replace')} to go on with � in its place."
         ) from None
 
 

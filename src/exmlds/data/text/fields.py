@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ...errors import DataError
+from ...wording import for_no_labels, named, say
 from .documents import Document, Plan, unique
 
 TEXT_NAMES = ("text", "body", "content", "document", "abstract", "title")
@@ -22,7 +23,7 @@ def guess(names: Iterable[str], usual: Sequence[str]) -> str | None:
 def with_fields(plan: Plan, where: str, noun: str, names: list[str]) -> Plan:
     """The plan with the fields or columns in it, which must be there."""
     there = f"There are: {_listed(names)}."
-    no_header = ', or format="…" if this is no header' if plan.delimiter else ""
+    no_header = f", or {say('format')} if this is no header" if plan.delimiter else ""
     for name in (*plan.text, *([plan.labels] if plan.labels else [])):
         if names.count(name) != 1:
             count = "no" if name not in names else "more than one"
@@ -30,13 +31,13 @@ def with_fields(plan: Plan, where: str, noun: str, names: list[str]) -> Plan:
     text = plan.text or tuple(filter(None, [guess(names, TEXT_NAMES)]))
     if not text:
         raise DataError(
-            f'{where}: no {noun} has a usual name for texts. {there} Say text="…" (--text-column){no_header}.'
+            f"{where}: no {noun} has a usual name for texts. {there} Say {say('text')}{no_header}."
         )
     labels = (plan.labels or guess(names, LABEL_NAMES)) if plan.labelled else None
     if plan.labelled and labels is None:
         raise DataError(
             f"{where}: no {noun} has a usual name for labels. {there} "
-            f'Say labels="…" (--label-column), or labelled=False if there are none{no_header}.'
+            f"Say {say('labels')}{no_header}. Texts without labels are for {for_no_labels()}."
         )
     return plan._replace(text=text, labels=labels)
 
@@ -50,7 +51,7 @@ def document_of(row: Mapping[str, Any], plan: Plan, where: str) -> Document:
     """null is an empty text, or no labels."""
     parts = []
     for name in plan.text:
-        part = row[name] if name in row else _missing(row, name, where)
+        part = row[name] if name in row else _missing(row, name, where, plan)
         if part is None:
             part = ""
         elif not isinstance(part, str):
@@ -58,15 +59,16 @@ def document_of(row: Mapping[str, Any], plan: Plan, where: str) -> Document:
         parts.append(part)
     labels: list[str] = []
     if plan.labels is not None:
-        value = row[plan.labels] if plan.labels in row else _missing(row, plan.labels, where)
+        value = row[plan.labels] if plan.labels in row else _missing(row, plan.labels, where, plan)
         labels = labels_of(value, plan.label_separator, where)
     return Document("\n".join(parts), labels, where)
 
 
-def _missing(row: Mapping[str, Any], name: str, where: str) -> Any:
+def _missing(row: Mapping[str, Any], name: str, where: str, plan: Plan) -> Any:
+    fields = named("text") + (f" and {named('labels')}" if plan.labelled else "")
     raise DataError(
         f"{where}: there is no field {name!r}. There are: {_listed(row)}. "
-        'Add it, "" or [] where it is empty, or choose the fields by text and labels.'
+        f'Add it, "" or [] where it is empty, or choose fields by {fields}.'
     )
 
 
@@ -79,7 +81,7 @@ def without_surrogates(document: Document, errors: str) -> Document:
             half = f"\\u{ord(error.object[error.start]):04x}"
             raise DataError(
                 f"{document.where}: {half} is half a character. "
-                'Write both halves, or say errors="replace" to go on with � in its place.'
+                f"Write both halves, or say {say('errors', 'replace')} to go on with � in its place."
             ) from None
         return document._replace(text=_mended(document.text), labels=unique(map(_mended, document.labels)))
     return document

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ...errors import DataError
+from ...wording import for_no_labels, named, say
 from .annif import read_folder
 from .documents import Document, Plan
 from .jsonl import json_names, read_jsonl
@@ -50,7 +51,8 @@ def check_options(path: Path, format: str, plan: Plan) -> None:
     for option, useless in said.items():
         if useless:
             raise DataError(
-                f'{path} is {format}, which has no use for {option}; leave it out, or say format="…".'
+                f"{path} is {format}, which has no use for {named(option)}; "
+                f"leave it out, or say {say('format')}."
             )
     if format == "lines" and plan.labelled:
-        raise DataError(f"{path}: plain lines have no labels; say labelled=False.")
+        raise DataError(f"{path}: plain lines have no labels; they are for {for_no_labels()}.")

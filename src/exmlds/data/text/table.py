@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import DataError
+from ...wording import say
 from .documents import Document, Plan, count, lines_of, unique
 from .fields import labels_of, shown, without_surrogates
 
@@ -29,7 +30,7 @@ def _json_list(cell: str, where: str) -> list[Any]:
     except (ValueError, RecursionError) as error:
         raise DataError(
             f"{where}: {shown(cell)} is not a JSON list ({error}). "
-            'Write ["a", "b"], or say label_separator="…" (--label-separator).'
+            f'Write ["a", "b"], or say {say("label_separator")}.'
         ) from None
 
 

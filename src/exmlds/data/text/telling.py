@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from ...errors import DataError
+from ...wording import for_no_labels, say
 from .documents import PARQUET, URI, ZIP, Plan, count
 from .fields import LABEL_NAMES, TEXT_NAMES, guess
 from .formats import DELIMITERS, READERS
@@ -26,7 +27,7 @@ def told(path: Path, start: bytes, plan: Plan) -> str:
     if _JSON.match(start):
         return "jsonl"
     if is_numeric(start):
-        raise DataError(f'{path} holds numbers, not texts. Read it with read_xc, or say format="…".')
+        raise DataError(f"{path} holds numbers, not texts. Read it with read_xc, or say {say('format')}.")
     lines = sample(start)
     if not lines:
         raise DataError(f"{path} holds no documents.")
@@ -47,16 +48,16 @@ def told(path: Path, start: bytes, plan: Plan) -> str:
     if rows and _labels_before_texts(rows, plan.label_separator):
         if len(rows[0]) == 2 and not plan.labelled:
             raise DataError(
-                f'{path}: every line holds one tab. Say format="libmultilabel" if labels stand before it, '
-                'or format="lines" if all of a line is the text.'
+                f"{path}: every line holds one tab. Say {say('format', 'libmultilabel')} if labels stand "
+                f"before it, or {say('format', 'lines')} if all of a line is the text."
             )
         return "libmultilabel"
     if rows and plan.labelled:
         line = "id<TAB>label label<TAB>text" if len(rows[0]) == 3 else "label label<TAB>text"
         raise DataError(
             f"{path}:1: got {count(rows[0])} a line, and it is not clear which holds the text. If this is a "
-            f'header, say text="…" and labels="…"; if lines are `{line}`, say format="libmultilabel"; else '
-            "put a header above them, with the names text and labels."
+            f"header, say {say('text')} and {say('labels')}; if lines are `{line}`, say "
+            f"{say('format', 'libmultilabel')}; else put a header above them, with the names text and labels."
         )
     table = _other_table(lines, plan.labelled)
     if table:
@@ -64,8 +65,8 @@ def told(path: Path, start: bytes, plan: Plan) -> str:
     if plan.labelled:
         known = ", ".join(READERS)
         raise DataError(
-            f'{path} is none of the formats that are read: {known}. Say format="…" if it is one of them, '
-            "or labelled=False if it is plain text, a document a line."
+            f"{path} is none of the formats that are read: {known}. Say {say('format')} if it is one. "
+            f"Plain text, a document a line, is for {for_no_labels()}."
         )
     return "lines"
 
