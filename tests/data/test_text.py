@@ -85,10 +85,11 @@ def jsonl(*rows: Any) -> str:
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
-def corpus(folder: Path, **files: str | bytes) -> Path:
+def corpus(folder: Path, **files: str | bytes | None) -> Path:
     folder.mkdir(exist_ok=True)
     for name, text in files.items():
-        written(folder, text, name.replace("_", "."))
+        path = folder / name.replace("_", ".")
+        path.unlink(missing_ok=True) if text is None else written(folder, text, path.name)
     return folder
 
 
@@ -421,8 +422,37 @@ def test_a_table_with_nothing_but_faulty_rows_is_a_table(tmp_path: Path, labelle
         read_texts(written(tmp_path, "text,labels\nalone\n"), labelled=labelled)
 
 
+@pytest.mark.parametrize("first", ["text", "Title", "Content, happy", "Text, and so on"])
+def test_plain_lines_may_begin_with_a_usual_name(tmp_path: Path, first: str) -> None:
+    path = written(tmp_path, f"{first}\nants\nbees\n")
+    assert read_texts(path, labelled=False)[0] == [first, "ants", "bees"]
+
+
 def test_one_column_without_labels(tmp_path: Path) -> None:
-    assert read_texts(written(tmp_path, "text\nants\nbees\n"), labelled=False)[0] == ["ants", "bees"]
+    path = written(tmp_path, "text\nants\nbees\n")
+    assert read_texts(path, labelled=False, text="text")[0] == ["ants", "bees"]
+    assert read_texts(path, labelled=False, format="csv")[0] == ["ants", "bees"]
+
+
+@pytest.mark.parametrize("header", ["text, labels", '"text", "labels"'])
+def test_a_blank_behind_each_comma_of_the_header(tmp_path: Path, header: str) -> None:
+    path = written(tmp_path, f'{header}\n"a, b", "x;y"\nc, x\n"d",y\n')
+    assert read_texts(path) == (["a, b", "c", "d"], [["x", "y"], ["x"], ["y"]])
+    assert read_texts(path, labelled=False)[0] == ["a, b", "c", "d"]
+    with pytest.raises(DataError, match="data:2: a blank stands before a quote; take it out"):
+        read_texts(written(tmp_path, 'text,labels\n"a, b", "x;y"\n'))
+
+
+def test_a_stray_quote_does_not_merge_rows(tmp_path: Path) -> None:
+    for rows in ('1\t"ab\ta\n2\tcd"\tb\n', '1\tab\t"a\n2\tcd\tb"\n'):
+        with pytest.raises(
+            DataError, match="data:2: a quoted cell holds a tab and a line end; it may be two"
+        ):
+            read_texts(written(tmp_path, f"id\ttext\tlabels\n{rows}"))
+    with pytest.raises(DataError, match="data:2: got 5 cells"):
+        read_texts(written(tmp_path, 'text\tlabels\tid\na\tb\t"c\nd"\te\tf\n'))
+    path = written(tmp_path, 'text\tlabels\n"one\ntwo"\ta\n"with\ttab"\tb\n')
+    assert read_texts(path)[0] == ["one\ntwo", "with\ttab"]
 
 
 def test_fasttext_prefix_and_places(tmp_path: Path) -> None:
@@ -542,7 +572,10 @@ def test_annif_folder(tmp_path: Path) -> None:
     assert read_texts(folder, labels="label")[1][2] == ["seas", "<things>"]
     with pytest.raises(DataError, match='labels must be "uri" or "label" for an Annif folder'):
         open_texts(folder, labels="topics")
-    corpus(folder, d_txt="x", d_tsv="<http://ex.org/z>\n")
+    corpus(folder, d_txt="x", d_tsv="<>\tnothing\n", c_key=None)
+    with pytest.raises(DataError, match=r'd.tsv:1: no URI before the name. Add it, or say labels="label"'):
+        read_texts(folder)
+    corpus(folder, d_tsv="<http://ex.org/z>\n")
     with pytest.raises(DataError, match=r"d.tsv:1: no name behind the URI"):
         read_texts(folder, labels="label")
 
@@ -554,6 +587,9 @@ def test_annif_folder_of_keys_and_packed(tmp_path: Path) -> None:
     assert read_texts(folder) == read_texts(folder, labels="label") == (["Ants"], [["insects", "soil"]])
     with pytest.raises(DataError, match="name labels without URIs"):
         open_texts(folder, labels="uri")
+    corpus(folder, a_txt="Ants again")
+    with pytest.raises(DataError, match=r"has both a.txt and a.txt.gz; take one of them out"):
+        open_texts(folder)
 
 
 def test_folders_that_are_no_corpus(tmp_path: Path) -> None:
@@ -778,7 +814,10 @@ def test_what_json_and_csv_write_is_read_as_it_was(
         out = io.StringIO(newline="")
         table = csv.writer(out, delimiter=delimiter)
         table.writerows([["text", "labels"], *([t, json.dumps(n)] for t, n in rows)])
-        if "\0" not in out.getvalue():
+        if delimiter == "\t" and any("\t" in text and "\n" in text for text in texts):
+            with pytest.raises(DataError):  # it could be two rows
+                read_texts(written(tmp_path, out.getvalue()))
+        elif "\0" not in out.getvalue():
             assert read_texts(written(tmp_path, out.getvalue())) == (texts, labels)
 
 

@@ -29,7 +29,7 @@ from .documents import Plan as _Plan
 from .fields import with_fields
 from .formats import DELIMITERS, NAMES, READERS, check_options
 from .jsonl import json_document, row_of
-from .telling import delimiter_of, is_numeric, sample, told
+from .telling import is_numeric, sample, told, with_delimiter
 
 __all__ = ["Document", "Texts", "is_text", "open_texts", "read_texts"]
 
@@ -129,7 +129,7 @@ def open_texts(
     format = format or told(path, start, plan)
     check_options(path, format, plan)
     if format in DELIMITERS:
-        plan = plan._replace(delimiter=delimiter_of(sample(start), DELIMITERS[format], plan))
+        plan = with_delimiter(plan, sample(start), DELIMITERS[format])
     if format in NAMES:
         plan = with_fields(plan, *NAMES[format](path, plan))
     return Texts(path, format, plan)

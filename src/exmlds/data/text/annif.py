@@ -37,6 +37,10 @@ def check_folder(folder: Path, plan: Plan) -> None:
     documents = documents_in(folder)
     if not documents:
         raise DataError(f"{folder} is a folder without documents, doc.txt; name a file in it.")
+    names = {path.name for path in documents}
+    twice = next((name for name in sorted(names) if f"{name}.gz" in names), None)
+    if twice:
+        raise DataError(f"{folder} has both {twice} and {twice}.gz; take one of them out.")
     if not plan.labelled:
         return
     kinds = {path.name.removesuffix(".gz")[-4:] for path in map(subjects_of, documents) if path}
@@ -69,6 +73,10 @@ def _subject_names(path: Path, plan: Plan) -> Iterator[str]:
         if not is_table:
             yield line
         elif plan.labels != "label":
+            if not bare_uri(uri.strip()):
+                raise DataError(
+                    f"{where}: no URI before the name. Add it, or say {say('labels', 'label')} to take names."
+                )
             yield bare_uri(uri.strip())
         elif tab:
             yield rest.partition("\t")[0]

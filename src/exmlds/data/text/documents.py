@@ -45,6 +45,7 @@ class Plan(NamedTuple):
     labelled: bool
     errors: str
     delimiter: str = ""
+    skip_blanks: bool = False  # after a delimiter
 
 
 def start_of(path: Path) -> bytes:

@@ -17,6 +17,8 @@ LARGEST_CELL = 2**31 - 1  # the csv module keeps its limit in a C long, which ha
 
 
 def _cell_labels(cell: str, separator: str | None, where: str) -> list[str]:
+    if cell.startswith(" ") and cell.lstrip(" ").startswith('"'):
+        raise DataError(f"{where}: a blank stands before a quote; take it out, here and where else it does.")
     if separator is None:
         if cell.lstrip().startswith("["):
             return labels_of(_json_list(cell, where), None, where)
@@ -44,7 +46,10 @@ def _rows(path: Path, plan: Plan) -> Iterator[tuple[str, list[str]]]:
     """Where each row begins, and its cells."""
     allow_large_cells()
     rows = csv.reader(
-        (line for _, line in lines_of(path, plan.errors)), delimiter=plan.delimiter, strict=True
+        (line for _, line in lines_of(path, plan.errors)),
+        delimiter=plan.delimiter,
+        skipinitialspace=plan.skip_blanks,
+        strict=True,
     )
     begins = 1
     while True:
@@ -58,6 +63,13 @@ def _rows(path: Path, plan: Plan) -> Iterator[tuple[str, list[str]]]:
             ) from None
         if cells is None:
             return
+        over_lines = plan.delimiter == "\t" and rows.line_num > begins
+        if over_lines and any("\t" in cell and "\n" in cell for cell in cells):
+            raise DataError(
+                f"{where}: a quoted cell holds a tab and a line end; it may be two rows with a stray quote. "
+                "Write such texts as csv or jsonl; quote a cell that begins with a quote, and write each "
+                "quote inside it twice."
+            )
         if cells:
             yield where, cells
         begins = rows.line_num + 1

@@ -39,7 +39,7 @@ def told(path: Path, start: bytes, plan: Plan) -> str:
         return "fasttext"
     if plan.text or plan.labels:  # no other format has fields
         return max(DELIMITERS, key=lambda kind: max(len(_header(lines, d)) for d in DELIMITERS[kind]))
-    table = _partly_named_table(lines)
+    table = _partly_named_table(lines, plan.labelled)
     if table:
         return table
     if _have_uris(lines):
@@ -124,13 +124,20 @@ def _labels_before_texts(rows: list[list[str]], separator: str | None) -> bool:
 
 
 def _header(lines: Iterable[str], delimiter: str) -> list[str]:
-    return next(_cells(lines, delimiter), [])
+    cells = next(_cells(lines, delimiter, _blanks_follow(lines, delimiter)), [])
+    return [cell.strip() for cell in cells]
 
 
-def _cells(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
+def _blanks_follow(lines: Iterable[str], delimiter: str) -> bool:
+    """Whether each delimiter of the header has a blank behind it, as in prose, and in some tables."""
+    header = next(_cells(lines, delimiter), [])
+    return len(header) > 1 and all(cell.startswith(" ") for cell in header[1:])
+
+
+def _cells(lines: Iterable[str], delimiter: str, skip_blanks: bool = False) -> Iterator[list[str]]:
     allow_large_cells()
     try:
-        yield from csv.reader(lines, delimiter=delimiter)
+        yield from csv.reader(lines, delimiter=delimiter, skipinitialspace=skip_blanks)
     except csv.Error:
         return
 
@@ -138,26 +145,27 @@ def _cells(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
 def _named_table(lines: list[str], plan: Plan) -> str | None:
     """A table whose header has the columns that are wanted."""
     for kind, delimiters in DELIMITERS.items():
-        if any(_has_columns(_header(lines, delimiter), plan) for delimiter in delimiters):
+        if any(_has_columns(lines, delimiter, plan) for delimiter in delimiters):
             return kind
     return None
 
 
-def _has_columns(header: list[str], plan: Plan) -> bool:
-    names = [cell.strip() for cell in header]
-    if not plan.labelled and names != header:
-        return False  # prose has a blank after a comma
+def _has_columns(lines: list[str], delimiter: str, plan: Plan) -> bool:
+    """Plain text may begin with a usual word, and has blanks behind its commas: it must not lose a line."""
+    names = _header(lines, delimiter)
     text = set(plan.text) <= set(names) if plan.text else guess(names, TEXT_NAMES)
-    labels = not plan.labelled or (plan.labels in names if plan.labels else guess(names, LABEL_NAMES))
-    return bool(text and labels)
+    labels = plan.labels in names if plan.labels else guess(names, LABEL_NAMES)
+    may_be_prose = not plan.text and (len(names) == 1 or _blanks_follow(lines, delimiter))
+    return bool(text and (labels or not (plan.labelled or may_be_prose)))
 
 
-def _partly_named_table(lines: list[str]) -> str | None:
+def _partly_named_table(lines: list[str], labelled: bool) -> str | None:
     """A table with words for a header, one of them usual; it could be taken for a line of LibMultiLabel."""
     for kind, delimiters in DELIMITERS.items():
         for delimiter in delimiters:
             header = _header(lines, delimiter)
             words = len(header) > 1 and all(len(cell.split()) == 1 for cell in header)
+            words = words and (labelled or not _blanks_follow(lines, delimiter))
             if words and guess(header, TEXT_NAMES + LABEL_NAMES):
                 return kind
     return None
@@ -180,5 +188,6 @@ def _other_table(lines: list[str], labelled: bool) -> str | None:
     return None
 
 
-def delimiter_of(lines: list[str], among: str, plan: Plan) -> str:
-    return max(among, key=lambda d: (_has_columns(_header(lines, d), plan), len(_header(lines, d))))
+def with_delimiter(plan: Plan, lines: list[str], among: str) -> Plan:
+    best = max(among, key=lambda d: (_has_columns(lines, d, plan), len(_header(lines, d))))
+    return plan._replace(delimiter=best, skip_blanks=_blanks_follow(lines, best))
