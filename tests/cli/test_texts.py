@@ -206,6 +206,46 @@ def test_labels_by_name_by_nearness_and_with_their_rows(files: Path, run: Run) -
         assert row["text"] == documents[row["row"]]["text"]
 
 
+def test_names_with_tabs_and_line_ends(run: Run, tmp_path: Path) -> None:
+    names = ["tab\there", "back\\slash", "line\nend\r", "\x1b[2Jcleared"]
+    rows = [json.dumps({"text": f"word{i} and more", "labels": names[: i + 1]}) for i in range(4)]
+    (tmp_path / "train.jsonl").write_text("\n".join(rows), encoding="utf-8")
+    model = ("-o", tmp_path / "m", "--method", "most-frequent")
+    assert run("train", tmp_path / "train.jsonl", *model).code == 0
+    said = run("predict", tmp_path / "m", "--text", "word", "-k", 4, "-o", "-").out
+    assert not Path("-").exists()
+    cells = said.removesuffix("\n").split("\t")
+    found = [name.encode().decode("unicode_escape") for name in cells[::2]]
+    assert found == [name.strip() for name in names]
+    assert (said.count("\n"), len(cells)) == (1, 8)
+    shown = run("labels", tmp_path / "m").out
+    assert "\\x1b[2Jcleared" in shown
+    assert "\x1b" not in shown
+    wrong = run("labels", tmp_path / "m", "--search", "\x1b[2J!").err
+    assert "\x1b" not in wrong
+
+
+def test_labels_that_the_model_does_not_know(files: Path, run: Run, tmp_path: Path) -> None:
+    text = (files / "one.txt").read_text(encoding="utf-8")
+    rows = [
+        {"text": text, "labels": ["music", "never trained", "nor this"]},
+        {"text": text, "labels": ["music"]},
+    ]
+    test = tmp_path / "test.jsonl"
+    test.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    assert "2 of the 3 labels of these rows were not in training; they stand 2 times" in (
+        run("evaluate", files / "model", test).out
+    )
+    found = json.loads(run("evaluate", files / "model", test, "--json").out)
+    assert found["unseen"] == {"labels": 2, "of": 3, "times": 2}
+    classes = load(files / "model").classes_
+    music, n_labels = classes.tolist().index("music"), len(classes)
+    (tmp_path / "filter.txt").write_text(f"0 {music}\n1 {n_labels + 1}\n")
+    arguments = (files / "model", test, "--filter", tmp_path / "filter.txt", "--json")
+    filtered = json.loads(run("evaluate", *arguments).out)
+    assert (found["P@1"], filtered["P@1"]) == (1, 0.5)
+
+
 def test_messages_name_the_options_of_commands(files: Path, run: Run, tmp_path: Path) -> None:
     (tmp_path / "cells.tsv").write_text("the cat sat\tanimals\nthe car ran\tvehicles\n")
     (tmp_path / "latin.csv").write_bytes(b"text,labels\ncaf\xe9 au lait,a\nthe,b\ntea,b\n")
@@ -244,13 +284,44 @@ def numbers(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_what_does_not_go_together(files: Path, numbers: Path, run: Run) -> None:
-    for arguments, said in [
+    bare, said = files / "bare.jsonl", files / "said.txt"
+    bare.write_text('{"text": "a", "labels": []}\n{"text": "b", "labels": []}\n')
+    said.write_text("0:1\n" * 300)
+    for arguments, message in [
         (("evaluate", files / "model", numbers / "train.txt"), "was trained on texts, but"),
         (("evaluate", numbers / "model", files / "test.csv"), "was trained on features, but"),
         (("predict", numbers / "model", "--text", "a"), "was trained on features, not on texts"),
         (("predict", files / "model"), "Name a file, - for a pipe, or give a --text"),
         (("predict", files / "model", files / "test.csv", "--text", "a"), "one of them"),
         (("predict", files / "model", files / "no.csv"), "there is no such file"),
+        (
+            ("evaluate", files / "model", files / "test.csv", "--labels", numbers / "train.txt"),
+            "--labels is for numbers; the labels of",
+        ),
+        (
+            (
+                "report",
+                files / "model",
+                files / "test.csv",
+                "-o",
+                files / "m",
+                "--labels",
+                files / "test.csv",
+            ),
+            "--labels is for numbers",
+        ),
+        (
+            ("report", files / "model", files / "test.csv", "-o", "-"),
+            "a report does not go to standard output",
+        ),
+        (("evaluate", files / "model", bare), "bare.jsonl: no row has a label, so that there is nothing"),
+        (
+            ("evaluate", numbers / "model", numbers / "train.txt", "--train", files / "train.jsonl"),
+            "holds texts, which --train does not take",
+        ),
+        (("convert", files / "train.jsonl", files / "m"), "holds texts, which this command does not take"),
+        (("compare", said, said, files / "train.jsonl"), "holds texts, which this command does not take"),
+        (("compare", numbers / "model", said, files / "train.jsonl"), "trained on features, but"),
         (("explain", files / "model"), "Name a file or give a --text"),
         (("explain", numbers / "model", "--text", "a"), "not on texts"),
         (("explain", files / "model", "--text", "a", "--label", "bakin"), "has no label 'bakin'"),
@@ -271,7 +342,7 @@ def test_what_does_not_go_together(files: Path, numbers: Path, run: Run) -> None
     ]:
         done = run(*arguments)
         assert (done.code, done.out) == (2, ""), arguments
-        assert said in done.err, arguments
+        assert message in done.err, arguments
         assert done.err.count("\n") == 1
     assert not (files / "m").exists()
     assert not (numbers / "m").exists()

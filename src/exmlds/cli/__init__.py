@@ -19,6 +19,7 @@ from .explain import explain
 from .info import info
 from .inspect import inspect
 from .labels import labels
+from .output import harmless
 from .predict import predict
 from .report import report
 from .texts import OPTIONS
@@ -91,12 +92,12 @@ def gather_places(arguments: list[str]) -> list[str]:
 
 
 def _show_warning(message: Warning | str, *_: object) -> None:
-    print(f"exmlds: warning: {message}", file=sys.stderr)
+    print(f"exmlds: warning: {harmless(str(message))}", file=sys.stderr)
 
 
 def _fail(error: Exception) -> NoReturn:
     if isinstance(error, (ValueError, OSError)):  # ours are among these
-        print(f"exmlds: {' '.join(str(error).split())}", file=sys.stderr)
+        print(f"exmlds: {harmless(' '.join(str(error).split()))}", file=sys.stderr)
         sys.exit(2)
     if isinstance(error, MemoryError):
         print("exmlds: there is not enough memory for this.", file=sys.stderr)

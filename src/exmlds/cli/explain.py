@@ -65,9 +65,10 @@ def _plain(why: Explanation, texts: Any) -> dict[str, Any]:
 
 
 def _show(why: Explanation, texts: Any) -> None:
-    from .output import print_table, short
+    from .output import harmless, print_table, short
 
-    print(f"{why.label}: score {why.score:.3f}; {100 * why.prior:.2f}% of the training rows have it\n")
+    label = harmless(str(why.label))
+    print(f"{label}: score {why.score:.3f}; {100 * why.prior:.2f}% of the training rows have it\n")
     rows: list[tuple[str, str, str, str]] = [
         (
             str(voter.row) if texts is None else f"{voter.row}: {short(texts[voter.row])}",

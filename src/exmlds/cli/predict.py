@@ -26,7 +26,9 @@ def predict(
     ] = None,
     text: GivenText = None,
     k: Annotated[int, typer.Option("-k", help="Labels a row.")] = 5,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="A file; .gz is gzipped.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="A file; .gz is gzipped; - is standard output.")
+    ] = None,
     allow: Annotated[Path | None, typer.Option(help="A file of labels to choose among, one a line.")] = None,
     deny: Annotated[Path | None, typer.Option(help="A file of labels to leave out, one a line.")] = None,
     text_column: TextColumn = None,
@@ -37,8 +39,9 @@ def predict(
     """Predict the best labels of every row.
 
     Writes `label:score`, best first, one row a line, block by block: the data may be larger than memory. Of
-    texts, it writes names and scores with tabs between them, and texts of a pipe, one a line, are answered
-    line by line.
+    texts, it writes names and scores with tabs between them; a tab, a line end or a backslash in a name is
+    written as \\t, \\n, \\r or \\\\. Texts of a pipe, one a line, are answered line by line; a line that
+    begins with `{` is a JSON object with a text.
     """
     from .. import data as io
     from .. import load, progress
@@ -48,6 +51,8 @@ def predict(
 
     fitted = load(model)
     allowed, denied = (_listed(path, fitted.classes_) for path in (allow, deny))
+    if output == Path("-"):
+        output = None
     if (data is None) == (text is None):
         raise DataError("Name a file, - for a pipe, or give a --text; one of them.")
     asked = Asked(text_column, format, encoding_errors)
@@ -128,8 +133,10 @@ def _listed(path: Path | None, classes: np.ndarray) -> list[str] | list[int] | N
 
 
 def _write_names(file: IO[bytes], ids: np.ndarray, scores: np.ndarray, classes: np.ndarray) -> None:
+    from .output import escaped
+
     for columns, values in zip(ids, scores):
-        named = [f"{classes[c]}\t{v:.4g}" for c, v in zip(columns, values) if c >= 0]
+        named = [f"{escaped(str(classes[c]))}\t{v:.4g}" for c, v in zip(columns, values) if c >= 0]
         file.write("\t".join(named).encode() + b"\n")
 
 

@@ -37,6 +37,8 @@ def report(
 
     at = places(k)
     storage.read_manifest(model)  # says what is wrong where it is no model
+    if output == Path("-"):
+        raise DataError("-o names the HTML file to write; a report does not go to standard output.")
     if output.is_dir():
         raise DataError(f"{output} is a folder; name a file.")
     check_output(output, locate(data, "test"))

@@ -72,6 +72,13 @@ def check_output(output: Path | None, *inputs: Path) -> None:
         raise DataError(f"{output.parent} is a model folder; write to another folder.")
 
 
+def refuse_texts(path: Path, who: str = "this command") -> None:
+    from ..data import is_text
+
+    if path.exists() and is_text(path):
+        raise DataError(f"{path} holds texts, which {who} does not take; `exmlds train` does.")
+
+
 def read(
     source: str, split: str, labels: Path | None = None, *, model: XMCEstimator | None = None
 ) -> Dataset:
@@ -80,8 +87,8 @@ def read(
 
     path = locate(source, split)
     if model is None:
-        if labels is None and path.exists() and data.is_text(path):
-            raise DataError(f"{path} holds texts, which this command does not take; `exmlds train` does.")
+        if labels is None:
+            refuse_texts(path)
         return data.read_xc(path, labels)
     dataset = data.read_xc(path, labels, n_features=model.n_features_in_, n_labels=len(model.classes_))
     named = model.classes_.dtype == object
@@ -112,17 +119,26 @@ def read_for(
     if not models:
         test = read(source, "test", labels)
         asked.check_numbers(source)
-        return test, opened
+        return _with_labels(test, source), opened
     path = locate(source, "test")
     for model, name in zip(models, (name for name in rankers if name.is_dir())):
         check_kind(model, name, path, asked)
     if not takes_texts(models[0]):
-        return read(source, "test", labels, model=models[0]), opened
+        return _with_labels(read(source, "test", labels, model=models[0]), source), opened
+    if labels is not None:
+        raise DataError(f"--labels is for numbers; the labels of {path} stand in it.")
     if any(model.classes_.tolist() != models[0].classes_.tolist() for model in models[1:]):
         raise DataError("The models know different labels; they were trained on different data.")
     documents = list(open_texts(path, asked))
     Y = models[0].label_matrix([document.labels for document in documents])
-    return Dataset([document.text for document in documents], Y, None, None), opened
+    test = Dataset([document.text for document in documents], Y, None, None)
+    return _with_labels(test, source), opened
+
+
+def _with_labels(test: Dataset, source: str) -> Dataset:
+    if not test.Y.nnz:
+        raise DataError(f"{named(source)}: no row has a label, so that there is nothing to compare with.")
+    return test
 
 
 def one_row(
@@ -159,7 +175,8 @@ def ranked(
 
     pairs = None if label_filter is None else data.read_label_filter(label_filter, test.Y.shape)
     if not isinstance(ranker, Path):
-        return ranker.predict_topk(test.X, k, deny=pairs)[0]
+        known = None if pairs is None else pairs[:, : len(ranker.classes_)]
+        return ranker.predict_topk(test.X, k, deny=known)[0]
     spare = 0 if pairs is None else int(pairs.getnnz(axis=1).max(initial=0))
     ids, _ = data.read_predictions(
         ranker, k=k + spare, n_labels=test.Y.shape[1], label_names=test.label_names
