@@ -592,8 +592,49 @@ def test_annif_folder_of_keys_and_packed(tmp_path: Path) -> None:
         open_texts(folder)
 
 
+def test_annif_csv_and_jsonl(tmp_path: Path) -> None:
+    path = written(
+        tmp_path, "id,text,subject_uris\n1,Ants,<urn:a> <urn:b>\n2,Bees,http://ex.org/b;c\n3,Cats,\n"
+    )
+    opened = open_texts(path)
+    assert (opened.format, opened.text, opened.labels) == ("csv", ("text",), "subject_uris")
+    assert read_texts(path)[1] == [["urn:a", "urn:b"], ["http://ex.org/b;c"], []]
+    subjects = [{"uri": "<urn:a>", "label": "ants"}, {"uri": "urn:b"}, {"uri": "urn:b"}]
+    path = written(tmp_path, jsonl({"text": "Ants", "subjects": subjects}, {"text": "Bees", "subjects": []}))
+    assert open_texts(path).format == "jsonl"
+    assert read_texts(path) == (["Ants", "Bees"], [["urn:a", "urn:b"], []])
+    with pytest.raises(DataError, match=r'data:1: {"uri": "<>"} is not a label. Labels are .* with a uri'):
+        read_texts(written(tmp_path, jsonl({"text": "Ants", "subjects": [{"uri": "<>"}]})))
+
+
+def test_annif_folder_of_json(tmp_path: Path) -> None:
+    subjects = [{"uri": "<urn:a>", "label": "ants"}, {"uri": "urn:b", "label": "bees"}]
+    folder = corpus(
+        tmp_path / "corpus",
+        a_json=json.dumps({"text": "On ants", "subjects": subjects}, indent=2),
+        b_json=json.dumps({"text": "Tides 🌊"}),
+    )
+    assert is_text(folder)
+    assert open_texts(folder).format == "annif-folder"
+    assert read_texts(folder) == (["On ants", "Tides 🌊"], [["urn:a", "urn:b"], []])
+    assert read_texts(folder, labels="label")[1] == [["ants", "bees"], []]
+    assert read_texts(folder, labelled=False)[1] == [[], []]
+    corpus(folder, c_json='{"text": "x",\n "subjects": [}')
+    with pytest.raises(DataError, match=r"c.json:2:15: not JSON"):
+        read_texts(folder)
+    corpus(folder, c_json='{"title": "x"}')
+    with pytest.raises(DataError, match=r"c.json: there is no field 'text'"):
+        read_texts(folder)
+    corpus(folder, z_txt="a text", z_key="a")  # beside texts, JSON is something else
+    assert read_texts(folder) == (["a text"], [["a"]])
+    other = corpus(tmp_path / "other", manifest_json='{"version": 1}')
+    assert not is_text(other)
+    with pytest.raises(DataError, match="a folder without documents"):
+        open_texts(other)
+
+
 def test_folders_that_are_no_corpus(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="a folder without documents, doc.txt; name a file in it"):
+    with pytest.raises(DataError, match="a folder without documents, doc.txt or doc.json; name a file in it"):
         open_texts(tmp_path)
     assert not is_text(tmp_path)
     corpus(tmp_path, a_txt="Ants", b_txt="")

@@ -1,11 +1,13 @@
 """Texts with their labels, read one after another.
 
-    jsonl          {"text": "…", "labels": ["a", "b"]} a line; "label" may be one string
+    jsonl          {"text": "…", "labels": ["a", "b"]} a line; "label" may be one string, and labels may be
+                   Annif's, {"uri": "…"}
     csv, tsv       a header and rows; a quoted cell may run over several lines
     fasttext       __label__a __label__b text
     libmultilabel  id<TAB>a b<TAB>text, or a b<TAB>text
     annif-tsv      text<TAB><uri> <uri>
-    annif-folder   doc.txt with doc.tsv (<uri><TAB>name a line) or doc.key (a name a line)
+    annif-folder   doc.txt with doc.tsv (<uri><TAB>name a line) or doc.key (a name a line), or doc.json,
+                   {"text": "…", "subjects": [{"uri": "…", "label": "…"}]}
     parquet        columns, as in a table; needs pip install "exmlds[parquet]"
     lines          a text a line, without labels
 
@@ -84,13 +86,15 @@ def open_texts(
     text : the field or column with the text; of several, the texts are joined by a line end. If not said, the
         first that there is of text, body, content, document, abstract, title, in capitals or not
     labels : the field or column with the labels. If not said, the first that there is of labels, label, tags,
-        tag, categories, category, subjects, keywords, topics. Of an Annif folder, the column of doc.tsv:
-        "uri", which is taken if nothing is said, or "label"
+        tag, categories, category, subject_uris, subjects, keywords, topics. Of an Annif folder, "uri", which
+        is taken if nothing is said, or "label"
     label_separator : what stands between labels in a string. If not said: a cell of csv or tsv that begins
         with `[` is a JSON list, one that holds a `|` is split there, any other is split at `;`, and none at a
-        comma; a string in jsonl and parquet is one label; libmultilabel has blanks
+        comma; in subject_uris, a column of Annif's, URIs have blanks between them; a string in jsonl and
+        parquet is one label; libmultilabel has blanks
     label_prefix : what labels begin with in fasttext
-    format : one of those above, where it is not to be told by content
+    format : one of those above, where it is not to be told by content. Lines of two or three cells without a
+        header are libmultilabel only where the last cells clearly are the texts, and refused otherwise
     labelled : False reads no labels and asks for none; what is no other format is then plain lines
     errors : "replace" puts � in the place of what is not UTF-8, instead of an error
 

@@ -9,10 +9,13 @@ from typing import Any
 
 from ...errors import DataError
 from ...wording import for_no_labels, named, say
-from .documents import Document, Plan, unique
+from .documents import Document, Plan, bare_uri, unique
 
 TEXT_NAMES = ("text", "body", "content", "document", "abstract", "title")
-LABEL_NAMES = ("labels", "label", "tags", "tag", "categories", "category", "subjects", "keywords", "topics")
+LABEL_NAMES = (
+    *("labels", "label", "tags", "tag", "categories", "category"),
+    *("subject_uris", "subjects", "keywords", "topics"),
+)
 
 
 def guess(names: Iterable[str], usual: Sequence[str]) -> str | None:
@@ -92,19 +95,24 @@ def _mended(text: str) -> str:
 
 
 def labels_of(value: Any, separator: str | None, where: str) -> list[str]:
-    """The names in a list, in a string or in a number."""
+    """The names in a list, in a string or in a number; of an object, as Annif has it, its URI."""
     if value is None:
         return []
     if isinstance(value, str):
         return unique(value.split(separator) if separator else [value])
     names = value if isinstance(value, list) else [value]
-    return unique([name if isinstance(name, str) else _number(name, where) for name in names])
+    return unique([name if isinstance(name, str) else _name_of(name, where) for name in names])
 
 
-def _number(name: Any, where: str) -> str:
-    if type(name) is int or (isinstance(name, float) and math.isfinite(name)):
-        return str(name)
-    raise DataError(f"{where}: {shown(name)} is not a label. Labels are strings or numbers.")
+def _name_of(value: Any, where: str) -> str:
+    if type(value) is int or (isinstance(value, float) and math.isfinite(value)):
+        return str(value)
+    uri = value.get("uri") if isinstance(value, dict) else None
+    if isinstance(uri, str) and bare_uri(uri.strip()):
+        return bare_uri(uri.strip())
+    raise DataError(
+        f"{where}: {shown(value)} is not a label. Labels are strings or numbers, or objects with a uri."
+    )
 
 
 def shown(value: Any) -> str:

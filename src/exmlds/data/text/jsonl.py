@@ -20,7 +20,8 @@ def row_of(where: str, line: str) -> dict[str, Any]:
     try:
         row = json.loads(line)
     except json.JSONDecodeError as error:
-        column = min(error.pos, len(bare(line))) + 1
+        text = bare(line)
+        column = f"{error.lineno}:{error.colno}" if "\n" in text else min(error.pos, len(text)) + 1
         raise DataError(
             f"{where}:{column}: not JSON ({error.msg}). Write one object a line, {OBJECT}."
         ) from None

@@ -10,7 +10,7 @@ from typing import Any
 
 from ...errors import DataError
 from ...wording import say
-from .documents import Document, Plan, count, lines_of, unique
+from .documents import Document, Plan, bare_uri, count, lines_of, unique
 from .fields import labels_of, shown, without_surrogates
 
 LARGEST_CELL = 2**31 - 1  # the csv module keeps its limit in a C long, which has 32 bits on Windows
@@ -87,6 +87,8 @@ def read_table(path: Path, plan: Plan) -> Iterator[Document]:
     names = [cell.strip() for cell in header]
     text = [names.index(name) for name in plan.text]
     labels = None if plan.labels is None else names.index(plan.labels)
+    # a column of Annif's, whose URIs have blanks between them
+    in_words = plan.label_separator is None and (plan.labels or "").casefold() == "subject_uris"
     for where, cells in rows:
         if len(cells) != len(names):
             raise DataError(
@@ -94,6 +96,9 @@ def read_table(path: Path, plan: Plan) -> Iterator[Document]:
                 f"Quote a cell that holds {plan.delimiter!r}, quotes or line ends."
             )
         cell = "" if labels is None else cells[labels]
-        found = _cell_labels(cell, plan.label_separator, where)
+        if in_words:
+            found = unique(map(bare_uri, cell.split()))
+        else:
+            found = _cell_labels(cell, plan.label_separator, where)
         document = Document("\n".join([cells[column] for column in text]), found, where)
         yield without_surrogates(document, plan.errors) if "\\u" in cell else document
