@@ -52,8 +52,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_train_needs_no_option(files: Path, run: Run, tmp_path: Path) -> None:
     done = run("train", files / "train.jsonl", "-o", tmp_path / "model")
     assert done.code == 0
-    assert "exmlds on 300 texts" in done.out
-    assert "read as jsonl, text: text, labels: labels and fitted" in done.out
+    assert "exmlds on 300 texts (jsonl, text: text, labels: labels) × " in done.out
     assert load(tmp_path / "model").classes_.tolist() == load(files / "model").classes_.tolist()
 
 

@@ -63,7 +63,7 @@ def train(
     from ..checkpoint import discard
     from ..data import is_text, read_cooccurrence
     from ..errors import DataError
-    from .output import print_json, size
+    from .output import harmless, print_json, size
     from .settings import chosen_method, make_model, method_name
     from .sources import locate, read
     from .texts import opened
@@ -137,9 +137,10 @@ def train(
     if as_json:
         print_json(summary)
         return
-    took = f"read as {documents.told} and fitted" if documents else f"read in {read_seconds:.1f} s, fitted"
+    took = "read and fitted" if documents else f"read in {read_seconds:.1f} s, fitted"
+    read_as = f"texts ({harmless(documents.told)})" if documents else "rows"
     print(
-        f"{summary['method']} on {summary['rows']:,} {'texts' if of_texts else 'rows'} × "
+        f"{summary['method']} on {summary['rows']:,} {read_as} × "
         f"{summary['features']:,} {'terms' if of_texts else 'features'} × {summary['labels']:,} labels: "
         f"{took} in {fit_seconds:.1f} s; {output}, {size(n_bytes)}"
     )
