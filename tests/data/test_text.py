@@ -28,6 +28,7 @@ from exmlds.data import (
     write_npz,
     write_xc,
 )
+from exmlds.data.text import texts_as_they_come
 
 TWO = (["On ants, and bees", "Tides 🌊"], [["biology", "insects"], ["seas"]])
 JSONL = (
@@ -182,6 +183,40 @@ def test_reuters(real_data: Path) -> None:
     assert (len(texts), len({name for row in labels for name in row})) == (7770, 90)
     assert texts[0].startswith("BAHIA COCOA REVIEW")
     assert sum(map(len, labels)) / len(labels) == pytest.approx(1.23, abs=0.01)
+
+
+def came(data: str | bytes, **options: Any) -> list[str]:
+    file = io.BytesIO(data if isinstance(data, bytes) else data.encode())
+    return [document.text for document in texts_as_they_come(file, "pipe", **options)]
+
+
+def test_texts_as_they_come() -> None:
+    row = '{"text": "a", "title": "b", "words": "c"}'
+    assert came(f"\ufeffplain\r\n\n{row}\n [x\n") == ["plain", "", "a", " [x"]
+    assert came(f"{row}\n\n{row}", format="jsonl") == ["a", "a"]
+    assert came(f"{row}\n", format="lines") == [row]
+    assert came(row, text=["words", "title"]) == ["c\nb"]
+    assert came(b"caf\xe9", errors="replace") == ["caf\ufffd"]
+
+
+@pytest.mark.parametrize(
+    ("line", "options", "said"),
+    [
+        ('{"words": "a"}', {}, "pipe:2: no field has a usual name for texts. There are: words"),
+        ('{"text": 5}', {}, "pipe:2: 'text' is 5, not a text"),
+        ('{"text": "a"', {}, "pipe:2:13: not JSON"),
+        ('{"text": ' + "[" * 100_000, {}, "pipe:2: cannot be read as JSON"),
+        ('{"text": "\\ud83c"}', {}, r"pipe:2: \\ud83c is half a character"),
+        ('{"text": "a"}', {"text": ["words"]}, "pipe:1:1: not JSON"),
+        ("plain", {"format": "jsonl"}, "pipe:1:1: not JSON"),
+        ("plain", {"format": "lines", "text": ["words"]}, "pipe is lines, which has no use for text"),
+        ("plain", {"errors": "ignore"}, "errors must be 'strict' or 'replace'"),
+        (b"caf\xe9", {}, "pipe:2: not UTF-8"),
+    ],
+)
+def test_what_comes_follows_the_rules_of_files(line: str | bytes, options: Any, said: str) -> None:
+    with pytest.raises(DataError, match=said):
+        came(b"one\n" + (line if isinstance(line, bytes) else line.encode()) + b"\n", **options)
 
 
 def test_plain_lines_only_without_labels(tmp_path: Path) -> None:

@@ -36,6 +36,7 @@ def explain(
     if label is not None and label not in names:
         raise DataError(f"{model} has no label {label!r}; `exmlds labels {model} --search` finds some.")
     asked = Asked(text_column, format, encoding_errors)
+    asked.check_given_text(text)
     x, feature_names = one_row(fitted, model, data, text, row, asked)
     try:
         (why,) = fitted.explain(x, None if label is None else names[label], n, feature_names=feature_names)

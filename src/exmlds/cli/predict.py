@@ -56,6 +56,7 @@ def predict(
     if (data is None) == (text is None):
         raise DataError("Name a file, - for a pipe, or give a --text; one of them.")
     asked = Asked(text_column, format, encoding_errors)
+    asked.check_given_text(text)
     if takes_texts(fitted):
         from_file = data is not None and (data != "-" or format not in AS_THEY_COME)
         source = locate(str(data), "test") if from_file else None

@@ -64,6 +64,11 @@ class Asked(NamedTuple):
     labels: str | None = None
     label_separator: str | None = None
 
+    def check_given_text(self, text: str | None) -> None:
+        """A text on the command line has no use for any of it, either."""
+        if text is not None and self != Asked():
+            raise DataError("A --text is taken as it is; options about files of texts do not apply.")
+
     def check_numbers(self, source: object) -> None:
         """Numbers have no use for any of it."""
         if self != Asked():

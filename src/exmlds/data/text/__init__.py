@@ -107,19 +107,8 @@ def open_texts(
     >>> [(document.text, document.labels) for document in open_texts(path)]
     [('On ants', ['biology', 'insects']), ('On tides', ['seas'])]
     """
-    if isinstance(text, str):
-        text = (text,)
-    if (text is not None and not text) or label_separator == "" or not label_prefix:
-        empty = f"{named('text')}, {named('label_separator')} and {named('label_prefix')}"
-        raise DataError(f"{empty} must not be empty.")
-    if errors not in ("strict", "replace"):
-        raise DataError(f"{named('errors')} must be 'strict' or 'replace'. Got {errors!r} instead.")
-    if format is not None and format not in READERS:
-        raise DataError(f"{named('format')} must be one of {', '.join(READERS)}. Got {format!r} instead.")
+    plan = _planned(text, labels, label_separator, label_prefix, format, labelled, errors)
     path = Path(path)
-    plan = _Plan(
-        tuple(text or ()), labels if labelled else None, label_separator, label_prefix, labelled, errors
-    )
     if format is None and path.is_dir():
         format = "annif-folder"
     if format == "annif-folder":
@@ -137,6 +126,29 @@ def open_texts(
     if format in NAMES:
         plan = with_fields(plan, *NAMES[format](path, plan))
     return Texts(path, format, plan)
+
+
+def _planned(
+    text: str | Sequence[str] | None,
+    labels: str | None,
+    label_separator: str | None,
+    label_prefix: str,
+    format: str | None,
+    labelled: bool,
+    errors: str,
+) -> _Plan:
+    """What is asked for, checked."""
+    if isinstance(text, str):
+        text = (text,)
+    if (text is not None and not text) or label_separator == "" or not label_prefix:
+        empty = f"{named('text')}, {named('label_separator')} and {named('label_prefix')}"
+        raise DataError(f"{empty} must not be empty.")
+    if errors not in ("strict", "replace"):
+        raise DataError(f"{named('errors')} must be 'strict' or 'replace'. Got {errors!r} instead.")
+    if format is not None and format not in READERS:
+        raise DataError(f"{named('format')} must be one of {', '.join(READERS)}. Got {format!r} instead.")
+    labels = labels if labelled else None
+    return _Plan(tuple(text or ()), labels, label_separator, label_prefix, labelled, errors)
 
 
 def read_texts(path: PathLike, **options: Any) -> tuple[list[str], list[list[str]]]:
@@ -164,7 +176,8 @@ def texts_as_they_come(
     A line that begins with `{` is a JSON object, any other is a text; with format "jsonl", or with fields to
     take texts from, all are objects, and with "lines" none is.
     """
-    plan = _Plan(tuple(text or ()), None, None, "__label__", False, errors)
+    plan = _planned(text, None, None, "__label__", format, False, errors)
+    check_options(name, format or "jsonl", plan)
     all_objects = format == "jsonl" or bool(text)
     for where, line in numbered(file, name, errors):
         if all_objects and (not line or line.isspace()):

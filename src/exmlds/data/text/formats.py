@@ -38,7 +38,7 @@ NAMES: dict[str, Callable[[Path, Plan], tuple[str, str, list[str]]]] = {  # of t
 }
 
 
-def check_options(path: Path, format: str, plan: Plan) -> None:
+def check_options(path: Path | str, format: str, plan: Plan) -> None:
     """Refuse what the format has no use for."""
     said = {
         "text": bool(plan.text) and format not in NAMES,
