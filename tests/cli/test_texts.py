@@ -67,6 +67,16 @@ def test_evaluate_shows_metrics_and_the_tail(files: Path, run: Run, name: str) -
     assert 0 < found["at_threshold"]["F1"] <= 1
 
 
+def test_compare_models_of_texts_with_options(files: Path, run: Run, tmp_path: Path) -> None:
+    other = tmp_path / "other.csv"
+    other.write_text((files / "test.csv").read_text(encoding="utf-8").replace("body", "inhalt", 1), "utf-8")
+    asked = ("--text-column", "inhalt", "--label-column", "subjects", "--format", "csv")
+    done = run("compare", files / "model", files / "model", other, *asked, "--json")
+    rows = {row["name"]: row for row in json.loads(done.out)}
+    assert rows["P@1"]["first"] == rows["P@1"]["second"] > 0.5
+    assert "Say --text-column" in run("compare", files / "model", files / "model", other).err
+
+
 def test_predict_a_text_names_its_labels(files: Path, run: Run) -> None:
     text = (files / "one.txt").read_text(encoding="utf-8")
     line = run("predict", files / "model", "--text", text, "-k", "2").out.rstrip("\n").split("\t")
@@ -306,6 +316,10 @@ def test_what_does_not_go_together(files: Path, numbers: Path, run: Run) -> None
             "holds texts, which --train does not take",
         ),
         (("convert", files / "train.jsonl", files / "m"), "holds texts, which this command does not take"),
+        (
+            ("compare", said, said, files / "train.jsonl", "--labels", files / "train.jsonl"),
+            "holds texts, which this command does not take",
+        ),
         (("compare", said, said, files / "train.jsonl"), "holds texts, which this command does not take"),
         (("compare", numbers / "model", said, files / "train.jsonl"), "trained on features, but"),
         (("predict", files / "model", "--text", "a", "--format", "csv"), "A --text is taken as it is"),

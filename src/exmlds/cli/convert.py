@@ -36,8 +36,7 @@ def convert(
     if split and path == Path(source):
         raise DataError(f"{source} is a file; --split is for data sets that go by a name.")
     check_output(target, path)
-    if labels is None:
-        refuse_texts(path)
+    refuse_texts(path)
     with progress.shown():
         dataset = data.read_xc(path, labels, one_based=one_based)
         if target.suffix == ".npz":

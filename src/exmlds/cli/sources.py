@@ -87,8 +87,7 @@ def read(
 
     path = locate(source, split)
     if model is None:
-        if labels is None:
-            refuse_texts(path)
+        refuse_texts(path)
         return data.read_xc(path, labels)
     dataset = data.read_xc(path, labels, n_features=model.n_features_in_, n_labels=len(model.classes_))
     named = model.classes_.dtype == object
