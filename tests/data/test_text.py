@@ -538,6 +538,11 @@ def test_cells_that_could_be_texts_or_labels_are_not_guessed(tmp_path: Path, tex
     assert open_texts(path, format="libmultilabel").format == "libmultilabel"
 
 
+def test_a_link_in_a_text_is_no_subject(tmp_path: Path) -> None:
+    path = written(tmp_path, "ants\tmore at https://ex.org/ants\nbees\tthey fly about, see <bees>\n")
+    assert open_texts(path).format == "libmultilabel"
+
+
 def test_a_header_of_other_words_is_said(tmp_path: Path) -> None:
     path = written(tmp_path, "sentence\tclass\nthe cat sat\tanimals\nthe car ran\tvehicles\n")
     texts = read_texts(path, text="sentence", labels="class")

@@ -44,21 +44,8 @@ def told(path: Path, start: bytes, plan: Plan) -> str:
         return table
     if _have_uris(lines):
         return "annif-tsv"
-    rows = _in_two_or_three(lines, plan.labelled)
-    if rows and _labels_before_texts(rows, plan.label_separator):
-        if len(rows[0]) == 2 and not plan.labelled:
-            raise DataError(
-                f"{path}: every line holds one tab. Say {say('format', 'libmultilabel')} if labels stand "
-                f"before it, or {say('format', 'lines')} if all of a line is the text."
-            )
+    if _is_libmultilabel(path, lines, plan):
         return "libmultilabel"
-    if rows and plan.labelled:
-        line = "id<TAB>label label<TAB>text" if len(rows[0]) == 3 else "label label<TAB>text"
-        raise DataError(
-            f"{path}:1: got {count(rows[0])} a line, and it is not clear which holds the text. If this is a "
-            f"header, say {say('text')} and {say('labels')}; if lines are `{line}`, say "
-            f"{say('format', 'libmultilabel')}; else put a header above them, with the names text and labels."
-        )
     table = _other_table(lines, plan.labelled)
     if table:
         return table
@@ -91,16 +78,35 @@ def is_numeric(start: bytes) -> bool:
 
 def _have_uris(lines: list[str]) -> bool:
     """Whether most of what stands behind a tab is URIs."""
-    behind = [words for line in lines if (words := line.partition("\t")[2].split())]
-    return bool(behind) and 2 * sum(all(map(URI.fullmatch, words)) for words in behind) > len(behind)
+    return _mostly_uris(line.partition("\t")[2] for line in lines)
 
 
-def _in_two_or_three(lines: list[str], labelled: bool) -> list[list[str]]:
-    """The cells of lines with the tabs of LibMultiLabel: most, or all where it may be plain text."""
+def _mostly_uris(cells: Iterable[str]) -> bool:
+    filled = [words for cell in cells if (words := cell.split())]
+    return bool(filled) and 2 * sum(all(map(URI.fullmatch, words)) for words in filled) > len(filled)
+
+
+def _is_libmultilabel(path: Path, lines: list[str], plan: Plan) -> bool:
+    """Whether lines have its cells: most, or all where it may be plain text. What is not clear is refused."""
     tabs = lines[0].count("\t")
-    alike = [line.split("\t") for line in lines if line.count("\t") == tabs]
-    enough = 2 * len(alike) >= len(lines) if labelled else len(alike) == len(lines)
-    return alike if tabs in (1, 2) and enough else []
+    rows = [line.split("\t") for line in lines if line.count("\t") == tabs]
+    enough = 2 * len(rows) >= len(lines) if plan.labelled else len(rows) == len(lines)
+    if tabs not in (1, 2) or not enough:
+        return False
+    clear = _labels_before_texts(rows, plan.label_separator)
+    if clear and tabs == 1 and not plan.labelled:
+        raise DataError(
+            f"{path}: every line holds one tab. Say {say('format', 'libmultilabel')} if labels stand before "
+            f"it, or {say('format', 'lines')} if all of a line is the text."
+        )
+    if plan.labelled and not clear:
+        line = "id<TAB>label label<TAB>text" if tabs == 2 else "label label<TAB>text"
+        raise DataError(
+            f"{path}:1: got {count(rows[0])} a line, and it is not clear which holds the text. If this is a "
+            f"header, say {say('text')} and {say('labels')}; if lines are `{line}`, say "
+            f"{say('format', 'libmultilabel')}; else put a header above them, with the names text and labels."
+        )
+    return clear
 
 
 def _labels_before_texts(rows: list[list[str]], separator: str | None) -> bool:
@@ -110,13 +116,12 @@ def _labels_before_texts(rows: list[list[str]], separator: str | None) -> bool:
     must be ids: words that differ.
     """
     ids, labels, texts = [row[:-2] for row in rows], [row[-2] for row in rows], [row[-1] for row in rows]
-    if ids[0] and (
-        len({cell for [cell] in ids}) < len(rows) or any(len(cell.split()) != 1 for [cell] in ids)
-    ):
+    named = [cell for row in ids for cell in row]
+    if len(set(named)) < len(named) or any(len(cell.split()) != 1 for cell in named):
         return False
     lengths = [len(text.split()) for text in texts]
-    header = max(len(cell.split()) for cell in rows[0]) == 1 and len(rows) > 2 and min(lengths[1:]) > 1
-    if header or any(URI.fullmatch(word) for text in texts for word in text.split()[-1:]):
+    header = {len(cell.split()) for cell in rows[0]} == {1} and len(rows) > 2 and min(lengths[1:]) > 1
+    if header or _mostly_uris(texts):
         return False
     if separator is not None:
         return sum(cell.count(separator) for cell in labels) > sum(text.count(separator) for text in texts)
