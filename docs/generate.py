@@ -102,12 +102,13 @@ def defined_in(module: ModuleType) -> list[str]:
 
 
 def by_module(package: ModuleType) -> dict[str, list[str]]:
-    """The public names of a package by the last part of the names of its modules."""
+    """The public names of a package by the modules in it that they come from."""
     found: dict[str, list[str]] = {name: [] for name in DATA} if package is exmlds.data else {}
     for name in package.__all__:
         value = getattr(package, name)
         if callable(value):
-            found.setdefault(value.__module__.rpartition(".")[2], []).append(name)
+            part = value.__module__.removeprefix(f"{package.__name__}.").partition(".")[0]
+            found.setdefault(part, []).append(name)
     return found
 
 

@@ -25,6 +25,7 @@ GROUND = {
     "matrices",
     "parallel",
     "progress",
+    "wording",
 }  # may be imported by all, import only each other
 BELOW = {  # what each part may import beside the ground and itself
     "approximate": set(),
@@ -35,6 +36,7 @@ BELOW = {  # what each part may import beside the ground and itself
     "matrices": set(),
     "parallel": set(),
     "progress": set(),
+    "wording": set(),
     "labels": set(),
     "kernels": set(),
     "storage": set(),

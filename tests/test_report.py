@@ -400,7 +400,7 @@ def test_errors_leave_what_was_there(command: Callable[..., Any], files: Path, t
     (tmp_path / "bare.txt").write_text("2 371 37\n 0:1\n 1:1\n")
     (tmp_path / "few.txt").write_text("1 9 37\n0 0:1\n")
     for arguments, said in (
-        ((files / "model", tmp_path / "bare.txt"), "No test row has a true label"),
+        ((files / "model", tmp_path / "bare.txt"), "bare.txt: no row has a label"),
         ((files / "model", tmp_path / "few.txt"), "declares 9 features, but 371 are expected"),
         ((files / "model", files / "texts.jsonl"), "was trained on features"),
         ((files / "text-model", files / "test.txt"), "was trained on texts"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import subprocess
 import sys
 import threading
@@ -51,7 +52,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_train_needs_no_option(files: Path, run: Run, tmp_path: Path) -> None:
     done = run("train", files / "train.jsonl", "-o", tmp_path / "model")
     assert done.code == 0
-    assert "exmlds on 300 texts" in done.out
+    assert "exmlds on 300 texts (jsonl, text: text, labels: labels) × " in done.out
     assert load(tmp_path / "model").classes_.tolist() == load(files / "model").classes_.tolist()
 
 
@@ -64,6 +65,16 @@ def test_evaluate_shows_metrics_and_the_tail(files: Path, run: Run, name: str) -
     assert found["rows"] == 100
     assert found["P@1"] > 0.5
     assert 0 < found["at_threshold"]["F1"] <= 1
+
+
+def test_compare_models_of_texts_with_options(files: Path, run: Run, tmp_path: Path) -> None:
+    other = tmp_path / "other.csv"
+    other.write_text((files / "test.csv").read_text(encoding="utf-8").replace("body", "inhalt", 1), "utf-8")
+    asked = ("--text-column", "inhalt", "--label-column", "subjects", "--format", "csv")
+    done = run("compare", files / "model", files / "model", other, *asked, "--json")
+    rows = {row["name"]: row for row in json.loads(done.out)}
+    assert rows["P@1"]["first"] == rows["P@1"]["second"] > 0.5
+    assert "Say --text-column" in run("compare", files / "model", files / "model", other).err
 
 
 def test_predict_a_text_names_its_labels(files: Path, run: Run) -> None:
@@ -104,6 +115,62 @@ def test_a_pipe_is_answered_line_by_line(files: Path) -> None:
     assert answers[0].split("\t")[0] in load(files / "model").classes_
 
 
+def piped(data: bytes | None, *arguments: object) -> Any:
+    """A command in a process of its own, with data sent by a pipe, or a closed standard input."""
+    command = [sys.executable, "-m", "exmlds", *map(str, arguments)]
+    if data is None:
+        command = ["sh", "-c", 'exec "$@" <&-', "sh", *command]
+    return subprocess.run(command, input=data, capture_output=True, timeout=120)
+
+
+@pytest.mark.parametrize("kind", ["texts", "numbers"])
+def test_commands_take_standard_input(
+    files: Path, numbers: Path, run: Run, tmp_path: Path, kind: str
+) -> None:
+    path = files / "train.jsonl" if kind == "texts" else numbers / "train.txt"
+    data, model = path.read_bytes(), path.with_name("model")
+    trained = piped(data, "train", "-", "-o", tmp_path / "m", "--method", "exmlds1", "--json")
+    assert json.loads(trained.stdout)["rows"] == len(data.splitlines()) - (kind == "numbers")
+    measured = piped(data, "evaluate", model, "-", "--json").stdout.decode()
+    assert measured == run("evaluate", model, path, "--json").out
+    assert json.loads(measured)["P@1"] > 0.5
+    page = tmp_path / "page.html"
+    assert piped(data, "report", model, "-", "-o", page).returncode == 0
+    assert " on standard input</title>" in page.read_text(encoding="utf-8")
+    why = piped(data, "explain", model, "-", "--row", "3", "--json").stdout.decode()
+    assert why == run("explain", model, path, "--row", "3", "--json").out
+    of_pipe = piped(data, "predict", model, "-", "--json").stdout.decode()
+    of_file = run("predict", model, path, "--json").out
+    assert [json.loads(row)["labels"] for row in of_pipe.splitlines()] == [
+        json.loads(row)["labels"] for row in of_file.splitlines()
+    ]
+
+
+@pytest.mark.parametrize("command", ["train", "evaluate", "predict", "report"])
+def test_a_closed_standard_input_is_said(files: Path, tmp_path: Path, command: str) -> None:
+    data = ("-",) if command == "train" else (files / "model", "-")
+    done = piped(None, command, *data, *(() if command == "evaluate" else ("-o", tmp_path / "n")))
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert b"Standard input is closed; name a file" in done.stderr
+    assert not (tmp_path / "n").exists()
+
+
+def test_options_about_the_lines_of_a_pipe(files: Path) -> None:
+    def said(data: str, *options: str) -> Any:
+        return piped(data.encode(), "predict", files / "model", "-", "-k", "1", *options)
+
+    text = (files / "one.txt").read_text(encoding="utf-8")
+    expected = said(text).stdout
+    row = json.dumps({"text": "other", "words": text, "tail": "baking bread"})
+    assert said(row, "--text-column", "words").stdout == expected
+    assert said(f'text,labels\n"{text}",a\n', "--format", "csv").stdout == expected
+    done = said('one\n{"words": "a"}\n')
+    assert done.returncode == 2
+    assert b"standard input:2: no field has a usual name for texts" in done.stderr
+    assert b"Say --text-column" in done.stderr
+    assert done.stdout.count(b"\n") == 1  # the first line was answered
+
+
 def test_explain_in_words_and_as_data(files: Path, run: Run) -> None:
     text = (files / "one.txt").read_text(encoding="utf-8")
     shown = run("explain", files / "model", "--text", text, "-n", "3").out
@@ -135,6 +202,71 @@ def test_labels_by_name_by_nearness_and_with_their_rows(files: Path, run: Run) -
         assert row["text"] == documents[row["row"]]["text"]
 
 
+def test_names_with_tabs_and_line_ends(run: Run, tmp_path: Path) -> None:
+    names = ["tab\there", "back\\slash", "line\nend\r", "\x1b[2Jcleared"]
+    rows = [json.dumps({"text": f"word{i} and more", "labels": names[: i + 1]}) for i in range(4)]
+    (tmp_path / "train.jsonl").write_text("\n".join(rows), encoding="utf-8")
+    model = ("-o", tmp_path / "m", "--method", "most-frequent")
+    assert run("train", tmp_path / "train.jsonl", *model).code == 0
+    said = run("predict", tmp_path / "m", "--text", "word", "-k", 4, "-o", "-").out
+    assert not Path("-").exists()
+    cells = said.removesuffix("\n").split("\t")
+    found = [name.encode().decode("unicode_escape") for name in cells[::2]]
+    assert found == [name.strip() for name in names]
+    assert (said.count("\n"), len(cells)) == (1, 8)
+    shown = run("labels", tmp_path / "m").out
+    assert "\\x1b[2Jcleared" in shown
+    assert "\x1b" not in shown
+    wrong = run("labels", tmp_path / "m", "--search", "\x1b[2J!").err
+    assert "\x1b" not in wrong
+
+
+def test_labels_that_the_model_does_not_know(files: Path, run: Run, tmp_path: Path) -> None:
+    text = (files / "one.txt").read_text(encoding="utf-8")
+    rows = [
+        {"text": text, "labels": ["music", "never trained", "nor this"]},
+        {"text": text, "labels": ["music"]},
+    ]
+    test = tmp_path / "test.jsonl"
+    test.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    assert "2 of the 3 labels of these rows were not in training; they stand 2 times" in (
+        run("evaluate", files / "model", test).out
+    )
+    found = json.loads(run("evaluate", files / "model", test, "--json").out)
+    assert found["unseen"] == {"labels": 2, "of": 3, "times": 2}
+    classes = load(files / "model").classes_
+    music, n_labels = classes.tolist().index("music"), len(classes)
+    (tmp_path / "filter.txt").write_text(f"0 {music}\n1 {n_labels + 1}\n")
+    arguments = (files / "model", test, "--filter", tmp_path / "filter.txt", "--json")
+    filtered = json.loads(run("evaluate", *arguments).out)
+    assert (found["P@1"], filtered["P@1"]) == (1, 0.5)
+
+
+def test_messages_name_the_options_of_commands(files: Path, run: Run, tmp_path: Path) -> None:
+    (tmp_path / "cells.tsv").write_text("the cat sat\tanimals\nthe car ran\tvehicles\n")
+    (tmp_path / "latin.csv").write_bytes(b"text,labels\ncaf\xe9 au lait,a\nthe,b\ntea,b\n")
+    (tmp_path / "plain.txt").write_text("just a text\nand one more\n")
+    (tmp_path / "other.csv").write_text("inhalt,labels\nAmeisen,a\n")
+    for name, said in [
+        ("cells.tsv", "say --text-column … and --label-column …; if lines are .* --format libmultilabel;"),
+        ("latin.csv", "say --encoding-errors replace to go on"),
+        ("plain.txt", "Say --format … if it is one. Plain text, a document a line, is for `exmlds predict`."),
+        ("other.csv", "Say --text-column …, or --format … if this is no header."),
+    ]:
+        done = run("train", tmp_path / name, "-o", tmp_path / "m")
+        assert done.code == 2
+        assert re.search(said, done.err), done.err
+        assert '="' not in done.err
+    done = run("train", tmp_path / "latin.csv", "-o", tmp_path / "m", "--encoding-errors", "ignore")
+    assert "--encoding-errors must be 'strict' or 'replace'. Got 'ignore'" in done.err
+    method = ("--method", "most-frequent", "--encoding-errors", "replace", "--format", "csv", "--json")
+    done = run("train", tmp_path / "latin.csv", "-o", tmp_path / "m", *method)
+    assert json.loads(done.out)["read_as"] == {"format": "csv", "text": ["text"], "labels": "labels"}
+    from exmlds.data.text.formats import READERS
+
+    assert ", ".join(READERS) in " ".join(run("train", "--help").out.split())
+
+
 @pytest.fixture(scope="module")
 def numbers(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from exmlds import ExMLDS1
@@ -148,13 +280,50 @@ def numbers(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_what_does_not_go_together(files: Path, numbers: Path, run: Run) -> None:
-    for arguments, said in [
+    bare, said = files / "bare.jsonl", files / "said.txt"
+    bare.write_text('{"text": "a", "labels": []}\n{"text": "b", "labels": []}\n')
+    said.write_text("0:1\n" * 300)
+    for arguments, message in [
         (("evaluate", files / "model", numbers / "train.txt"), "was trained on texts, but"),
         (("evaluate", numbers / "model", files / "test.csv"), "was trained on features, but"),
         (("predict", numbers / "model", "--text", "a"), "was trained on features, not on texts"),
         (("predict", files / "model"), "Name a file, - for a pipe, or give a --text"),
         (("predict", files / "model", files / "test.csv", "--text", "a"), "one of them"),
         (("predict", files / "model", files / "no.csv"), "there is no such file"),
+        (
+            ("evaluate", files / "model", files / "test.csv", "--labels", numbers / "train.txt"),
+            "--labels is for numbers; the labels of",
+        ),
+        (
+            (
+                "report",
+                files / "model",
+                files / "test.csv",
+                "-o",
+                files / "m",
+                "--labels",
+                files / "test.csv",
+            ),
+            "--labels is for numbers",
+        ),
+        (
+            ("report", files / "model", files / "test.csv", "-o", "-"),
+            "a report does not go to standard output",
+        ),
+        (("evaluate", files / "model", bare), "bare.jsonl: no row has a label, so that there is nothing"),
+        (
+            ("evaluate", numbers / "model", numbers / "train.txt", "--train", files / "train.jsonl"),
+            "holds texts, which --train does not take",
+        ),
+        (("convert", files / "train.jsonl", files / "m"), "holds texts, which this command does not take"),
+        (
+            ("compare", said, said, files / "train.jsonl", "--labels", files / "train.jsonl"),
+            "holds texts, which this command does not take",
+        ),
+        (("compare", said, said, files / "train.jsonl"), "holds texts, which this command does not take"),
+        (("compare", numbers / "model", said, files / "train.jsonl"), "trained on features, but"),
+        (("predict", files / "model", "--text", "a", "--format", "csv"), "A --text is taken as it is"),
+        (("explain", files / "model", "--text", "a", "--text-column", "b"), "A --text is taken as it is"),
         (("explain", files / "model"), "Name a file or give a --text"),
         (("explain", numbers / "model", "--text", "a"), "not on texts"),
         (("explain", files / "model", "--text", "a", "--label", "bakin"), "has no label 'bakin'"),
@@ -164,6 +333,9 @@ def test_what_does_not_go_together(files: Path, numbers: Path, run: Run) -> None
         (("labels", files / "model", "--search", "zzz"), "no label with 'zzz'"),
         (("labels", files / "model", "--search", "a", "--similar", "b"), "Give one of"),
         (("train", numbers / "train.txt", "-o", numbers / "m", "--vectorizer", "tfidf"), "holds numbers"),
+        (("predict", numbers / "model", numbers / "train.txt", "--text-column", "a"), "do not apply"),
+        (("evaluate", numbers / "model", numbers / "train.txt", "--label-column", "a"), "do not apply"),
+        (("explain", numbers / "model", numbers / "train.txt", "--encoding-errors", "replace"), "not apply"),
         (
             ("train", files / "train.jsonl", "-o", files / "m", "--vectorizer", "bert"),
             "'vectorizer' parameter",
@@ -172,7 +344,7 @@ def test_what_does_not_go_together(files: Path, numbers: Path, run: Run) -> None
     ]:
         done = run(*arguments)
         assert (done.code, done.out) == (2, ""), arguments
-        assert said in done.err, arguments
+        assert message in done.err, arguments
         assert done.err.count("\n") == 1
     assert not (files / "m").exists()
     assert not (numbers / "m").exists()

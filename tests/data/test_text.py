@@ -28,6 +28,7 @@ from exmlds.data import (
     write_npz,
     write_xc,
 )
+from exmlds.data.text import texts_as_they_come
 
 TWO = (["On ants, and bees", "Tides 🌊"], [["biology", "insects"], ["seas"]])
 JSONL = (
@@ -85,10 +86,11 @@ def jsonl(*rows: Any) -> str:
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
-def corpus(folder: Path, **files: str | bytes) -> Path:
+def corpus(folder: Path, **files: str | bytes | None) -> Path:
     folder.mkdir(exist_ok=True)
     for name, text in files.items():
-        written(folder, text, name.replace("_", "."))
+        path = folder / name.replace("_", ".")
+        path.unlink(missing_ok=True) if text is None else written(folder, text, path.name)
     return folder
 
 
@@ -111,7 +113,8 @@ def test_every_format_is_told_by_content(tmp_path: Path, name: str, form: str) -
     texts, labels = read_texts(path)
     assert (texts, without_uris(labels)) == TWO
     assert read_texts(path, format=format)[0] == TWO[0]
-    assert read_texts(path, labelled=False) == (TWO[0], [[], []])
+    said = format if name == "without ids" else None  # it could be plain text
+    assert read_texts(path, labelled=False, format=said) == (TWO[0], [[], []])
 
 
 def test_a_document_says_where_it_stands(tmp_path: Path) -> None:
@@ -180,6 +183,40 @@ def test_reuters(real_data: Path) -> None:
     assert (len(texts), len({name for row in labels for name in row})) == (7770, 90)
     assert texts[0].startswith("BAHIA COCOA REVIEW")
     assert sum(map(len, labels)) / len(labels) == pytest.approx(1.23, abs=0.01)
+
+
+def came(data: str | bytes, **options: Any) -> list[str]:
+    file = io.BytesIO(data if isinstance(data, bytes) else data.encode())
+    return [document.text for document in texts_as_they_come(file, "pipe", **options)]
+
+
+def test_texts_as_they_come() -> None:
+    row = '{"text": "a", "title": "b", "words": "c"}'
+    assert came(f"\ufeffplain\r\n\n{row}\n [x\n") == ["plain", "", "a", " [x"]
+    assert came(f"{row}\n\n{row}", format="jsonl") == ["a", "a"]
+    assert came(f"{row}\n", format="lines") == [row]
+    assert came(row, text=["words", "title"]) == ["c\nb"]
+    assert came(b"caf\xe9", errors="replace") == ["caf\ufffd"]
+
+
+@pytest.mark.parametrize(
+    ("line", "options", "said"),
+    [
+        ('{"words": "a"}', {}, "pipe:2: no field has a usual name for texts. There are: words"),
+        ('{"text": 5}', {}, "pipe:2: 'text' is 5, not a text"),
+        ('{"text": "a"', {}, "pipe:2:13: not JSON"),
+        ('{"text": ' + "[" * 100_000, {}, "pipe:2: cannot be read as JSON"),
+        ('{"text": "\\ud83c"}', {}, r"pipe:2: \\ud83c is half a character"),
+        ('{"text": "a"}', {"text": ["words"]}, "pipe:1:1: not JSON"),
+        ("plain", {"format": "jsonl"}, "pipe:1:1: not JSON"),
+        ("plain", {"format": "lines", "text": ["words"]}, "pipe is lines, which has no use for text"),
+        ("plain", {"errors": "ignore"}, "errors must be 'strict' or 'replace'"),
+        (b"caf\xe9", {}, "pipe:2: not UTF-8"),
+    ],
+)
+def test_what_comes_follows_the_rules_of_files(line: str | bytes, options: Any, said: str) -> None:
+    with pytest.raises(DataError, match=said):
+        came(b"one\n" + (line if isinstance(line, bytes) else line.encode()) + b"\n", **options)
 
 
 def test_plain_lines_only_without_labels(tmp_path: Path) -> None:
@@ -320,7 +357,7 @@ def test_columns_that_cannot_be_guessed_are_listed(tmp_path: Path, delimiter: st
     ):
         open_texts(path)
     with pytest.raises(
-        DataError, match=r"no column has a usual name for labels.*Say labels=.*or labelled=False"
+        DataError, match=r"no column has a usual name for labels.*Say labels=.*are for labelled=False"
     ):
         open_texts(path, text="inhalt")
     with pytest.raises(DataError, match=r"there is no column 'Inhalt'. There are: nr, inhalt"):
@@ -354,6 +391,15 @@ def test_missing_fields_name_those_that_there_are(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"data:4: there is no field 'labels'. There are: text, tag. Add it"):
         read_texts(path)
     assert len(read_texts(path, labelled=False)[0]) == 3
+
+
+def test_fields_are_told_by_more_than_the_first_row(tmp_path: Path) -> None:
+    """A row without the usual first field must not make all others be read by another one."""
+    rows = jsonl({"title": "a", "labels": []}, {"text": "b", "title": "c", "labels": []})
+    path = written(tmp_path, rows)
+    with pytest.raises(DataError, match=r"data:1: there is no field 'text'. There are: title, labels"):
+        read_texts(path)
+    assert read_texts(path, text="title")[0] == ["a", "c"]
 
 
 def test_cells_of_labels(tmp_path: Path) -> None:
@@ -411,8 +457,37 @@ def test_a_table_with_nothing_but_faulty_rows_is_a_table(tmp_path: Path, labelle
         read_texts(written(tmp_path, "text,labels\nalone\n"), labelled=labelled)
 
 
+@pytest.mark.parametrize("first", ["text", "Title", "Content, happy", "Text, and so on"])
+def test_plain_lines_may_begin_with_a_usual_name(tmp_path: Path, first: str) -> None:
+    path = written(tmp_path, f"{first}\nants\nbees\n")
+    assert read_texts(path, labelled=False)[0] == [first, "ants", "bees"]
+
+
 def test_one_column_without_labels(tmp_path: Path) -> None:
-    assert read_texts(written(tmp_path, "text\nants\nbees\n"), labelled=False)[0] == ["ants", "bees"]
+    path = written(tmp_path, "text\nants\nbees\n")
+    assert read_texts(path, labelled=False, text="text")[0] == ["ants", "bees"]
+    assert read_texts(path, labelled=False, format="csv")[0] == ["ants", "bees"]
+
+
+@pytest.mark.parametrize("header", ["text, labels", '"text", "labels"'])
+def test_a_blank_behind_each_comma_of_the_header(tmp_path: Path, header: str) -> None:
+    path = written(tmp_path, f'{header}\n"a, b", "x;y"\nc, x\n"d",y\n')
+    assert read_texts(path) == (["a, b", "c", "d"], [["x", "y"], ["x"], ["y"]])
+    assert read_texts(path, labelled=False)[0] == ["a, b", "c", "d"]
+    with pytest.raises(DataError, match="data:2: a blank stands before a quote; take it out"):
+        read_texts(written(tmp_path, 'text,labels\n"a, b", "x;y"\n'))
+
+
+def test_a_stray_quote_does_not_merge_rows(tmp_path: Path) -> None:
+    for rows in ('1\t"ab\ta\n2\tcd"\tb\n', '1\tab\t"a\n2\tcd\tb"\n'):
+        with pytest.raises(
+            DataError, match="data:2: a quoted cell holds a tab and a line end; it may be two"
+        ):
+            read_texts(written(tmp_path, f"id\ttext\tlabels\n{rows}"))
+    with pytest.raises(DataError, match="data:2: got 5 cells"):
+        read_texts(written(tmp_path, 'text\tlabels\tid\na\tb\t"c\nd"\te\tf\n'))
+    path = written(tmp_path, 'text\tlabels\n"one\ntwo"\ta\n"with\ttab"\tb\n')
+    assert read_texts(path)[0] == ["one\ntwo", "with\ttab"]
 
 
 def test_fasttext_prefix_and_places(tmp_path: Path) -> None:
@@ -443,12 +518,69 @@ def test_libmultilabel_lines_have_the_same_cells(tmp_path: Path) -> None:
     assert read_texts(path, label_separator="|") == (["water and air"], [["deep sea", "sky"]])
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the cat sat\tanimals\nthe car ran\tvehicles\n",
+        "sentence\tclass\nthe cat sat\tanimals\nthe car ran\tvehicles\n",
+        "class\tsentence\nanimals\tthe cat sat\nvehicles\tthe car ran\n",
+        "1\tthe cat sat\tanimals\n2\tthe car ran\tvehicles\n",
+        "news\tanimals\tthe cat sat there\nnews\tvehicles\tthe car ran away\n",
+        "hello\tworld\t<http://x/1>\n",
+        "hello\tworld\t<http://x/1> <http://x/2> <http://x/3>\n",
+        "ants\tbiology\n",
+    ],
+)
+def test_cells_that_could_be_texts_or_labels_are_not_guessed(tmp_path: Path, text: str) -> None:
+    path = written(tmp_path, text)
+    with pytest.raises(DataError, match="not clear which holds the text.*header, say.*libmultilabel.*put a"):
+        open_texts(path)
+    assert open_texts(path, format="libmultilabel").format == "libmultilabel"
+
+
+def test_a_link_in_a_text_is_no_subject(tmp_path: Path) -> None:
+    path = written(tmp_path, "ants\tmore at https://ex.org/ants\nbees\tthey fly about, see <bees>\n")
+    assert open_texts(path).format == "libmultilabel"
+
+
+def test_a_header_of_other_words_is_said(tmp_path: Path) -> None:
+    path = written(tmp_path, "sentence\tclass\nthe cat sat\tanimals\nthe car ran\tvehicles\n")
+    texts = read_texts(path, text="sentence", labels="class")
+    assert texts == (["the cat sat", "the car ran"], [["animals"], ["vehicles"]])
+
+
+def test_plain_lines_keep_what_is_before_a_tab(tmp_path: Path) -> None:
+    path = written(tmp_path, "the cat sat\tanimals\nhello world\tto all\n")
+    assert read_texts(path, labelled=False)[0] == ["the cat sat\tanimals", "hello world\tto all"]
+    path = written(tmp_path, "Ants\tThey dig all day\nBees\tThey fly about\n")
+    with pytest.raises(DataError, match='libmultilabel" if labels stand before it, or format="lines"'):
+        open_texts(path, labelled=False)
+    whole = ["Ants\tThey dig all day", "Bees\tThey fly about"]
+    assert read_texts(path, labelled=False, format="lines")[0] == whole
+    path = written(tmp_path, "hello\tworld\t<http://x/1>\n")
+    assert read_texts(path, labelled=False)[0] == ["hello\tworld\t<http://x/1>"]
+
+
+def test_one_long_document_tells_its_format(tmp_path: Path) -> None:
+    text = "word " * 20_000  # more than is read of short lines
+    annif = written(tmp_path, f"{text}\t<http://ex.org/a> <http://ex.org/b>\nshort\t<http://ex.org/a>\n")
+    assert [len(d.labels) for d in open_texts(annif)] == [2, 1]
+    assert open_texts(annif).format == open_texts(annif, labelled=False).format == "annif-tsv"
+    fasttext = written(tmp_path, f"{text}__label__a\n{text}__label__b\n")
+    assert read_texts(fasttext) == ([text.strip()] * 2, [["a"], ["b"]])
+    path = written(tmp_path, f"{text}\n{text}\t<http://ex.org/a>\nb\t<http://ex.org/a>\n")
+    assert open_texts(path).format == "annif-tsv"  # told by the lines after the first
+
+
 def test_annif_tsv(tmp_path: Path) -> None:
     path = written(tmp_path, "Ants\thttps://ex.org/a <urn:b>\nno subjects\t\n")
     assert open_texts(path).format == "annif-tsv"
     assert read_texts(path)[1] == [["https://ex.org/a", "urn:b"], []]
     with pytest.raises(DataError, match=r"data:3: no tab. A line is `text<TAB><uri> <uri>`"):
         read_texts(written(tmp_path, ANNIF + "no tab\n"))
+    for labelled in (True, False):
+        with pytest.raises(DataError, match=r"data:3: 'world' stands behind a tab and is no URI"):
+            read_texts(written(tmp_path, ANNIF + "hello\tworld\t<http://x/1>\n"), labelled=labelled)
 
 
 def test_annif_folder(tmp_path: Path) -> None:
@@ -480,7 +612,10 @@ def test_annif_folder(tmp_path: Path) -> None:
     assert read_texts(folder, labels="label")[1][2] == ["seas", "<things>"]
     with pytest.raises(DataError, match='labels must be "uri" or "label" for an Annif folder'):
         open_texts(folder, labels="topics")
-    corpus(folder, d_txt="x", d_tsv="<http://ex.org/z>\n")
+    corpus(folder, d_txt="x", d_tsv="<>\tnothing\n", c_key=None)
+    with pytest.raises(DataError, match=r'd.tsv:1: no URI before the name. Add it, or say labels="label"'):
+        read_texts(folder)
+    corpus(folder, d_tsv="<http://ex.org/z>\n")
     with pytest.raises(DataError, match=r"d.tsv:1: no name behind the URI"):
         read_texts(folder, labels="label")
 
@@ -492,10 +627,54 @@ def test_annif_folder_of_keys_and_packed(tmp_path: Path) -> None:
     assert read_texts(folder) == read_texts(folder, labels="label") == (["Ants"], [["insects", "soil"]])
     with pytest.raises(DataError, match="name labels without URIs"):
         open_texts(folder, labels="uri")
+    corpus(folder, a_txt="Ants again")
+    with pytest.raises(DataError, match=r"has both a.txt and a.txt.gz; take one of them out"):
+        open_texts(folder)
+
+
+def test_annif_csv_and_jsonl(tmp_path: Path) -> None:
+    path = written(
+        tmp_path, "id,text,subject_uris\n1,Ants,<urn:a> <urn:b>\n2,Bees,http://ex.org/b;c\n3,Cats,\n"
+    )
+    opened = open_texts(path)
+    assert (opened.format, opened.text, opened.labels) == ("csv", ("text",), "subject_uris")
+    assert read_texts(path)[1] == [["urn:a", "urn:b"], ["http://ex.org/b;c"], []]
+    subjects = [{"uri": "<urn:a>", "label": "ants"}, {"uri": "urn:b"}, {"uri": "urn:b"}]
+    path = written(tmp_path, jsonl({"text": "Ants", "subjects": subjects}, {"text": "Bees", "subjects": []}))
+    assert open_texts(path).format == "jsonl"
+    assert read_texts(path) == (["Ants", "Bees"], [["urn:a", "urn:b"], []])
+    with pytest.raises(DataError, match=r'data:1: {"uri": "<>"} is not a label. Labels are .* with a uri'):
+        read_texts(written(tmp_path, jsonl({"text": "Ants", "subjects": [{"uri": "<>"}]})))
+
+
+def test_annif_folder_of_json(tmp_path: Path) -> None:
+    subjects = [{"uri": "<urn:a>", "label": "ants"}, {"uri": "urn:b", "label": "bees"}]
+    folder = corpus(
+        tmp_path / "corpus",
+        a_json=json.dumps({"text": "On ants", "subjects": subjects}, indent=2),
+        b_json=json.dumps({"text": "Tides 🌊"}),
+    )
+    assert is_text(folder)
+    assert open_texts(folder).format == "annif-folder"
+    assert read_texts(folder) == (["On ants", "Tides 🌊"], [["urn:a", "urn:b"], []])
+    assert read_texts(folder, labels="label")[1] == [["ants", "bees"], []]
+    assert read_texts(folder, labelled=False)[1] == [[], []]
+    corpus(folder, c_json='{"text": "x",\n "subjects": [}')
+    with pytest.raises(DataError, match=r"c.json:2:15: not JSON"):
+        read_texts(folder)
+    corpus(folder, c_json='{"title": "x"}')
+    with pytest.raises(DataError, match=r"c.json: there is no field 'text'"):
+        read_texts(folder)
+    corpus(folder, z_txt="a text", z_key="a")  # beside texts, JSON is something else
+    assert read_texts(folder) == (["a text"], [["a"]])
+    other = corpus(tmp_path / "other", manifest_json='{"version": 1}')
+    assert not is_text(other)
+    with pytest.raises(DataError, match="a folder without documents"):
+        open_texts(other)
 
 
 def test_folders_that_are_no_corpus(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="a folder without documents, doc.txt; name a file in it"):
+    with pytest.raises(DataError, match="a folder without documents, doc.txt or doc.json; name a file in it"):
         open_texts(tmp_path)
     assert not is_text(tmp_path)
     corpus(tmp_path, a_txt="Ants", b_txt="")
@@ -716,7 +895,10 @@ def test_what_json_and_csv_write_is_read_as_it_was(
         out = io.StringIO(newline="")
         table = csv.writer(out, delimiter=delimiter)
         table.writerows([["text", "labels"], *([t, json.dumps(n)] for t, n in rows)])
-        if "\0" not in out.getvalue():
+        if delimiter == "\t" and any("\t" in text and "\n" in text for text in texts):
+            with pytest.raises(DataError):  # it could be two rows
+                read_texts(written(tmp_path, out.getvalue()))
+        elif "\0" not in out.getvalue():
             assert read_texts(written(tmp_path, out.getvalue())) == (texts, labels)
 
 

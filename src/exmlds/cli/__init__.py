@@ -10,6 +10,7 @@ from typing import NoReturn
 
 import typer
 
+from ..wording import worded
 from .compare import compare
 from .convert import convert
 from .demo import demo
@@ -18,8 +19,10 @@ from .explain import explain
 from .info import info
 from .inspect import inspect
 from .labels import labels
+from .output import harmless
 from .predict import predict
 from .report import report
+from .texts import OPTIONS
 from .train import train
 from .tune import tune
 
@@ -64,7 +67,8 @@ def main() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal that has no ✓ shows something else
     try:
-        app(gather_places(sys.argv[1:]))
+        with worded(OPTIONS):
+            app(gather_places(sys.argv[1:]))
     except Exception as error:
         if os.environ.get("EXMLDS_DEBUG"):
             raise
@@ -88,12 +92,12 @@ def gather_places(arguments: list[str]) -> list[str]:
 
 
 def _show_warning(message: Warning | str, *_: object) -> None:
-    print(f"exmlds: warning: {message}", file=sys.stderr)
+    print(f"exmlds: warning: {harmless(str(message))}", file=sys.stderr)
 
 
 def _fail(error: Exception) -> NoReturn:
     if isinstance(error, (ValueError, OSError)):  # ours are among these
-        print(f"exmlds: {' '.join(str(error).split())}", file=sys.stderr)
+        print(f"exmlds: {harmless(' '.join(str(error).split()))}", file=sys.stderr)
         sys.exit(2)
     if isinstance(error, MemoryError):
         print("exmlds: there is not enough memory for this.", file=sys.stderr)

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from .texts import Asked, EncodingErrors, Format, LabelColumn, LabelSeparator, TextColumn
+
 
 def compare(
     first: Annotated[Path, typer.Argument(help="A model folder or a file of predictions.")],
@@ -17,6 +19,11 @@ def compare(
         Path | None, typer.Option(help="The labels' file, when DATA has features alone.")
     ] = None,
     resamples: Annotated[int, typer.Option(min=100, help="Bootstrap resamples.")] = 2000,
+    text_column: TextColumn = None,
+    label_column: LabelColumn = None,
+    label_separator: LabelSeparator = None,
+    format: Format = None,
+    encoding_errors: EncodingErrors = "strict",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Compare two models or files of predictions.
@@ -29,7 +36,8 @@ def compare(
 
     at = places(k)
     with progress.shown():
-        test, rankers = read_for(data, labels, first, second)
+        asked = Asked(text_column, format, encoding_errors, label_column, label_separator)
+        test, rankers = read_for(data, labels, first, second, asked=asked)
         a, b = (metrics.Ranking(test.Y, ranked(ranker, test, max(at)), max(at)) for ranker in rankers)
         names = [f"{family}@{place}" for family in ("P", "nDCG", "R") for place in at]
         rows = metrics.compare(a, b, names, n_resamples=resamples)

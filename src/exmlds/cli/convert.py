@@ -28,7 +28,7 @@ def convert(
     from ..errors import DataError
     from ..files import replacing
     from .output import print_json
-    from .sources import check_output, locate
+    from .sources import check_output, locate, refuse_texts
 
     if split not in (None, "train", "test"):
         raise DataError(f"--split is train or test. Got {split!r} instead.")
@@ -36,6 +36,7 @@ def convert(
     if split and path == Path(source):
         raise DataError(f"{source} is a file; --split is for data sets that go by a name.")
     check_output(target, path)
+    refuse_texts(path)
     with progress.shown():
         dataset = data.read_xc(path, labels, one_based=one_based)
         if target.suffix == ".npz":

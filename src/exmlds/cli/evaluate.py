@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .texts import LabelColumn, LabelSeparator, TextColumn
+from .texts import Asked, EncodingErrors, Format, LabelColumn, LabelSeparator, TextColumn
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,6 +40,8 @@ def evaluate(
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
     label_separator: LabelSeparator = None,
+    format: Format = None,
+    encoding_errors: EncodingErrors = "strict",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Measure a model, or anybody's predictions.
@@ -63,9 +65,7 @@ def evaluate(
             data,
             labels,
             Path(model),
-            text_column=text_column,
-            label_column=label_column,
-            label_separator=label_separator,
+            asked=Asked(text_column, format, encoding_errors, label_column, label_separator),
         )
         ids = ranked(ranker, test, max(at), filter_)
         counts, n_train = _training_counts(ranker, train, test.Y.shape[1])
@@ -76,12 +76,15 @@ def evaluate(
     report = metrics.report(test.Y, ids, k=at, inverse_propensity=weights, intervals=intervals)
     said = None if isinstance(ranker, Path) else _at_threshold(ranker, test)
     groups = [] if counts is None else metrics.by_frequency(test.Y, ids, counts, max(at))
+    unseen = None if counts is None else _unseen(test, counts)
     if as_json:
         result: dict[str, Any] = {"rows": report.n_rows, "labels": report.n_labels, **report}
         if intervals:
             result["intervals"] = {name: [i.low, i.high] for name, i in report.intervals.items()}
         if said is not None:
             result["at_threshold"] = said
+        if unseen is not None:
+            result["unseen"] = unseen
         result["by_frequency"] = [group._asdict() for group in groups]
         print_json(result)
         return
@@ -91,6 +94,11 @@ def evaluate(
             f"At the threshold of {said['threshold']:.3g}: {said['labels_a_row']:.2f} labels a row, "
             f"micro-F1 {percent(said['F1'])}, precision {percent(said['precision'])}, "
             f"recall {percent(said['recall'])}"
+        )
+    if unseen is not None and unseen["labels"]:
+        print(
+            f"{unseen['labels']:,} of the {unseen['of']:,} labels of these rows were not in training; "
+            f"they stand {unseen['times']:,} times"
         )
     if not groups:
         print("PSP, PSnDCG and the table from head to tail need the training file: --train FILE")
@@ -128,15 +136,24 @@ def _training_counts(ranker: Any, train: str | None, n_labels: int) -> tuple[np.
     import numpy as np
 
     from ..data import read_xc
-    from .sources import locate
+    from .sources import locate, refuse_texts
 
     if train is not None:
-        Y = read_xc(locate(train, "train"), n_labels=n_labels).Y
+        path = locate(train, "train")
+        refuse_texts(path, "--train")
+        Y = read_xc(path, n_labels=n_labels).Y
         return np.bincount(Y.indices, minlength=n_labels), Y.shape[0]
     if not isinstance(ranker, Path):
         unseen = n_labels - len(ranker.label_counts_)
         return np.pad(ranker.label_counts_, (0, unseen)), ranker.n_samples_fit_
     return None, 0
+
+
+def _unseen(test: Any, counts: np.ndarray) -> dict[str, int]:
+    """Labels that the rows have and that no training row had."""
+    true = test.Y.getnnz(axis=0)
+    unseen = (true > 0) & (counts == 0)
+    return {"labels": int(unseen.sum()), "of": int((true > 0).sum()), "times": int(true[unseen].sum())}
 
 
 def _at_threshold(model: Any, test: Any) -> dict[str, float]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .texts import GivenText, TextColumn
+from .texts import Asked, EncodingErrors, Format, GivenText, TextColumn
 
 if TYPE_CHECKING:
     from ..models.explain import Explanation
@@ -21,6 +21,8 @@ def explain(
     row: Annotated[int, typer.Option(min=0, help="The row of DATA, from 0.")] = 0,
     n: Annotated[int, typer.Option("-n", min=1, help="Voters and features to show.")] = 5,
     text_column: TextColumn = None,
+    format: Format = None,
+    encoding_errors: EncodingErrors = "strict",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show why a label has its score: who voted, what its classifier saw, how common it is."""
@@ -33,7 +35,9 @@ def explain(
     names = {str(name): name for name in fitted.classes_.tolist()}
     if label is not None and label not in names:
         raise DataError(f"{model} has no label {label!r}; `exmlds labels {model} --search` finds some.")
-    x, feature_names = one_row(fitted, model, data, text, row, text_column)
+    asked = Asked(text_column, format, encoding_errors)
+    asked.check_given_text(text)
+    x, feature_names = one_row(fitted, model, data, text, row, asked)
     try:
         (why,) = fitted.explain(x, None if label is None else names[label], n, feature_names=feature_names)
     except NotImplementedError as error:
@@ -62,9 +66,10 @@ def _plain(why: Explanation, texts: Any) -> dict[str, Any]:
 
 
 def _show(why: Explanation, texts: Any) -> None:
-    from .output import print_table, short
+    from .output import harmless, print_table, short
 
-    print(f"{why.label}: score {why.score:.3f}; {100 * why.prior:.2f}% of the training rows have it\n")
+    label = harmless(str(why.label))
+    print(f"{label}: score {why.score:.3f}; {100 * why.prior:.2f}% of the training rows have it\n")
     rows: list[tuple[str, str, str, str]] = [
         (
             str(voter.row) if texts is None else f"{voter.row}: {short(texts[voter.row])}",

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Sequence
 from typing import Any
+
+# C0, delete and C1, and those that change the direction of writing
+_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 
 
 def print_json(value: Any) -> None:
@@ -21,10 +26,10 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: st
     from rich.text import Text
 
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    cells = [[str(cell) for cell in row] for row in rows]
+    cells = [[harmless(str(cell)) for cell in row] for row in rows]
     for i, column in enumerate(columns):
         numbers = all(row[i].lstrip("+-")[:1].isdigit() for row in cells)
-        table.add_column(Text(column), justify="right" if numbers else "left", overflow="fold")
+        table.add_column(Text(harmless(column)), justify="right" if numbers else "left", overflow="fold")
     for row in cells:
         table.add_row(*map(Text, row))
     console = Console(highlight=False)
@@ -32,6 +37,24 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: st
         console = Console(highlight=False, width=1000)
     console.print(table)
     console.print()
+
+
+def harmless(text: str) -> str:
+    r"""A text whose control characters are spelled out: a terminal must not obey what a file says.
+
+    >>> harmless("a\x1b[2Jb\n")
+    'a\\x1b[2Jb\\n'
+    """
+    return _CONTROLS.sub(lambda found: found.group().encode("unicode_escape").decode(), text)
+
+
+def escaped(name: str) -> str:
+    r"""A name for a line with tabs between its cells.
+
+    >>> escaped("C:\temp\tand more")
+    'C:\\temp\\tand more'
+    """
+    return name.translate(_ESCAPES)
 
 
 def percent(share: float) -> str:

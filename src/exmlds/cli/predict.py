@@ -11,10 +11,12 @@ from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 
-from .texts import GivenText, TextColumn
+from .texts import EncodingErrors, Format, GivenText, TextColumn
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from .texts import Asked
 
 
 def predict(
@@ -24,35 +26,45 @@ def predict(
     ] = None,
     text: GivenText = None,
     k: Annotated[int, typer.Option("-k", help="Labels a row.")] = 5,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="A file; .gz is gzipped.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="A file; .gz is gzipped; - is standard output.")
+    ] = None,
     allow: Annotated[Path | None, typer.Option(help="A file of labels to choose among, one a line.")] = None,
     deny: Annotated[Path | None, typer.Option(help="A file of labels to leave out, one a line.")] = None,
     text_column: TextColumn = None,
+    format: Format = None,
+    encoding_errors: EncodingErrors = "strict",
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a row, with label names.")] = False,
 ) -> None:
     """Predict the best labels of every row.
 
     Writes `label:score`, best first, one row a line, block by block: the data may be larger than memory. Of
-    texts, it writes names and scores with tabs between them, and texts of a pipe, one a line, are answered
-    line by line.
+    texts, it writes names and scores with tabs between them; a tab, a line end or a backslash in a name is
+    written as \\t, \\n, \\r or \\\\. Texts of a pipe, one a line, are answered line by line; a line that
+    begins with `{` is a JSON object with a text.
     """
     from .. import data as io
     from .. import load, progress
     from ..errors import DataError
     from .sources import check_output, locate
-    from .texts import check_kind, takes_texts
+    from .texts import AS_THEY_COME, Asked, check_kind, takes_texts
 
     fitted = load(model)
     allowed, denied = (_listed(path, fitted.classes_) for path in (allow, deny))
+    if output == Path("-"):
+        output = None
     if (data is None) == (text is None):
         raise DataError("Name a file, - for a pipe, or give a --text; one of them.")
+    asked = Asked(text_column, format, encoding_errors)
+    asked.check_given_text(text)
     if takes_texts(fitted):
-        source = None if data in (None, "-") else locate(str(data), "test")
+        from_file = data is not None and (data != "-" or format not in AS_THEY_COME)
+        source = locate(str(data), "test") if from_file else None
         if source is not None:
-            check_kind(fitted, model, source)
+            check_kind(fitted, model, source, asked)
             check_output(output, source)
         with progress.shown(output is not None), _opened(output) as file:
-            for texts in _texts(source, text, text_column):
+            for texts in _texts(source, text, asked):
                 ids, scores = fitted.predict_topk(texts, k, allow=allowed, deny=denied)
                 (_write_json if as_json else _write_names)(file, ids, scores, fitted.classes_)
                 file.flush()
@@ -60,7 +72,7 @@ def predict(
     if text is not None:
         raise DataError(f"{model} was trained on features, not on texts.")
     source = locate(str(data), "test")
-    check_kind(fitted, model, source)
+    check_kind(fitted, model, source, asked)
     check_output(output, source)
     # No bar where the predictions may go to the same terminal.
     with (
@@ -77,7 +89,7 @@ def predict(
             advance(len(ids))
 
 
-def _texts(source: Path | None, text: str | None, column: str | None) -> Iterator[list[str]]:
+def _texts(source: Path | None, text: str | None, asked: Asked) -> Iterator[list[str]]:
     """Texts to be asked about together: blocks of a file, each line of a pipe, or the one that is given."""
     from ..contract import BLOCK
     from .texts import lines_of_a_pipe, opened
@@ -85,10 +97,10 @@ def _texts(source: Path | None, text: str | None, column: str | None) -> Iterato
     if text is not None:
         yield [text]
     elif source is None:
-        for line in lines_of_a_pipe():
+        for line in lines_of_a_pipe(asked):
             yield [line]
     else:
-        documents = iter(opened(source, column, None, None, labelled=False))
+        documents = iter(opened(source, asked, labelled=False))
         while block := [document.text for document in islice(documents, 16 * BLOCK)]:
             yield block
 
@@ -122,8 +134,10 @@ def _listed(path: Path | None, classes: np.ndarray) -> list[str] | list[int] | N
 
 
 def _write_names(file: IO[bytes], ids: np.ndarray, scores: np.ndarray, classes: np.ndarray) -> None:
+    from .output import escaped
+
     for columns, values in zip(ids, scores):
-        named = [f"{classes[c]}\t{v:.4g}" for c, v in zip(columns, values) if c >= 0]
+        named = [f"{escaped(str(classes[c]))}\t{v:.4g}" for c, v in zip(columns, values) if c >= 0]
         file.write("\t".join(named).encode() + b"\n")
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .texts import LabelColumn, LabelSeparator, TextColumn
+from .texts import Asked, EncodingErrors, Format, LabelColumn, LabelSeparator, TextColumn
 
 
 def report(
@@ -24,6 +24,8 @@ def report(
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
     label_separator: LabelSeparator = None,
+    format: Format = None,
+    encoding_errors: EncodingErrors = "strict",
 ) -> None:
     """Write a page on what a model is good for: measures, charts, labels, a map; one file, opened offline."""
     from .. import progress, storage
@@ -31,10 +33,12 @@ def report(
     from ..errors import DataError
     from ..files import replacing
     from ..report import make, page
-    from .sources import check_output, locate, places, read_for
+    from .sources import check_output, locate, named, places, read_for
 
     at = places(k)
     storage.read_manifest(model)  # says what is wrong where it is no model
+    if output == Path("-"):
+        raise DataError("-o names the HTML file to write; a report does not go to standard output.")
     if output.is_dir():
         raise DataError(f"{output} is a folder; name a file.")
     check_output(output, locate(data, "test"))
@@ -43,13 +47,11 @@ def report(
             data,
             labels,
             model,
-            text_column=text_column,
-            label_column=label_column,
-            label_separator=label_separator,
+            asked=Asked(text_column, format, encoding_errors, label_column, label_separator),
         )
         assert not isinstance(fitted, Path)
         made = make(fitted, test.X, test.Y, k=at, propensity=propensity_parameters(data.lower()), title=title)
         if title is None:
-            made = made._replace(title=f"{made.method} on {Path(data).name}")
+            made = made._replace(title=f"{made.method} on {named(data)}")
         file.write(page.rendered(made))
     print(f"Wrote {output}; a browser opens it.")

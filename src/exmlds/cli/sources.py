@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from ..errors import DataError
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 
     from ..contract import XMCEstimator
     from ..data import Dataset
+    from .texts import Asked
 
 
 def locate(source: str, split: str) -> Path:
@@ -19,7 +21,7 @@ def locate(source: str, split: str) -> Path:
     from .. import data
 
     if source == "-":
-        return _standard_input()
+        return _kept_input()
     path = Path(source)
     if path.exists():
         return path
@@ -31,19 +33,33 @@ def locate(source: str, split: str) -> Path:
     raise DataError(f"{source} is neither a file nor a data set; data sets here: {known}.")
 
 
-def _standard_input() -> Path:
-    """What comes in by a pipe, kept in a file while the command runs, since formats are told by content."""
+def standard_input() -> IO[bytes]:
+    import sys
+
+    if sys.stdin is None:
+        raise DataError("Standard input is closed; name a file, or send the data by a pipe.")
+    return sys.stdin.buffer
+
+
+@cache
+def _kept_input() -> Path:
+    """What comes in by a pipe, once, kept in a file while the command runs: formats are told by content."""
     import atexit
     import shutil
-    import sys
     import tempfile
 
+    pipe = standard_input()
     folder = Path(tempfile.mkdtemp(prefix="exmlds-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     path = folder / "standard-input"
     with path.open("wb") as file:
-        shutil.copyfileobj(sys.stdin.buffer, file)
+        shutil.copyfileobj(pipe, file)
     return path
+
+
+def named(source: str) -> str:
+    """Data as a title names it."""
+    return "standard input" if source == "-" else Path(source).name
 
 
 def check_output(output: Path | None, *inputs: Path) -> None:
@@ -56,6 +72,13 @@ def check_output(output: Path | None, *inputs: Path) -> None:
         raise DataError(f"{output.parent} is a model folder; write to another folder.")
 
 
+def refuse_texts(path: Path, who: str = "this command") -> None:
+    from ..data import is_text
+
+    if path.exists() and is_text(path):
+        raise DataError(f"{path} holds texts, which {who} does not take; `exmlds train` does.")
+
+
 def read(
     source: str, split: str, labels: Path | None = None, *, model: XMCEstimator | None = None
 ) -> Dataset:
@@ -64,8 +87,7 @@ def read(
 
     path = locate(source, split)
     if model is None:
-        if labels is None and path.exists() and data.is_text(path):
-            raise DataError(f"{path} holds texts, which this command does not take; `exmlds train` does.")
+        refuse_texts(path)
         return data.read_xc(path, labels)
     dataset = data.read_xc(path, labels, n_features=model.n_features_in_, n_labels=len(model.classes_))
     named = model.classes_.dtype == object
@@ -75,12 +97,7 @@ def read(
 
 
 def read_for(
-    source: str,
-    labels: Path | None,
-    *rankers: Path,
-    text_column: str | None = None,
-    label_column: str | None = None,
-    label_separator: str | None = None,
+    source: str, labels: Path | None, *rankers: Path, asked: Asked | None = None
 ) -> tuple[Dataset, list[XMCEstimator | Path]]:
     """The test set, and each ranker as a model or as the file of predictions that it is.
 
@@ -88,9 +105,10 @@ def read_for(
     """
     from .. import load
     from ..data import Dataset
-    from .texts import check_kind, takes_texts
+    from .texts import Asked, check_kind, takes_texts
     from .texts import opened as open_texts
 
+    asked = asked or Asked()
     opened: list[XMCEstimator | Path] = [load(path) if path.is_dir() else path for path in rankers]
     models = [model for model in opened if not isinstance(model, Path)]
     for model in models[1:]:
@@ -98,21 +116,32 @@ def read_for(
             counts = " and ".join(str(len(m.classes_)) for m in models)
             raise DataError(f"The models know {counts} labels; they were trained on different data.")
     if not models:
-        return read(source, "test", labels), opened
+        test = read(source, "test", labels)
+        asked.check_numbers(source)
+        return _with_labels(test, source), opened
     path = locate(source, "test")
     for model, name in zip(models, (name for name in rankers if name.is_dir())):
-        check_kind(model, name, path)
+        check_kind(model, name, path, asked)
     if not takes_texts(models[0]):
-        return read(source, "test", labels, model=models[0]), opened
+        return _with_labels(read(source, "test", labels, model=models[0]), source), opened
+    if labels is not None:
+        raise DataError(f"--labels is for numbers; the labels of {path} stand in it.")
     if any(model.classes_.tolist() != models[0].classes_.tolist() for model in models[1:]):
         raise DataError("The models know different labels; they were trained on different data.")
-    documents = list(open_texts(path, text_column, label_column, label_separator))
+    documents = list(open_texts(path, asked))
     Y = models[0].label_matrix([document.labels for document in documents])
-    return Dataset([document.text for document in documents], Y, None, None), opened
+    test = Dataset([document.text for document in documents], Y, None, None)
+    return _with_labels(test, source), opened
+
+
+def _with_labels(test: Dataset, source: str) -> Dataset:
+    if not test.Y.nnz:
+        raise DataError(f"{named(source)}: no row has a label, so that there is nothing to compare with.")
+    return test
 
 
 def one_row(
-    model: XMCEstimator, name: Path, data: str | None, text: str | None, row: int, text_column: str | None
+    model: XMCEstimator, name: Path, data: str | None, text: str | None, row: int, asked: Asked
 ) -> tuple[Any, list[str] | None]:
     """A text of the command line or a row of a file, as the model takes it, and the names of the features."""
     from .. import data as io
@@ -125,9 +154,9 @@ def one_row(
             raise DataError(f"{name} was trained on features, not on texts.")
         return [text], None
     path = locate(str(data), "test")
-    check_kind(model, name, path)
+    check_kind(model, name, path, asked)
     if takes_texts(model):
-        for number, document in enumerate(opened(path, text_column, None, None, labelled=False)):
+        for number, document in enumerate(opened(path, asked, labelled=False)):
             if number == row:
                 return [document.text], None
         raise DataError(f"{path} has no row {row}; the first is 0.")
@@ -145,7 +174,8 @@ def ranked(
 
     pairs = None if label_filter is None else data.read_label_filter(label_filter, test.Y.shape)
     if not isinstance(ranker, Path):
-        return ranker.predict_topk(test.X, k, deny=pairs)[0]
+        known = None if pairs is None else pairs[:, : len(ranker.classes_)]
+        return ranker.predict_topk(test.X, k, deny=known)[0]
     spare = 0 if pairs is None else int(pairs.getnnz(axis=1).max(initial=0))
     ids, _ = data.read_predictions(
         ranker, k=k + spare, n_labels=test.Y.shape[1], label_names=test.label_names

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -16,8 +15,11 @@ if TYPE_CHECKING:
     from ..data import Texts
 
 TextColumn = Annotated[
-    str | None,
-    typer.Option("--text-column", help="The field or column of texts.  [default: told by its name]"),
+    list[str] | None,
+    typer.Option(
+        "--text-column",
+        help="The field or column of texts; may be repeated to join several.  [default: told by its name]",
+    ),
 ]
 LabelColumn = Annotated[
     str | None,
@@ -26,7 +28,51 @@ LabelColumn = Annotated[
 LabelSeparator = Annotated[
     str | None, typer.Option("--label-separator", help="What stands between labels in a cell.")
 ]
+Format = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        help="Of texts: jsonl, csv, tsv, fasttext, libmultilabel, annif-folder, annif-tsv, parquet, lines.  "
+        "[default: told by content]",
+    ),
+]
+EncodingErrors = Annotated[
+    str,
+    typer.Option(
+        "--encoding-errors", help="Of what is not UTF-8: strict refuses it, replace puts � in its place."
+    ),
+]
 GivenText = Annotated[str | None, typer.Option("--text", help="A text, in the place of DATA.")]
+
+OPTIONS = {  # as messages name them, by the arguments of `open_texts`
+    "text": "--text-column",
+    "labels": "--label-column",
+    "label_separator": "--label-separator",
+    "format": "--format",
+    "errors": "--encoding-errors",
+    "labelled=False": "`exmlds predict`",
+}
+AS_THEY_COME = (None, "jsonl", "lines")  # formats whose lines can be answered one by one
+
+
+class Asked(NamedTuple):
+    """What the options of a command say about texts, by the arguments of `open_texts`."""
+
+    text: list[str] | None = None
+    format: str | None = None
+    errors: str = "strict"
+    labels: str | None = None
+    label_separator: str | None = None
+
+    def check_given_text(self, text: str | None) -> None:
+        """A text on the command line has no use for any of it, either."""
+        if text is not None and self != Asked():
+            raise DataError("A --text is taken as it is; options about files of texts do not apply.")
+
+    def check_numbers(self, source: object) -> None:
+        """Numbers have no use for any of it."""
+        if self != Asked():
+            raise DataError(f"{source} holds numbers; options about texts do not apply.")
 
 
 def takes_texts(model: XMCEstimator) -> bool:
@@ -35,33 +81,26 @@ def takes_texts(model: XMCEstimator) -> bool:
     return isinstance(model, TextClassifier)
 
 
-def opened(path: Path, text: str | None, label: str | None, separator: str | None, **options: Any) -> Texts:
+def opened(path: Path, asked: Asked, *, labelled: bool = True) -> Texts:
     """The texts of a file, by the options of a command."""
     from ..data import open_texts
 
-    return open_texts(path, text=text, labels=label, label_separator=separator, **options)
+    return open_texts(path, **asked._asdict(), labelled=labelled)
 
 
-def lines_of_a_pipe() -> Iterator[str]:
-    """Texts from standard input as they come, one a line; a JSON object's `text`."""
-    import json
+def lines_of_a_pipe(asked: Asked) -> Iterator[str]:
+    """Texts from standard input as they come, one a line; of a JSON object, its text."""
+    from ..data.text import texts_as_they_come
+    from .sources import standard_input
 
-    for number, line in enumerate(sys.stdin.buffer, 1):
-        try:
-            text = line.decode("utf-8").rstrip("\r\n")
-        except UnicodeDecodeError:
-            raise DataError(f"Line {number} of standard input is not UTF-8.") from None
-        if text.startswith("{"):
-            try:
-                found = json.loads(text)
-            except ValueError:
-                found = {}
-            if isinstance(found.get("text"), str):
-                text = found["text"]
-        yield text
+    documents = texts_as_they_come(
+        standard_input(), "standard input", text=asked.text, format=asked.format, errors=asked.errors
+    )
+    for document in documents:
+        yield document.text
 
 
-def check_kind(model: XMCEstimator, name: Path, source: Path) -> None:
+def check_kind(model: XMCEstimator, name: Path, source: Path, asked: Asked) -> None:
     """Texts are for models of texts, numbers for the others."""
     from ..data import is_text
 
@@ -69,7 +108,10 @@ def check_kind(model: XMCEstimator, name: Path, source: Path) -> None:
         raise DataError(f"{source}: there is no such file.")
     if source.is_file() and not source.stat().st_size:
         raise DataError(f"{source} is empty.")
-    if takes_texts(model) and not is_text(source):
+    holds_texts = asked.format is not None or is_text(source)
+    if takes_texts(model) and not holds_texts:
         raise DataError(f"{name} was trained on texts, but {source} holds numbers.")
-    if not takes_texts(model) and is_text(source):
+    if not takes_texts(model) and holds_texts:
         raise DataError(f"{name} was trained on features, but {source} holds texts.")
+    if not holds_texts:
+        asked.check_numbers(source)

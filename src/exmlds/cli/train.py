@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from .settings import DEFAULT_METHOD
-from .texts import LabelColumn, LabelSeparator, TextColumn
+from .texts import Asked, EncodingErrors, Format, LabelColumn, LabelSeparator, TextColumn
 
 
 def train(
@@ -51,6 +51,8 @@ def train(
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
     label_separator: LabelSeparator = None,
+    format: Format = None,
+    encoding_errors: EncodingErrors = "strict",
     seed: Annotated[
         int | None, typer.Option(help="The random_state; the same seed gives the same model.")
     ] = None,
@@ -61,7 +63,7 @@ def train(
     from ..checkpoint import discard
     from ..data import is_text, read_cooccurrence
     from ..errors import DataError
-    from .output import print_json, size
+    from .output import harmless, print_json, size
     from .settings import chosen_method, make_model, method_name
     from .sources import locate, read
     from .texts import opened
@@ -89,19 +91,23 @@ def train(
     if label_cooccurrence is not None:
         side["label_cooccurrence"] = read_cooccurrence(label_cooccurrence)
     path = locate(data, "train")
-    of_texts = labels is None and path.exists() and is_text(path)
-    if not of_texts and (vectorizer, text_column, label_column, label_separator) != (None,) * 4:
-        raise DataError(f"{data} holds numbers; options about texts do not apply.")
+    asked = Asked(text_column, format, encoding_errors, label_column, label_separator)
+    of_texts = labels is None and path.exists() and (format is not None or is_text(path))
+    if not of_texts:
+        asked.check_numbers(data)
+        if vectorizer is not None:
+            raise DataError(f"{data} holds numbers; --vectorizer is for texts.")
     if keep_rows:
         if not of_texts and "keep_rows" not in model.get_params():
             raise DataError(f"{method_name(type(model).__name__)} takes no --keep-rows.")
         if not of_texts:
             model.set_params(keep_rows=True)
     fitted: Any = model
+    documents = None
     with progress.shown():
         started = perf_counter()
         if of_texts:
-            documents = opened(path, text_column, label_column, label_separator)
+            documents = opened(path, asked)
             fitted = TextClassifier(vectorizer=vectorizer or "tfidf", model=model, keep_rows=keep_rows)
             read_seconds = 0.0  # within the fit
             fitted.fit(documents, **side)
@@ -115,7 +121,7 @@ def train(
     if checkpoint is not None:  # the model is written, so that nothing is lost
         discard(checkpoint)
     n_bytes = storage.size(output)
-    summary = {
+    summary: dict[str, Any] = {
         "model": str(output),
         "method": method_name(type(model).__name__),
         "rows": int(fitted.n_samples_fit_),
@@ -125,12 +131,16 @@ def train(
         "fit_seconds": round(fit_seconds, 3),
         "bytes": n_bytes,
     }
+    if documents is not None:
+        columns = {"text": list(documents.text), "labels": documents.labels}
+        summary["read_as"] = {"format": documents.format, **columns}
     if as_json:
         print_json(summary)
         return
-    took = "read and fitted" if of_texts else f"read in {read_seconds:.1f} s, fitted"
+    took = "read and fitted" if documents else f"read in {read_seconds:.1f} s, fitted"
+    read_as = f"texts ({harmless(documents.told)})" if documents else "rows"
     print(
-        f"{summary['method']} on {summary['rows']:,} {'texts' if of_texts else 'rows'} × "
+        f"{summary['method']} on {summary['rows']:,} {read_as} × "
         f"{summary['features']:,} {'terms' if of_texts else 'features'} × {summary['labels']:,} labels: "
         f"{took} in {fit_seconds:.1f} s; {output}, {size(n_bytes)}"
     )

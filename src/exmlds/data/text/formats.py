@@ -1,0 +1,58 @@
+"""The formats by their names, and the options that they have no use for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from ...errors import DataError
+from ...wording import for_no_labels, named, say
+from .annif import read_folder
+from .documents import Document, Plan
+from .jsonl import json_names, read_jsonl
+from .lines import read_annif_tsv, read_fasttext, read_libmultilabel, read_lines
+from .parquet import parquet_names, read_parquet
+from .table import read_table, table_names
+
+DELIMITERS = {"tsv": "\t", "csv": ",;"}
+
+
+READERS: dict[str, Callable[[Path, Plan], Iterator[Document]]] = {
+    "jsonl": read_jsonl,
+    "csv": read_table,
+    "tsv": read_table,
+    "fasttext": read_fasttext,
+    "libmultilabel": read_libmultilabel,
+    "annif-folder": read_folder,
+    "annif-tsv": read_annif_tsv,
+    "parquet": read_parquet,
+    "lines": read_lines,
+}
+
+
+NAMES: dict[str, Callable[[Path, Plan], tuple[str, str, list[str]]]] = {  # of the formats that have fields
+    "jsonl": json_names,
+    "csv": table_names,
+    "tsv": table_names,
+    "parquet": parquet_names,
+}
+
+
+def check_options(path: Path | str, format: str, plan: Plan) -> None:
+    """Refuse what the format has no use for."""
+    said = {
+        "text": bool(plan.text) and format not in NAMES,
+        "labels": plan.labels is not None and format not in (*NAMES, "annif-folder"),
+        "label_separator": plan.label_separator is not None
+        and plan.labelled
+        and format not in (*NAMES, "libmultilabel"),
+        "label_prefix": plan.label_prefix != "__label__" and plan.labelled and format != "fasttext",
+    }
+    for option, useless in said.items():
+        if useless:
+            raise DataError(
+                f"{path} is {format}, which has no use for {named(option)}; "
+                f"leave it out, or say {say('format')}."
+            )
+    if format == "lines" and plan.labelled:
+        raise DataError(f"{path}: plain lines have no labels; they are for {for_no_labels()}.")

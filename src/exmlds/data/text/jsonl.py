@@ -1,0 +1,56 @@
+"""JSON lines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from ...errors import DataError
+from .documents import Document, Plan, bare, lines_of
+from .fields import document_of, without_surrogates
+
+OBJECT = '{"text": …, "labels": […]}'
+ROWS = 100  # that tell which fields there are
+
+
+def row_of(where: str, line: str) -> dict[str, Any]:
+    try:
+        row = json.loads(line)
+    except json.JSONDecodeError as error:
+        text = bare(line)
+        column = f"{error.lineno}:{error.colno}" if "\n" in text else min(error.pos, len(text)) + 1
+        raise DataError(
+            f"{where}:{column}: not JSON ({error.msg}). Write one object a line, {OBJECT}."
+        ) from None
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{where}: cannot be read as JSON ({error}).") from None
+    if not isinstance(row, dict):
+        raise DataError(f"{where}: not an object. Write one a line, {OBJECT}.")
+    return row
+
+
+def json_document(where: str, line: str, row: dict[str, Any], plan: Plan) -> Document:
+    document = document_of(row, plan, where)
+    return without_surrogates(document, plan.errors) if "\\u" in line else document
+
+
+def _rows(path: Path, plan: Plan) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    for where, line in lines_of(path, plan.errors):
+        if line and not line.isspace():
+            yield where, line, row_of(where, line)
+
+
+def json_names(path: Path, plan: Plan) -> tuple[str, str, list[str]]:
+    """Where the first row stands, and the fields of the first rows: one may lack some."""
+    rows = list(islice(((where, list(row)) for where, _, row in _rows(path, plan)), ROWS))
+    if not rows:
+        raise DataError(f"{path} holds no documents.")
+    return rows[0][0], "field", list(dict.fromkeys(name for _, names in rows for name in names))
+
+
+def read_jsonl(path: Path, plan: Plan) -> Iterator[Document]:
+    for where, line, row in _rows(path, plan):
+        yield json_document(where, line, row, plan)

@@ -1,0 +1,104 @@
+"""CSV and TSV."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ...errors import DataError
+from ...wording import say
+from .documents import Document, Plan, bare_uri, count, lines_of, unique
+from .fields import labels_of, shown, without_surrogates
+
+LARGEST_CELL = 2**31 - 1  # the csv module keeps its limit in a C long, which has 32 bits on Windows
+
+
+def _cell_labels(cell: str, separator: str | None, where: str) -> list[str]:
+    if cell.startswith(" ") and cell.lstrip(" ").startswith('"'):
+        raise DataError(f"{where}: a blank stands before a quote; take it out, here and where else it does.")
+    if separator is None:
+        if cell.lstrip().startswith("["):
+            return labels_of(_json_list(cell, where), None, where)
+        separator = "|" if "|" in cell else ";"
+    return unique(cell.split(separator))
+
+
+def _json_list(cell: str, where: str) -> list[Any]:
+    try:
+        return json.loads(cell)
+    except (ValueError, RecursionError) as error:
+        raise DataError(
+            f"{where}: {shown(cell)} is not a JSON list ({error}). "
+            f'Write ["a", "b"], or say {say("label_separator")}.'
+        ) from None
+
+
+def allow_large_cells() -> None:
+    """The limit is one for the whole process: raised, never lowered."""
+    if csv.field_size_limit() < LARGEST_CELL:
+        csv.field_size_limit(LARGEST_CELL)
+
+
+def _rows(path: Path, plan: Plan) -> Iterator[tuple[str, list[str]]]:
+    """Where each row begins, and its cells."""
+    allow_large_cells()
+    rows = csv.reader(
+        (line for _, line in lines_of(path, plan.errors)),
+        delimiter=plan.delimiter,
+        skipinitialspace=plan.skip_blanks,
+        strict=True,
+    )
+    begins = 1
+    while True:
+        where = f"{path}:{begins}"
+        try:
+            cells = next(rows, None)
+        except csv.Error as error:
+            raise DataError(
+                f"{where}: not a row of cells ({error}). "
+                "Quote a cell that holds quotes or line ends, and write each quote inside it twice."
+            ) from None
+        if cells is None:
+            return
+        over_lines = plan.delimiter == "\t" and rows.line_num > begins
+        if over_lines and any("\t" in cell and "\n" in cell for cell in cells):
+            raise DataError(
+                f"{where}: a quoted cell holds a tab and a line end; it may be two rows with a stray quote. "
+                "Write such texts as csv or jsonl; quote a cell that begins with a quote, and write each "
+                "quote inside it twice."
+            )
+        if cells:
+            yield where, cells
+        begins = rows.line_num + 1
+
+
+def table_names(path: Path, plan: Plan) -> tuple[str, str, list[str]]:
+    for where, cells in _rows(path, plan):
+        return where, "column", [cell.strip() for cell in cells]
+    raise DataError(f"{path} holds no documents.")
+
+
+def read_table(path: Path, plan: Plan) -> Iterator[Document]:
+    rows = _rows(path, plan)
+    _, header = next(rows)
+    names = [cell.strip() for cell in header]
+    text = [names.index(name) for name in plan.text]
+    labels = None if plan.labels is None else names.index(plan.labels)
+    # a column of Annif's, whose URIs have blanks between them
+    in_words = plan.label_separator is None and (plan.labels or "").casefold() == "subject_uris"
+    for where, cells in rows:
+        if len(cells) != len(names):
+            raise DataError(
+                f"{where}: got {count(cells)}, but the header has {count(names)}. "
+                f"Quote a cell that holds {plan.delimiter!r}, quotes or line ends."
+            )
+        cell = "" if labels is None else cells[labels]
+        if in_words:
+            found = unique(map(bare_uri, cell.split()))
+        else:
+            found = _cell_labels(cell, plan.label_separator, where)
+        document = Document("\n".join([cells[column] for column in text]), found, where)
+        yield without_surrogates(document, plan.errors) if "\\u" in cell else document
