@@ -104,19 +104,3 @@ def test_observed_must_have_the_shape_of_the_labels() -> None:
 def test_observed_must_be_0_and_1() -> None:
     with pytest.raises(ValueError, match="observed must be .* holds 0 and 1 only"):
         labels.observed_cells(np.array([[0, 1, 0], [0, 0.5, 0]]), Y)
-
-
-def test_what_can_be_judged() -> None:
-    """Rows with a quarter of their cells known tell, if there are enough of them."""
-    cells = np.zeros((60, 8), np.float32)
-    cells[:, 0] = 1  # one of eight cells is known
-    cells[:50, 3] = 1  # two of eight
-    observed = csr_matrix(cells)
-    ids = np.tile([[0, 3, 5, -1]], (60, 1))
-    np.testing.assert_array_equal(labels.tells(observed), np.arange(60) < 50)
-    expected = np.zeros((60, 4), bool)
-    expected[:50, :2] = True
-    np.testing.assert_array_equal(labels.judged(observed, ids), expected)
-    everything = np.tile([[True, True, True, False]], (60, 1))
-    np.testing.assert_array_equal(labels.judged(None, ids), everything)
-    np.testing.assert_array_equal(labels.judged(observed[1:], ids[1:]), everything[1:])  # 49 rows tell

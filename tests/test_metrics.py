@@ -318,3 +318,19 @@ def test_calibration_of_probabilities_that_are_right(rng: np.random.Generator) -
 def test_calibration_leaves_out_empty_places() -> None:
     ids, sure = np.array([[0, -1]]), np.array([[1.0, 0.0]])
     assert metrics.calibration([[0]], (ids, sure), k=2).error == 0
+
+
+def test_what_can_be_judged() -> None:
+    """Rows with a quarter of their cells known tell, if there are enough of them."""
+    cells = np.zeros((60, 8), np.float32)
+    cells[:, 0] = 1  # one of eight cells is known
+    cells[:50, 3] = 1  # two of eight
+    observed = csr_matrix(cells)
+    ids = np.tile([[0, 3, 5, -1]], (60, 1))
+    np.testing.assert_array_equal(metrics.tells(observed), np.arange(60) < 50)
+    expected = np.zeros((60, 4), bool)
+    expected[:50, :2] = True
+    np.testing.assert_array_equal(metrics.judged(observed, ids), expected)
+    everything = np.tile([[True, True, True, False]], (60, 1))
+    np.testing.assert_array_equal(metrics.judged(None, ids), everything)
+    np.testing.assert_array_equal(metrics.judged(observed[1:], ids[1:]), everything[1:])  # 49 rows tell

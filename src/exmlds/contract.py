@@ -449,7 +449,7 @@ class XMCEstimator(ClassifierMixin, BaseEstimator, ABC):
         held, ids, scores = self._held_out(X, Y, min(self.max_labels, Y.shape[1]), rng, **side)
         hits = metrics.Ranking(Y[held], ids, ids.shape[1]).hits
         observed = side.get("observed")
-        present = labels.judged(None if observed is None else observed[held], ids)
+        present = metrics.judged(None if observed is None else observed[held], ids)
         precision = limits.as_precision(self.threshold)
         if precision > 0:
             return selection.threshold_for_precision(hits[present], scores[present], precision)
@@ -485,7 +485,7 @@ class _Permitted:
         keep = ids >= 0
         for listed, wanted in self.rules:
             if issparse(listed):
-                keep &= labels.among(listed[block], ids) == wanted
+                keep &= metrics.among(listed[block], ids) == wanted
             else:
                 keep &= listed[np.maximum(ids, 0)] == wanted
         return keep

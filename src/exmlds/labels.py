@@ -8,12 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_matrix, issparse
 
-from . import kernels
-
 Array = np.ndarray
-
-TOLD_FROM = 0.25  # share of a row's cells
-FEWEST_TELL = 50  # rows
 
 
 def encode(Y: Any, label_names: Sequence[str] | None = None) -> tuple[csr_matrix, Array]:
@@ -202,31 +197,6 @@ def observed_cells(known: Any, Y: csr_matrix) -> csr_matrix:
     if known.shape != Y.shape:
         raise ValueError(f"observed must be of the shape of Y, {Y.shape}. Got {known.shape} instead.")
     return csr_matrix(known.maximum(Y), dtype=np.float32)
-
-
-def tells(observed: csr_matrix) -> Array:
-    """(n,) bool rows so many of whose cells are known that the others say nothing.
-
-    Where a few cells are known beside the labels that are there, most of those known would be hits.
-    """
-    return np.diff(observed.indptr) >= TOLD_FROM * observed.shape[1]
-
-
-def judged(observed: csr_matrix | None, ids: Array) -> Array:
-    """(n, k) bool which labels, −1 pads, it can be told of whether they are hits.
-
-    All, where nothing is said of what is known; else the known cells of rows that tell, if these are enough.
-    """
-    if observed is None or np.count_nonzero(tells(observed)) < FEWEST_TELL:
-        return ids >= 0
-    return among(observed, ids) & tells(observed)[:, None]
-
-
-def among(cells: csr_matrix, ids: Array) -> Array:
-    """(n, k) bool which labels, −1 pads, are among those of their row."""
-    found = np.empty(ids.shape, np.uint8)
-    kernels.mark_hits(cells.indptr, cells.indices, ids, found)
-    return found.astype(bool)
 
 
 def of_missing(Y: csr_matrix, *, label_cooccurrence: Any, observed: Any) -> dict[str, Any]:

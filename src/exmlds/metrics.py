@@ -27,6 +27,9 @@ from .labels import indicator
 
 Array = np.ndarray
 
+TOLD_FROM = 0.25  # share of a row's cells that are known, for it to tell
+FEWEST_TELL = 50  # rows that tell
+
 FAMILIES = ("P", "R", "nDCG", "PSP", "PSnDCG", "macro-F1", "coverage")
 OF_LABELS = ("macro-F1", "coverage")  # means over labels; the others are over rows
 NEED_PROPENSITY = ("PSP", "PSnDCG")
@@ -88,6 +91,31 @@ def inverse_propensity(Y_train: Any, A: float = 0.55, B: float = 1.5, *, n_rows:
     counts = counts.astype(np.float64)
     C = (np.log(n_rows) - 1) * (B + 1) ** A
     return 1 + C * (counts + B) ** -A
+
+
+def tells(observed: csr_matrix) -> Array:
+    """(n,) bool rows so many of whose cells are known that the others say nothing.
+
+    Where a few cells are known beside the labels that are there, most of those known would be hits.
+    """
+    return np.diff(observed.indptr) >= TOLD_FROM * observed.shape[1]
+
+
+def judged(observed: csr_matrix | None, ids: Array) -> Array:
+    """(n, k) bool which labels, −1 pads, it can be told of whether they are hits.
+
+    All, where nothing is said of what is known; else the known cells of rows that tell, if these are enough.
+    """
+    if observed is None or np.count_nonzero(tells(observed)) < FEWEST_TELL:
+        return ids >= 0
+    return among(observed, ids) & tells(observed)[:, None]
+
+
+def among(cells: csr_matrix, ids: Array) -> Array:
+    """(n, k) bool which labels, −1 pads, are among those of their row."""
+    found = np.empty(ids.shape, np.uint8)
+    kernels.mark_hits(cells.indptr, cells.indices, ids, found)
+    return found.astype(bool)
 
 
 class Ranking:

@@ -258,7 +258,7 @@ class ExMLDS(Landscape):
         """Fit the blend on what is said of held-out rows of a lesson, and keep what it makes of them."""
         held = lesson.rows(type(self), rows)
         self.blend_ = jury.weigh_labels(jury.weigh(said, held), said, held)
-        self.shortlist_recall_ = float(labels.among(held.Y, said.ids).sum() / max(held.Y.nnz, 1))
+        self.shortlist_recall_ = float(metrics.among(held.Y, said.ids).sum() / max(held.Y.nnz, 1))
         ids, scores = jury.ranked(self.blend_, said, max(5, self.max_labels), self.gains_)
         self.held_out_quality_ = mean_precision(held.Y, ids[:, :5])
         self._held = (labelled[rows], ids[:, : self.max_labels], scores[:, : self.max_labels])

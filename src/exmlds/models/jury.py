@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse import csr_matrix, issparse
 from sklearn.base import clone
 
-from .. import labels, parallel
+from .. import metrics, parallel
 from ..contract import BLOCK, DataSize, Matrix, XMCEstimator
 from ..stages import blend, features, rerank
 from .exmlds4 import Course as MapCourse
@@ -188,7 +188,7 @@ def order(
         return Jury(voting, second, plan.shortlist, lesson.counts(), None, None)
     listed = lists(voting, lesson.X, plan.shortlist) if listed is None else listed
     if lesson.observed is not None:  # what is not known is no mistake
-        known = labels.among(lesson.observed, listed) | ~labels.tells(lesson.observed)[:, None]
+        known = metrics.among(lesson.observed, listed) | ~metrics.tells(lesson.observed)[:, None]
         listed = np.where(known, listed, -1)
     feature_map = features.fit(plan.features, lesson.X, rng)
     examples, start, n_epochs = rerank.examples(lesson.Y, listed), None, PASSES
@@ -234,9 +234,9 @@ def weigh_labels(mix: blend.Blend, said: Opinions, held: Lesson) -> blend.Blend:
 def _pairs(said: Opinions, held: Lesson, n: int) -> blend.Pairs:
     """Of the first n rows: their labels on the lists, as far as it is known whether they are true."""
     said, Y, ids = said.cut(slice(n), slice(None)), held.Y[:n], said.ids[:n]
-    known = labels.judged(None if held.observed is None else held.observed[:n], ids)
+    known = metrics.judged(None if held.observed is None else held.observed[:n], ids)
     weights = None if held.weights is None else np.broadcast_to(held.weights[:n, None], ids.shape)[known]
-    return blend.Pairs(said.evidence()[known], ids[known], labels.among(Y, ids)[known], weights)
+    return blend.Pairs(said.evidence()[known], ids[known], metrics.among(Y, ids)[known], weights)
 
 
 def ranked(mix: blend.Blend, said: Opinions, k: int, gains: Array | None = None) -> tuple[Array, Array]:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import labels
+from .. import metrics
 from ..contract import DataSize, Estimate, Matrix, XMCEstimator
 from ..stages import features
 from . import jury
@@ -237,4 +237,4 @@ def blended_quality(said: jury.Opinions, held: Lesson) -> float:
 def _recalls(voting: NeighborVoting, trial: Trial, k: int) -> Array:
     """(k,) share of the true labels of held-out rows that lists of each length hold."""
     ids, _ = voting.predict_topk(trial.held.X, k)
-    return np.cumsum(labels.among(trial.held.Y, ids).sum(axis=0)) / max(trial.held.Y.nnz, 1)
+    return np.cumsum(metrics.among(trial.held.Y, ids).sum(axis=0)) / max(trial.held.Y.nnz, 1)
