@@ -97,7 +97,8 @@ def _show(why: Explanation, texts: Any) -> None:
     if why.log_odds:
         odds = [(kind, f"{value:+.2f}") for kind, value in why.log_odds.items()]
         odds.append(("together", f"{sum(why.log_odds.values()):+.2f}"))
-        print_table(("evidence", "log-odds"), odds, title=f"From evidence to the score of {why.score:.3f}")
+        odds.append(("as a probability", f"{why.score:.3f}"))
+        print_table(("evidence", "log-odds"), odds, title="From evidence to the score")
 
 
 def _terms(terms: Any) -> str:

@@ -209,8 +209,10 @@ def log_odds(mix: blend.Blend, said: Opinions, place: int, score: float) -> dict
     """What the kinds of evidence add for the label at a place of one row's short list, up to its score's."""
     known = said.evidence()[0, place].astype(np.float64)
     added = (known - mix.mean) / mix.scale * mix.weights
-    kinds = np.array(blend.KINDS[: len(added)])
-    told = {"start": mix.bias} | {str(kind): float(added[kinds == kind].sum()) for kind in np.unique(kinds)}
+    told = {"start": mix.bias}
+    for value, kinds in zip(added, blend.KINDS):
+        for kind in kinds:
+            told[kind] = told.get(kind, 0.0) + float(value) / len(kinds)
     if len(mix.leanings) > 1:
         told["leaning of the label"] = float(mix.leanings[said.ids[0, place]])
     return told | {"made level": float(np.log(score / (1 - score))) - sum(told.values())}

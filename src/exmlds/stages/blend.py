@@ -23,10 +23,10 @@ PLACE = 10  # of log(place on the list) in the evidence
 LEVELS = 200  # of the isotonic curve
 DOUBT = 2.0  # of leanings: labels were taught by fewer rows here than in the last fit
 STEPS, LONGEST_STEP = 10, 1.0  # of Newton's method
-KINDS = (  # of evidence, in its order
-    *("votes", "votes", "classifier", "classifier", "frequency", "in combination", "in combination"),
-    *("in combination", "classifier", "votes", "votes", "classifier"),
-    *("second votes", "second votes", "in combination", "second votes", "in combination"),
+V, Z, C, S = "votes", "classifier", "frequency", "second votes"
+KINDS = (  # of evidence, in its order; of a product, of both its factors
+    *((V,), (V,), (Z,), (Z,), (C,), (V, Z), (Z, C), (V, C), (Z,), (V,), (V,), (Z,)),
+    *((S,), (S,), (S, Z), (S,), (S, V)),
 )
 
 
