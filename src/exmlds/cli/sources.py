@@ -188,12 +188,12 @@ def ranked(
     return ids if pairs is None else _without(ids, pairs, k)
 
 
-def _without(ids: np.ndarray, pairs: object, k: int) -> np.ndarray:
+def _without(ids: np.ndarray, pairs: Any, k: int) -> np.ndarray:
     import numpy as np
 
-    from ..metrics import Ranking
+    from ..metrics import among
 
-    denied = Ranking(pairs, ids, ids.shape[1]).hits.astype(bool)
+    denied = among(pairs, ids)
     order = np.argsort(denied | (ids < 0), axis=1, kind="stable")[:, :k]
     kept = np.where(denied, -1, ids)
     return np.take_along_axis(kept, order, 1)

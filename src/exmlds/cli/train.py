@@ -5,12 +5,15 @@ from __future__ import annotations
 from inspect import signature
 from pathlib import Path
 from time import perf_counter
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from .settings import DEFAULT_METHOD
 from .texts import Asked, EncodingErrors, Format, LabelColumn, LabelSeparator, TextColumn
+
+if TYPE_CHECKING:
+    from ..data import Texts
 
 
 def train(
@@ -59,13 +62,13 @@ def train(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Train a model on a file, of texts or of numbers, and write it to a folder."""
-    from .. import TextClassifier, progress, storage
+    from .. import progress, storage
     from ..checkpoint import discard
     from ..data import is_text, read_cooccurrence
     from ..errors import DataError
-    from .output import harmless, print_json, size
+    from .output import print_json
     from .settings import chosen_method, make_model, method_name
-    from .sources import locate, read
+    from .sources import locate
     from .texts import opened
 
     assignments = [*(set_ or [])]
@@ -74,12 +77,11 @@ def train(
             raise DataError("Only exmlds and exmlds3 take --complete-labels; choose one by --method.")
         assignments.append(f"complete_labels={complete_labels}")
     model = make_model(method, config, assignments)
+    name = method_name(type(model).__name__)
     if label_cooccurrence is not None and "label_cooccurrence" not in model._side:
-        raise DataError(
-            f"{method_name(type(model).__name__)} takes no --label-cooccurrence; exmlds and exmlds3 do."
-        )
+        raise DataError(f"{name} takes no --label-cooccurrence; exmlds and exmlds3 do.")
     if checkpoint is not None and "checkpoint" not in signature(model.fit).parameters:
-        raise DataError(f"{method_name(type(model).__name__)} takes no --checkpoint; exmlds4 does.")
+        raise DataError(f"{name} takes no --checkpoint; exmlds4 does.")
     if seed is not None:
         model.set_params(random_state=seed)
     storage.check_target(output)
@@ -97,52 +99,75 @@ def train(
         asked.check_numbers(data)
         if vectorizer is not None:
             raise DataError(f"{data} holds numbers; --vectorizer is for texts.")
-    if keep_rows:
-        if not of_texts and "keep_rows" not in model.get_params():
-            raise DataError(f"{method_name(type(model).__name__)} takes no --keep-rows.")
-        if not of_texts:
-            model.set_params(keep_rows=True)
-    fitted: Any = model
-    documents = None
+        if keep_rows and "keep_rows" not in model.get_params():
+            raise DataError(f"{name} takes no --keep-rows.")
     with progress.shown():
-        started = perf_counter()
         if of_texts:
-            documents = opened(path, asked)
-            fitted = TextClassifier(vectorizer=vectorizer or "tfidf", model=model, keep_rows=keep_rows)
-            read_seconds = 0.0  # within the fit
-            fitted.fit(documents, **side)
+            documents: Any = opened(path, asked)
+            fitted, how = _on_texts(model, documents, vectorizer or "tfidf", keep_rows, side)
         else:
-            dataset = read(data, "train", labels)
-            read_seconds = perf_counter() - started
-            started = perf_counter()
-            model.fit(dataset.X, dataset.Y, label_names=dataset.label_names, **side)
-        fit_seconds = perf_counter() - started
+            documents = None
+            fitted, how = _on_numbers(model, data, labels, keep_rows, side)
         fitted.save(output)
     if checkpoint is not None:  # the model is written, so that nothing is lost
         discard(checkpoint)
-    n_bytes = storage.size(output)
     summary: dict[str, Any] = {
         "model": str(output),
-        "method": method_name(type(model).__name__),
+        "method": name,
         "rows": int(fitted.n_samples_fit_),
         "features": int(fitted.n_features_in_),
         "labels": len(fitted.classes_),
-        "read_seconds": round(read_seconds, 3),
-        "fit_seconds": round(fit_seconds, 3),
-        "bytes": n_bytes,
+        **how,
+        "bytes": storage.size(output),
     }
-    if documents is not None:
-        columns = {"text": list(documents.text), "labels": documents.labels}
-        summary["read_as"] = {"format": documents.format, **columns}
     if as_json:
         print_json(summary)
-        return
-    took = "read and fitted" if documents else f"read in {read_seconds:.1f} s, fitted"
-    read_as = f"texts ({harmless(documents.told)})" if documents else "rows"
-    print(
-        f"{summary['method']} on {summary['rows']:,} {read_as} × "
-        f"{summary['features']:,} {'terms' if of_texts else 'features'} × {summary['labels']:,} labels: "
-        f"{took} in {fit_seconds:.1f} s; {output}, {size(n_bytes)}"
+    else:
+        print(_in_words(summary, documents))
+
+
+def _on_texts(
+    model: Any, documents: Texts, vectorizer: str, keep_rows: bool, side: dict[str, Any]
+) -> tuple[Any, dict[str, Any]]:
+    """The fitted model, and how it came about; texts are read while it fits."""
+    from .. import TextClassifier
+
+    started = perf_counter()
+    if getattr(model, "keep_rows", False):  # by --set: of texts, the texts are kept
+        model.set_params(keep_rows=False)
+        keep_rows = True
+    fitted = TextClassifier(vectorizer=vectorizer, model=model, keep_rows=keep_rows).fit(documents, **side)
+    read_as = {"format": documents.format, "text": list(documents.text), "labels": documents.labels}
+    seconds = round(perf_counter() - started, 3)
+    return fitted, {"read_seconds": 0.0, "fit_seconds": seconds, "read_as": read_as}
+
+
+def _on_numbers(
+    model: Any, data: str, labels: Path | None, keep_rows: bool, side: dict[str, Any]
+) -> tuple[Any, dict[str, Any]]:
+    """The fitted model, and how it came about."""
+    from .sources import read
+
+    started = perf_counter()
+    dataset = read(data, "train", labels)
+    read_seconds, started = perf_counter() - started, perf_counter()
+    if keep_rows:
+        model.set_params(keep_rows=True)
+    model.fit(dataset.X, dataset.Y, label_names=dataset.label_names, **side)
+    seconds = perf_counter() - started
+    return model, {"read_seconds": round(read_seconds, 3), "fit_seconds": round(seconds, 3)}
+
+
+def _in_words(summary: dict[str, Any], documents: Texts | None) -> str:
+    from .output import harmless, size
+
+    rows, features, took = "rows", "features", f"read in {summary['read_seconds']:.1f} s, fitted"
+    if documents is not None:
+        rows, features, took = f"texts ({harmless(documents.told)})", "terms", "read and fitted"
+    return (
+        f"{summary['method']} on {summary['rows']:,} {rows} × {summary['features']:,} {features} × "
+        f"{summary['labels']:,} labels: {took} in {summary['fit_seconds']:.1f} s; {summary['model']}, "
+        f"{size(summary['bytes'])}"
     )
 
 
