@@ -56,6 +56,15 @@ def test_train_needs_no_option(files: Path, run: Run, tmp_path: Path) -> None:
     assert load(tmp_path / "model").classes_.tolist() == load(files / "model").classes_.tolist()
 
 
+@pytest.mark.parametrize("option", [("--keep-rows",), ("--set", "keep_rows=true")], ids=" ".join)
+def test_kept_rows_are_texts(option: tuple[str, ...], files: Path, run: Run, tmp_path: Path) -> None:
+    settings = ("--method", "exmlds1", "--set", "temperature=0.05", "--set", "l2=1", "--set", "features=l2")
+    assert run("train", files / "train.jsonl", "-o", tmp_path / "model", *settings, *option).code == 0
+    model = load(tmp_path / "model")
+    first = json.loads((files / "train.jsonl").read_text().splitlines()[0])["text"]
+    assert (model.texts_[0], model.model_.kept_rows_) == (first, None)
+
+
 @pytest.mark.parametrize("name", ["test.jsonl.gz", "test.csv"])
 def test_evaluate_shows_metrics_and_the_tail(files: Path, run: Run, name: str) -> None:
     shown = run("evaluate", files / "model", files / name)
