@@ -198,6 +198,18 @@ def test_a_label_may_be_asked_about(books: Dataset) -> None:
         model.explain(books.X[:1], feature_names=["one"])
 
 
+def test_terms_are_features_of_the_row() -> None:
+    """Features that are 0 add to a cosine too where they are standardized, but are not what a row has."""
+    rng = np.random.default_rng(0)
+    X = rng.random((100, 6)) * (rng.random((100, 6)) < 0.6)
+    X[:, 5] = 1
+    model = ExMLDS1(n_components=5, random_state=0, features="standardize", temperature=0.05)
+    (why,) = model.fit(X, [[int(x[0] > 0.3)] for x in X]).explain(X[:1], n=6)
+    assert (X[0] == 0).any()
+    assert why.voters[0].terms
+    assert {term.feature for voter in why.voters for term in voter.terms} <= set(np.flatnonzero(X[0]))
+
+
 def test_similarity_alone_where_features_are_not_mapped_linearly() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 4))

@@ -106,6 +106,18 @@ def test_labels_that_do_not_lean_get_no_leanings(rng: np.random.Generator) -> No
     assert np.abs(found.leanings).max() < 0.1
 
 
+def test_few_pairs_make_nothing_certain(rng: np.random.Generator) -> None:
+    """Where evidence tells all hits from all others, each step has one pair more than it counts."""
+    votes, margins, counts = lists(rng, 30, 4)
+    margins = np.where(np.arange(120).reshape(30, 4) % 3 == 0, 2, -2).astype(np.float32)
+    pairs = blend.Pairs(
+        blend.evidence(votes, margins, counts).reshape(-1, 12), np.zeros(120, int), margins.ravel() > 0
+    )
+    _, probabilities = blend.apply(blend.fit(pairs), pairs.known, pairs.labels)
+    hit, other = (40 + 1 / 3) / 41, (1 / 3) / 81
+    np.testing.assert_allclose(probabilities, np.where(pairs.hits, hit, other), rtol=1e-5)
+
+
 @pytest.mark.parametrize("value", [True, False])
 def test_nothing_to_tell_apart_leaves_the_order_of_votes(value: bool, rng: np.random.Generator) -> None:
     votes, margins, counts = lists(rng, 5, 4)

@@ -23,7 +23,7 @@ def labels(
 
     from .. import load
     from ..errors import DataError
-    from .output import print_json, print_table
+    from .output import harmless, print_json, print_table
     from .settings import method_name
 
     fitted: Any = load(model)
@@ -57,6 +57,9 @@ def labels(
                 for name, cosine in shown
             ]
         )
+        return
+    if not shown:
+        print(f"No label of {model} lies near {harmless(str(similar))}.")
         return
     rows = [
         (name, f"{counts[columns[str(name)]]:,}", *([] if cosine is None else [f"{cosine:.3f}"]))

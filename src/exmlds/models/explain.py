@@ -148,11 +148,11 @@ def voters(
     X : (1, d);  numbers : what the method's training rows are called
     """
     order = np.argsort(-ballot.shares, kind="stable")
-    A = features.apply(method.feature_map_, X)
+    A, own = features.apply(method.feature_map_, X), csr_matrix(X).indices
     shown = []
     for place in order[: asked.n]:
         row, learner = int(ballot.rows[place]), method.learners_[ballot.learners[place]]
-        terms = _terms(learner, A, row, int(numbers[row]), asked) if _is_linear(method) else []
+        terms = _terms(learner, A, own, row, int(numbers[row]), asked) if _is_linear(method) else []
         similarity, share = float(ballot.similarities[place]), float(ballot.shares[place])
         shown.append(Voter(int(numbers[row]), similarity, share, terms))
     return shown, float(ballot.shares[order[asked.n :]].sum())
@@ -162,13 +162,17 @@ def _is_linear(method: NeighborVoting) -> bool:
     return method.metric == "cosine" and method.feature_map_.kind != "nystroem"
 
 
-def _terms(learner: Learner, A: Matrix, row: int, number: int, asked: Asked) -> list[Term]:
-    """What the features of A, (1, d), add to the cosine with a training row, by the learner's map."""
+def _terms(learner: Learner, A: Matrix, own: Array, row: int, number: int, asked: Asked) -> list[Term]:
+    """What features of A, (1, d), add to the cosine with a training row, by the learner's map.
+
+    own : those to show; features that are standardized, or kept of the training row, are more or fewer
+    """
     part = next(part for part in learner.parts if row in part.rows)
     columns, added = _added(part, A, int(np.flatnonzero(part.rows == row)[0]))
+    mine = np.isin(columns, own)
     if asked.kept is not None:
-        both = np.isin(columns, csr_matrix(asked.kept(number)).indices)
-        columns, added = columns[both], added[both]
+        mine &= np.isin(columns, csr_matrix(asked.kept(number)).indices)
+    columns, added = columns[mine], added[mine]
     strongest = np.argsort(-np.abs(added), kind="stable")[: asked.n]
     return [Term(asked.name(columns[i]), float(added[i])) for i in strongest]
 

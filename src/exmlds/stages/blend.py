@@ -147,8 +147,16 @@ def _sums(blend: Blend, known: Array) -> Array:
 
 
 def _levelled(blend: Blend, sums: Array, pairs: Pairs) -> Blend:
-    """The blend with the curve on which these sums are right as often as it says."""
-    curve = IsotonicRegression(y_min=LEAST, y_max=MOST, out_of_bounds="clip")
-    curve.fit(sums, pairs.hits, sample_weight=pairs.weights)
-    places = np.unique(np.linspace(0, len(curve.X_thresholds_) - 1, LEVELS).round().astype(int))
-    return blend._replace(sums=curve.X_thresholds_[places], levels=curve.y_thresholds_[places])
+    """The blend with the curve on which these sums are right as often as it says.
+
+    Each step of the curve counts one pair more, as likely a hit as all pairs are: a few that were all right
+    do not make certain.
+    """
+    curve = IsotonicRegression(out_of_bounds="clip").fit(sums, pairs.hits, sample_weight=pairs.weights)
+    steps, which = np.unique(curve.y_thresholds_, return_inverse=True)
+    of_pairs = np.searchsorted(steps, curve.predict(sums)).clip(0, len(steps) - 1)
+    weights = np.bincount(of_pairs, pairs.weights, len(steps))
+    prior = np.average(pairs.hits, weights=pairs.weights)
+    levels = np.maximum.accumulate((weights * steps + prior) / (weights + 1)).clip(LEAST, MOST)[which]
+    places = np.unique(np.linspace(0, len(levels) - 1, LEVELS).round().astype(int))
+    return blend._replace(sums=curve.X_thresholds_[places], levels=levels[places])
