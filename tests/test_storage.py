@@ -248,6 +248,7 @@ def test_unknown_classes_are_refused(saved: Path) -> None:
         ("storage.import_module", {"name": "this"}),
         ("storage.save", {"path": "elsewhere", "description": {"$dict": {}}, "state": {"$dict": {}}}),
         ("storage.Path", {}),
+        ("__main__.anything", {}),
         ("contract.NamedTuple", {"typename": "any"}),
     ],
 )
@@ -263,17 +264,23 @@ def test_a_manifest_names_tuples_of_this_package_only(
     assert not (tmp_path / "elsewhere").exists()
 
 
-@pytest.mark.parametrize("where", ["generation", "files"])
-def test_a_manifest_names_files_of_its_folder_only(saved: Path, where: str) -> None:
-    def change(manifest: dict[str, Any]) -> None:
-        if where == "generation":
-            manifest["generation"] = f"../{saved.name}/{manifest['generation']}"
-        else:
-            manifest["files"] = {f"../{name}": value for name, value in manifest["files"].items()}
-
-    _change_manifest(saved, change)
-    with pytest.raises(ModelError, match="names files outside of itself"):
-        exmlds.load(saved)
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"generation": "../model/g-0123456789ab"},
+        {"generation": ".."},
+        {"generation": None},
+        {"files": {"../manifest.json": {}}},
+        {"files": {"..": {}}},
+        {"files": []},
+    ],
+    ids=str,
+)
+def test_a_manifest_names_files_of_its_folder_only(saved: Path, changed: dict[str, Any]) -> None:
+    _change_manifest(saved, lambda manifest: manifest.update(changed))
+    for opening in (exmlds.load, storage.verify):
+        with pytest.raises(ModelError, match="names files outside of itself"):
+            opening(saved)
 
 
 def _change_manifest(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:

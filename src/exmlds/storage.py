@@ -33,6 +33,7 @@ from .files import PathLike
 FORMAT = 1
 MANIFEST = "manifest.json"
 _GENERATION = re.compile(r"g-[0-9a-f]{12}")
+_FOREIGN = re.compile(r"[/\\]|^\.*$")  # in the name of a file
 
 Array = np.ndarray
 
@@ -174,6 +175,10 @@ def read_manifest(path: PathLike) -> dict[str, Any]:
         )
     if manifest.pop("checksum", None) != _checksum_of(manifest):
         raise ModelError(f"{folder} is damaged: its {MANIFEST} does not match its checksum.")
+    files, generation = manifest.get("files"), str(manifest.get("generation"))
+    names = files if isinstance(files, dict) else ["/"]
+    if not _GENERATION.fullmatch(generation) or any(_FOREIGN.search(name) for name in names):
+        raise ModelError(f"{folder} is damaged: it names files outside of itself.")
     return manifest
 
 
@@ -240,9 +245,6 @@ class _Reader:
         self.folder = folder
         self.generation = folder / manifest["generation"]
         self.files = manifest["files"]
-        names = (manifest["generation"], *self.files)
-        if not all(isinstance(name, str) and Path(name).name == name for name in names):
-            raise ModelError(f"{folder} is damaged: it names files outside of itself.")
 
     def decode(self, value: Any) -> Any:
         if isinstance(value, list):
@@ -316,6 +318,8 @@ class _Reader:
 def _named_tuple(name: str) -> type[Any]:
     """A NamedTuple of this package, and nothing else: a manifest may come from anywhere."""
     module, _, kind = name.rpartition(".")
+    if "__" in module:
+        raise ImportError(f"{name} is no part of a model")
     found = getattr(import_module(f"exmlds.{module}"), kind)
     if not (isinstance(found, type) and issubclass(found, tuple) and found.__module__ == f"exmlds.{module}"):
         raise TypeError(f"{name} is no NamedTuple of exmlds")

@@ -164,6 +164,19 @@ def test_a_closed_standard_input_is_said(files: Path, tmp_path: Path, command: s
     assert not (tmp_path / "n").exists()
 
 
+def test_a_gzipped_pipe_is_read_as_a_file(files: Path) -> None:
+    packed = (files / "test.jsonl.gz").read_bytes()
+    command = [sys.executable, "-m", "exmlds", "predict", str(files / "model")]
+    piped, named = (
+        subprocess.run([*command, source, "-k", "1"], input=given, capture_output=True, check=True).stdout
+        for source, given in (("-", packed), (str(files / "test.jsonl.gz"), b""))
+    )
+    assert piped == named
+    assert len(piped.splitlines()) == 100
+    done = subprocess.run([*command[:3], "train", "-", "-o", "m"], input=b"", capture_output=True, text=False)
+    assert done.stderr == b"exmlds: standard input is empty.\n"
+
+
 def test_options_about_the_lines_of_a_pipe(files: Path) -> None:
     def said(data: str, *options: str) -> Any:
         return piped(data.encode(), "predict", files / "model", "-", "-k", "1", *options)

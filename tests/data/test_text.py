@@ -926,3 +926,10 @@ def test_fuzz_anything(tmp_path: Path, raw: bytes, labelled: bool, errors: str) 
     for document in documents:
         document.text.encode()
         assert document.labels == list(dict.fromkeys(label.strip() for label in document.labels if label))
+
+
+def test_columns_of_one_name_are_refused_also_where_they_are_guessed(tmp_path: Path) -> None:
+    path = tmp_path / "twice.csv"
+    path.write_text("text,text,labels\none,two,a\n")
+    with pytest.raises(DataError, match="more than one column 'text'"):
+        open_texts(path)

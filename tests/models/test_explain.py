@@ -58,7 +58,8 @@ def test_log_odds_become_the_probability(model: Any, books: Dataset) -> None:
     assert model.blend_ is not None
     for why in model.explain(books.X[350:356]):
         assert why.score == pytest.approx(1 / (1 + np.exp(-sum(why.log_odds.values()))), abs=1e-5)
-        before = sum(value for kind, value in why.log_odds.items() if kind != "made level")
+        beyond = ("made level", "gain of the label")
+        before = sum(value for kind, value in why.log_odds.items() if kind not in beyond)
         probability = np.interp(before, model.blend_.sums, model.blend_.levels)
         gain = 1 if model.gains_ is None else model.gains_[list(model.classes_).index(why.label)]
         assert why.score == pytest.approx(probability * gain, abs=1e-5)
@@ -152,6 +153,26 @@ def test_kept_rows_are_the_models_own(books: Dataset) -> None:
     before = model.explain(asked)
     X[:] = 0
     assert model.explain(asked) == before
+
+
+@pytest.mark.parametrize("objective", ["precision", "psp"])
+def test_labels_after_the_short_list(objective: str, books: Dataset) -> None:
+    """Their scores are explained as predicted, and they are less probable than those on the list."""
+    model = ExMLDS(random_state=0, shortlist=5, max_labels=12, objective=objective)
+    model.fit(books.X[:350], books.Y[:350])
+    asked = books.X[350:353]
+    ids, scores = model.predict_topk(asked, 12)
+    assert (np.diff(scores, axis=1) <= 1e-7).all()
+    for row, x in enumerate(asked):
+        for column, score in zip(ids[row], scores[row]):
+            if column >= 0:
+                (why,) = model.explain(x, model.classes_[column])
+                assert why.score == pytest.approx(score, abs=1e-6)
+                assert why.votes >= 0
+    for row, sure in enumerate(model.predict_proba(asked).toarray()):
+        listed = ids[row, :5]
+        after = ids[row, 5:][ids[row, 5:] >= 0]
+        assert (sure[after] <= sure[listed].min() + 1e-6).all()
 
 
 def test_names_numbers_and_kept_rows(books: Dataset) -> None:

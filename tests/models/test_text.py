@@ -162,6 +162,8 @@ def test_parameters_of_defaults_can_be_set() -> None:
     model = TextClassifier().set_params(model__threshold=0.3, vectorizer__min_df=2)
     assert (model.threshold, model.vectorizer.min_df) == (0.3, 2)
     assert model.vectorizer.sublinear_tf
+    model.set_params(vectorizer="hashing", vectorizer__n_features=1_024)
+    assert (type(model.vectorizer), model.vectorizer.n_features) == (HashingVectorizer, 1_024)
 
 
 def test_numbers_of_numpy_are_saved_and_others_refused(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from .labels import labels
 from .output import harmless
 from .predict import predict
 from .report import report
+from .sources import as_named
 from .texts import OPTIONS
 from .train import train
 from .tune import tune
@@ -97,7 +98,7 @@ def _show_warning(message: Warning | str, *_: object) -> None:
 
 def _fail(error: Exception) -> NoReturn:
     if isinstance(error, (ValueError, OSError)):  # ours are among these
-        print(f"exmlds: {harmless(' '.join(str(error).split()))}", file=sys.stderr)
+        print(f"exmlds: {harmless(as_named(' '.join(str(error).split())))}", file=sys.stderr)
         sys.exit(2)
     if isinstance(error, MemoryError):
         print("exmlds: there is not enough memory for this.", file=sys.stderr)

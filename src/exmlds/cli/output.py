@@ -54,7 +54,7 @@ def escaped(name: str) -> str:
     >>> escaped("C:\temp\tand more")
     'C:\\temp\\tand more'
     """
-    return name.translate(_ESCAPES)
+    return harmless(name.translate(_ESCAPES))
 
 
 def percent(share: float) -> str:

@@ -40,13 +40,13 @@ def predict(
 
     Writes `label:score`, best first, one row a line, block by block: the data may be larger than memory. Of
     texts, it writes names and scores with tabs between them; a tab, a line end or a backslash in a name is
-    written as \\t, \\n, \\r or \\\\. Texts of a pipe, one a line, are answered line by line; a line that
-    begins with `{` is a JSON object with a text.
+    written as \\t, \\n, \\r or \\\\, other control characters likewise. Texts of a pipe, one a line, are
+    answered line by line; a line that begins with `{` is a JSON object with a text.
     """
     from .. import data as io
     from .. import load, progress
     from ..errors import DataError
-    from .sources import check_output, locate
+    from .sources import check_output, is_packed_input, locate
     from .texts import AS_THEY_COME, Asked, check_kind, takes_texts
 
     fitted = load(model)
@@ -58,7 +58,7 @@ def predict(
     asked = Asked(text_column, format, encoding_errors)
     asked.check_given_text(text)
     if takes_texts(fitted):
-        from_file = data is not None and (data != "-" or format not in AS_THEY_COME)
+        from_file = data is not None and (data != "-" or format not in AS_THEY_COME or is_packed_input())
         source = locate(str(data), "test") if from_file else None
         if source is not None:
             check_kind(fitted, model, source, asked)

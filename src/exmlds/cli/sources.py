@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from io import BufferedReader
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -39,6 +40,18 @@ def standard_input() -> IO[bytes]:
     if sys.stdin is None:
         raise DataError("Standard input is closed; name a file, or send the data by a pipe.")
     return sys.stdin.buffer
+
+
+def is_packed_input() -> bool:
+    """Whether what comes in by a pipe is gzipped, or Parquet, and has no lines to be answered one by one."""
+    start = standard_input()
+    return isinstance(start, BufferedReader) and start.peek(4).startswith((b"\x1f\x8b", b"PAR1"))
+
+
+def as_named(message: str) -> str:
+    """A message, with standard input by its name and not by that of the file that it is kept in."""
+    kept = str(_kept_input()) if _kept_input.cache_info().currsize else ""
+    return message.replace(kept, "standard input") if kept else message
 
 
 @cache

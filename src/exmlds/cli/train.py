@@ -95,7 +95,9 @@ def train(
     path = locate(data, "train")
     asked = Asked(text_column, format, encoding_errors, label_column, label_separator)
     of_texts = labels is None and path.exists() and (format is not None or is_text(path))
-    if not of_texts:
+    if labels is not None and (asked != Asked() or vectorizer is not None):
+        raise DataError("--labels is for numbers; options about texts do not apply.")
+    if not of_texts and path.exists():
         asked.check_numbers(data)
         if vectorizer is not None:
             raise DataError(f"{data} holds numbers; --vectorizer is for texts.")

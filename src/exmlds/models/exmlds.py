@@ -286,7 +286,7 @@ class ExMLDS(Landscape):
         listed = min(self.shortlist_, said.ids.shape[1])
         first = said.cut(slice(None), slice(listed))
         best, scores = jury.ranked(self.blend_, first, k, self.gains_)
-        return (best, scores) if k <= listed else _lengthened(best, scores, said, k)
+        return (best, scores) if k <= listed else _lengthened(best, scores, said, k, self.gains_)
 
     def _jury(self) -> Jury:
         asked = self.voting_, self.second_, self.shortlist_
@@ -301,15 +301,14 @@ class ExMLDS(Landscape):
         why = Explanation(self._label(label), votes, prior, votes, voters, others, ballot.beside, None, {})
         if self.blend_ is None:
             return why
-        k = min(max(self.shortlist_, self.max_labels), len(self.classes_))
-        said = self._jury().opinions(X, k)
-        ids, scores = self._judged(said, k)
-        score = float(scores[0][ids[0] == label].sum())
+        said = self._jury().opinions(X, self.shortlist_)
         place = np.flatnonzero(said.ids[0, : self.shortlist_] == label)
         if not len(place):
-            return why._replace(score=score)
+            ids, scores = self._candidates(X, len(self.classes_))
+            return why._replace(score=float(scores[0][ids[0] == label].sum()))
         first = said.cut(slice(None), slice(self.shortlist_))
-        odds = explain.log_odds(self.blend_, first, int(place[0]), score)
+        gain = 1.0 if self.gains_ is None else float(self.gains_[label])
+        score, odds = explain.log_odds(self.blend_, first, int(place[0]), gain)
         why = why._replace(score=score, log_odds=odds)
         if self.classifiers_ is None or self.feature_map_ is None:
             return why
@@ -374,9 +373,15 @@ def _gains(Y: csr_matrix) -> Array:
     return np.minimum(inverse / inverse[occurs].max(), 1).astype(np.float32)
 
 
-def _lengthened(best: Array, scores: Array, said: Opinions, k: int) -> tuple[Array, Array]:
-    """The list with labels after it, by votes; they are less sure than the last of the list."""
+def _lengthened(
+    best: Array, scores: Array, said: Opinions, k: int, gains: Array | None
+) -> tuple[Array, Array]:
+    """The list with labels after it, by votes; they are less sure than any of the list."""
     ids, votes = said.ids[:, best.shape[1] : k], said.votes[:, best.shape[1] : k]
-    last = np.min(scores, axis=1, keepdims=True, where=best >= 0, initial=1)
     first = np.maximum(votes.max(axis=1, keepdims=True, initial=0), np.finfo(np.float32).tiny)
-    return np.hstack([best, ids]), np.hstack([scores, last * np.minimum(votes / first, 1)])
+    sure, there = scores if gains is None else scores / gains[best], best >= 0
+    after = np.min(sure, axis=1, keepdims=True, where=there, initial=1) * np.minimum(votes / first, 1)
+    if gains is not None:
+        last = np.min(scores, axis=1, keepdims=True, where=there, initial=1)
+        after = np.minimum.accumulate(np.minimum(after * gains[ids], last), axis=1)
+    return np.hstack([best, ids]), np.hstack([scores, after])

@@ -257,7 +257,8 @@ class ExMLDS3(NeighborVoting):
         s1 = weights[present] @ self.labels_[votes.neighbors[0][present]]
         length = max(float(np.linalg.norm(s1)), 1e-30)
         Z = self.scorer_.scaled(np.sum([self.scorer_.scaled(z) for z in votes.places], axis=0))
-        return weights * has / (2 * length), float(Z[0] @ self.scorer_.places[label]) / 2
+        shares = weights * has / (2 * length)
+        return shares, max(float(Z[0] @ self.scorer_.places[label]) / 2, -float(shares.sum()))
 
     def _embed(
         self, X: Matrix, Y: csr_matrix, rank: int, rng: np.random.Generator, **given: Any

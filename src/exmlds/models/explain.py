@@ -59,8 +59,8 @@ class Explanation(NamedTuple):
         the nearness of the label itself where a method embeds labels, or its prior where nobody voted
     voters : those with the largest shares
     margin : of its classifier, or None
-    log_odds : what each kind of evidence adds, and what making the sums level does: s together, where
-        1 / (1 + exp(−s)) is the score; empty where votes are the score
+    log_odds : what each kind of evidence adds, what making the sums level does, and the gain of a rare label
+        where these are favoured: s together, where 1 / (1 + exp(−s)) is the score; empty where votes are it
     """
 
     label: Any
@@ -209,14 +209,26 @@ def margin(classifiers: rerank.Classifiers, A: csr_matrix, label: int, asked: As
     return Margin(total + bias, bias, for_, against, total - shown)
 
 
-def log_odds(mix: blend.Blend, said: Opinions, place: int, score: float) -> dict[str, float]:
-    """What the kinds of evidence add for the label at a place of one row's short list, up to its score's."""
+def log_odds(mix: blend.Blend, said: Opinions, place: int, gain: float) -> tuple[float, dict[str, float]]:
+    """The score of the label at a place of one row's short list, and what leads to it, as log-odds.
+
+    gain : what its probability is multiplied by
+    """
     known = said.evidence()[0, place].astype(np.float64)
     added = (known - mix.mean) / mix.scale * mix.weights
     told = {"start": mix.bias}
     for value, kinds in zip(added, blend.KINDS):
         for kind in kinds:
             told[kind] = told.get(kind, 0.0) + float(value) / len(kinds)
+    _, found = blend.apply(mix, said.evidence()[:, place], said.ids[:, place])
+    probability = float(found[0])
     if len(mix.leanings) > 1:
         told["leaning of the label"] = float(mix.leanings[said.ids[0, place]])
-    return told | {"made level": float(np.log(score / (1 - score))) - sum(told.values())}
+    told["made level"] = _logit(probability) - sum(told.values())
+    if gain != 1:
+        told["gain of the label"] = _logit(probability * gain) - _logit(probability)
+    return probability * gain, told
+
+
+def _logit(p: float) -> float:
+    return float(np.log(p / (1 - p)))

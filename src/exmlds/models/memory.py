@@ -7,9 +7,8 @@ from typing import ClassVar
 import numpy as np
 
 from .. import compact, limits, parallel
-from ..contract import DataSize, Estimate
+from ..contract import DataSize, Estimate, XMCEstimator
 from ..stages import features, regress
-from .landscape import Landscape
 
 PART = 40_000  # rows of a part at most, where `n_parts` is "auto"
 APPROXIMATE_FROM = 50_000  # rows of a part, below which exact search is as fast
@@ -20,7 +19,7 @@ FEWEST_PROBED = 2_000  # of them, where memory is short
 OVERLAPS = 1e9  # bytes of label overlaps that are kept; beyond, they are made again for each product
 
 
-class MemoryBound(Landscape):
+class MemoryBound(XMCEstimator):
     """A method whose rows are cut into parts, so that a fit stays within `max_memory`."""
 
     n_components: int

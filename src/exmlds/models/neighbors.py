@@ -18,6 +18,7 @@ from ..stages.vote import LabelScorer
 from . import explain
 from .choice import Grid, Rows, choose
 from .explain import Asked, Ballot, Explanation
+from .landscape import Landscape
 from .memory import MemoryBound
 from .votes import Embedding, Votes
 
@@ -51,7 +52,7 @@ class Learner(NamedTuple):
     parts: list[Part]
 
 
-class NeighborVoting(MemoryBound):
+class NeighborVoting(MemoryBound, Landscape):
     """Features → parts → embed → regress → index → vote; a method says how a part's rows are embedded.
 
     Attributes after fit

@@ -91,10 +91,11 @@ class TextClassifier(Landscape):
 
     def set_params(self, **params: Any) -> Self:
         """As of every estimator; parameters of the model and the vectorizer also where these are defaults."""
-        if self.model is None and any(name.startswith("model__") for name in params):
-            self.model = ExMLDS()
-        if isinstance(self.vectorizer, str) and any(name.startswith("vectorizer__") for name in params):
-            self.vectorizer = NAMED[self.vectorizer]()
+        model, vectorizer = params.get("model", self.model), params.get("vectorizer", self.vectorizer)
+        if model is None and any(name.startswith("model__") for name in params):
+            params["model"] = ExMLDS()
+        if vectorizer in NAMED and any(name.startswith("vectorizer__") for name in params):
+            params["vectorizer"] = NAMED[vectorizer]()
         return super().set_params(**params)
 
     def fit(self, X: Any, Y: Any = None, *, label_names: Sequence[str] | None = None, **side: Any) -> Self:

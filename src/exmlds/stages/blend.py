@@ -109,24 +109,26 @@ def lean(blend: Blend, pairs: Pairs, n_labels: int) -> Blend:
     not vary, there are none.
     """
     known, labels, hits, weights = pairs
-    if not pairs.tell:
+    if not pairs.tell or n_labels < 2:
         return blend
     sums, leanings = _sums(blend, known), np.zeros(n_labels)
+    w = np.ones(len(hits)) if weights is None else weights
 
-    def residuals() -> tuple[Array, Array]:
-        """(L,) Σ w(y − p) and Σ wp(1 − p) over each label's pairs."""
+    def residuals() -> tuple[Array, Array, Array]:
+        """(L,) Σ w(y − p), Σ wp(1 − p) and Σ w²p(1 − p) over each label's pairs."""
         p = 1 / (1 + np.exp(-(sums + leanings[labels])))
-        told = np.stack([hits - p, p * (1 - p)]) * (1 if weights is None else weights)
-        return np.bincount(labels, told[0], n_labels), np.bincount(labels, told[1], n_labels)
+        told = (w * (hits - p), w * p * (1 - p), w * w * p * (1 - p))
+        off, spread, chance = (np.bincount(labels, values, n_labels) for values in told)
+        return off, spread, chance
 
-    off, spread = residuals()
-    variance = (off**2 - spread).sum() / (spread**2).sum()
+    off, spread, chance = residuals()
+    variance = (off**2 - chance).sum() / (spread**2).sum()
     if variance <= 0:
         return blend
     ridge = DOUBT / variance
     for _ in range(STEPS):
         leanings += np.clip((off - ridge * leanings) / (spread + ridge), -LONGEST_STEP, LONGEST_STEP)
-        off, spread = residuals()
+        off, spread, _ = residuals()
     blend = blend._replace(leanings=leanings.astype(np.float32))
     return _levelled(blend, sums + blend.leanings[labels], pairs)
 

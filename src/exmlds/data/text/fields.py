@@ -27,10 +27,6 @@ def with_fields(plan: Plan, where: str, noun: str, names: list[str]) -> Plan:
     """The plan with the fields or columns in it, which must be there."""
     there = f"There are: {_listed(names)}."
     no_header = f", or {say('format')} if this is no header" if plan.delimiter else ""
-    for name in (*plan.text, *([plan.labels] if plan.labels else [])):
-        if names.count(name) != 1:
-            count = "no" if name not in names else "more than one"
-            raise DataError(f"{where}: there is {count} {noun} {name!r}. {there} Say one of them{no_header}.")
     text = plan.text or tuple(filter(None, [guess(names, TEXT_NAMES)]))
     if not text:
         raise DataError(
@@ -42,6 +38,10 @@ def with_fields(plan: Plan, where: str, noun: str, names: list[str]) -> Plan:
             f"{where}: no {noun} has a usual name for labels. {there} "
             f"Say {say('labels')}{no_header}. Texts without labels are for {for_no_labels()}."
         )
+    for name in (*text, *([labels] if labels else [])):
+        if names.count(name) != 1:
+            count = "no" if name not in names else "more than one"
+            raise DataError(f"{where}: there is {count} {noun} {name!r}. {there} Say one of them{no_header}.")
     return plan._replace(text=text, labels=labels)
 
 

@@ -29,7 +29,7 @@ def told(path: Path, start: bytes, plan: Plan) -> str:
     if is_numeric(start):
         raise DataError(f"{path} holds numbers, not texts. Read it with read_xc, or say {say('format')}.")
     lines = sample(start)
-    if not lines:
+    if not any(line.strip() for line in lines):
         raise DataError(f"{path} holds no documents.")
     table = _named_table(lines, plan)
     if table:
