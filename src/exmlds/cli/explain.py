@@ -98,7 +98,7 @@ def _show(why: Explanation, texts: Any) -> None:
         odds = [(kind, f"{value:+.2f}") for kind, value in why.log_odds.items()]
         odds.append(("together", f"{sum(why.log_odds.values()):+.2f}"))
         odds.append(("as a score", f"{why.score:.3f}"))
-        print_table(("evidence", "log-odds"), odds, title="From evidence to the score")
+        print_table(("evidence", "log-odds"), odds, title="To the score")
 
 
 def _terms(terms: Any) -> str:
