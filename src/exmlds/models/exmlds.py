@@ -294,11 +294,7 @@ class ExMLDS(Landscape):
 
     def _explained(self, X: Matrix, label: int, n: int, feature_names: Any, kept: Any = None) -> Explanation:
         asked = Asked.of(n, feature_names, kept, self.kept_rows_)
-        ballot = self.voting_.ballot(X, label)
-        voters, others = explain.voters(self.voting_, X, ballot, self.rows_, asked)
-        votes = float(ballot.shares.sum() + ballot.beside)
-        prior = float(self.label_counts_[label] / self.n_samples_fit_)
-        why = Explanation(self._label(label), votes, prior, votes, voters, others, ballot.beside, None, {})
+        why = explain.by_votes(self, X, label, asked)
         if self.blend_ is None:
             return why
         said = self._jury().opinions(X, self.shortlist_)

@@ -14,6 +14,7 @@ from ..stages import blend, features, rerank
 
 if TYPE_CHECKING:
     from .jury import Opinions
+    from .landscape import Landscape
     from .neighbors import Learner, NeighborVoting, Part
 
 Array = np.ndarray
@@ -140,7 +141,17 @@ def _listed(terms: list[Term]) -> str:
     return ", ".join(f"{term.feature} {term.weight:+.2f}" for term in terms)
 
 
-def voters(
+def by_votes(model: Landscape, X: Matrix, label: int, asked: Asked) -> Explanation:
+    """Why a label has its votes, for the row X, (1, d)."""
+    method, numbers = model._placed()
+    ballot = method.ballot(X, label)
+    voters, others = _voters(method, X, ballot, numbers, asked)
+    votes = float(ballot.shares.sum() + ballot.beside)
+    prior = float(model.label_counts_[label] / model.n_samples_fit_)
+    return Explanation(model._label(label), votes, prior, votes, voters, others, ballot.beside, None, {})
+
+
+def _voters(
     method: NeighborVoting, X: Matrix, ballot: Ballot, numbers: Array, asked: Asked
 ) -> tuple[list[Voter], float]:
     """The voters with the largest shares, and what the others have together.

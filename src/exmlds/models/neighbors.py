@@ -307,12 +307,7 @@ class NeighborVoting(MemoryBound, Landscape):
         return self, self.rows_
 
     def _explained(self, X: Matrix, label: int, n: int, feature_names: Any, kept: Any = None) -> Explanation:
-        asked = Asked.of(n, feature_names, kept, self.kept_rows_)
-        ballot = self.ballot(X, label)
-        voters, others = explain.voters(self, X, ballot, self.rows_, asked)
-        votes = float(ballot.shares.sum() + ballot.beside)
-        prior = float(self.label_counts_[label] / self.n_samples_fit_)
-        return Explanation(self._label(label), votes, prior, votes, voters, others, ballot.beside, None, {})
+        return explain.by_votes(self, X, label, Asked.of(n, feature_names, kept, self.kept_rows_))
 
     def ballot(self, X: Matrix, label: int) -> Ballot:
         """Who voted for a label of the row X, (1, d), as `_rank` counts."""
