@@ -16,14 +16,16 @@ def transformed(kind: str, X: object, rng: np.random.Generator) -> object:
     return features.apply(features.fit(kind, X, rng), X)
 
 
-def test_none_l2_and_log(rng: np.random.Generator) -> None:
+def test_none_l2_root_and_log(rng: np.random.Generator) -> None:
     dense = (rng.random((20, 30)) * (rng.random((20, 30)) < 0.1)).astype(np.float32)
+    scaled = {"l2": dense, "sqrt-l2": np.sqrt(dense), "log1p-l2": np.log1p(dense)}
     for X in (dense, csr_matrix(dense)):
         assert transformed("none", X, rng) is X
-        for kind, expected in (("l2", normalize(dense)), ("log1p-l2", normalize(np.log1p(dense)))):
+        for kind, expected in scaled.items():
             found = transformed(kind, X, rng)
             assert issparse(found) == issparse(X)
-            np.testing.assert_allclose(found.toarray() if issparse(found) else found, expected, atol=1e-6)
+            found = found.toarray() if issparse(found) else found
+            np.testing.assert_allclose(found, normalize(expected), atol=1e-6)
 
 
 def test_idf_is_that_of_scikit_learn(rng: np.random.Generator) -> None:
@@ -69,11 +71,13 @@ def test_nystroem_is_the_kernel(rng: np.random.Generator) -> None:
 
 
 def test_what_makes_sense() -> None:
-    dense, sparse = np.ones((3, 4)), csr_matrix(np.eye(30))
+    dense, sparse = np.ones((3, 4)), csr_matrix(np.diag(np.arange(1.0, 31)))
     assert features.fits("nystroem", dense)
     assert not features.fits("nystroem", sparse)
-    assert features.fits("log1p-l2", sparse)
-    assert not features.fits("log1p-l2", -dense)
+    for kind in ("sqrt-l2", "log1p-l2"):
+        assert features.fits(kind, sparse)
+        assert not features.fits(kind, -sparse)
+        assert not features.fits(kind, csr_matrix(np.eye(30))), "all rows would stay as they are"
     assert all(features.fits(kind, sparse) for kind in ("none", "l2", "standardize"))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 from sklearn.base import clone
 
-from .. import labels, limits, metrics, selection
+from .. import labels, limits, metrics
 from ..contract import MOST_HELD_OUT, DataSize, Estimate, Matrix, XMCEstimator
 from ..stages import blend, features, rerank
 from . import explain, jury
@@ -19,7 +19,7 @@ from .explain import Asked, Explanation
 from .jury import Course, Jury, Lesson, Opinions, Plan
 from .landscape import Landscape
 from .neighbors import FEWEST, NeighborVoting
-from .plan import PLANNED_ON, WORTH, Clock, Planner, Trial, blended_quality, temper
+from .plan import TAUGHT, TRIED, WORTH, Clock, Planner, Trial, blended_quality, temper
 
 Array = np.ndarray
 
@@ -210,9 +210,10 @@ class ExMLDS(Landscape):
         return Planner(*(getattr(self, name) for name in Planner._fields))
 
     def _small_trial(self, lesson: Lesson, rng: np.random.Generator) -> Trial:
-        rows = np.sort(rng.permutation(lesson.X.shape[0])[:PLANNED_ON])
-        _, held = selection.random_split(len(rows), 0.3, random_state=rng)
-        return Trial.of(lesson.rows(type(self), rows), held, type(self))
+        n = lesson.X.shape[0]
+        held = min(TRIED, max(round(0.3 * n), 1))
+        rows = rng.permutation(n)[: held + TAUGHT]
+        return Trial.of(lesson.rows(type(self), rows), np.arange(held), type(self))
 
     def _first_taught(
         self,

@@ -33,7 +33,7 @@ class ExMLDS1(NeighborVoting):
     association : "pmi", the paper's, or "conditional": log P(i|j) in place of the PMI, as noise-contrastive
         estimation has it, which needs a shift below 1, about one over the rows that share a label with a row
     features : "none", "l2", "log1p-l2", "standardize", "nystroem"; "auto", one of these by held-out rows; or
-        "idf-l2"
+        "sqrt-l2", "idf-l2"
     l2, l1 : of the regression; l2 is in units of the mean squared length of the rows, "auto" chooses it
     metric : "cosine" or "euclidean"
     search : among the "mapped" training rows, Vx, or the "embedded" ones, Z

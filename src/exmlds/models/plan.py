@@ -23,18 +23,20 @@ from .neighbors import NeighborVoting
 
 Array = np.ndarray
 
-SPARSE, DENSE = ("l2", "log1p-l2", "idf-l2"), ("l2", "standardize")  # features to choose among
-PLANNED_ON = 3_000  # rows that the plan is made on, at most
+COUNTS = ("l2", "log1p-l2", "idf-l2")  # features to choose among, where numbers are counts;
+SPARSE, DENSE = ("l2", "sqrt-l2"), ("l2", "standardize")  # others, of sparse rows; and of dense ones
+TAUGHT, TRIED = 2_100, 1_500  # rows that plans are taught by and compared on, at most
 FEW_ROWS = 8_000  # so many that joint SPPMI may be better
 FEW_LABELS = 128  # so many are all on the short list
 ENOUGH = 1_500  # held-out rows to choose a temperature on
-SHORTLISTS = (60, 120, 240)
-COSTS = (1.0, 0.3)  # the second where it is better
+SHORTLISTS = (120, 240)
+COSTS = (1.0, 0.3)  # the second where it is no worse
 TEMPERATURES = (0.05, 0.1, 0.03, 0.02)
 EPOCHS = 6  # of joint learning; more did not help after re-ranking
 MORE_FOUND = 0.05  # share of true labels that longer lists must hold more
 PLANNING = 0.2  # share of a time budget
-WORTH = 0.005  # gain on held-out rows for which lists are made longer, or learners more
+WORTH = 0.005  # gain on held-out rows for which learners are more, or costs higher
+WORTH_LENGTH = 0.002  # for which lists are longer
 
 
 class Clock:
@@ -133,17 +135,17 @@ class Planner(NamedTuple):
         self, trial: Trial, n: int, rng: np.random.Generator, clock: Clock
     ) -> tuple[Method, NeighborVoting | None]:
         """The best one by votes alone; and where rows are few, another, whose votes count too."""
-        X = trial.lesson.X
-        scaled = scalings(X)
-        mapped = ["nystroem"] if features.fits("nystroem", X) else scaled
-        method = self.first_method(trial.lesson.side)
-        kinds = scaled if method == "joint" else mapped
+        X, method = trial.lesson.X, self.first_method(trial.lesson.side)
+        is_dense = features.fits("nystroem", X)
+        if method == "joint":
+            kinds = list(DENSE) if is_dense else [damped(X)]
+        else:
+            kinds = ["nystroem"] if is_dense else scalings(X)
         best = self._best_of(trial, [self.voting(method, kind) for kind in kinds], rng, clock)
         # Joint learning grows better with more rows than the plan is made on, and needs no other then.
         if method != "joint" or self.candidates == "joint" or n > FEW_ROWS or not clock.allows_plan():
             return best, None
-        kind = best.voting.features if best.voting.features in mapped else mapped[0]
-        rival = self._best_of(trial, [self.voting("sppmi", kind)], rng, clock)
+        rival = self._best_of(trial, [self.voting("sppmi", "nystroem" if is_dense else "l2")], rng, clock)
         return (rival, best.voting) if rival.quality > best.quality else (best, rival.voting)
 
     def _best_of(
@@ -158,7 +160,10 @@ class Planner(NamedTuple):
         return max(tried, key=lambda method: method.quality)
 
     def _chosen_order(self, trial: Trial, method: Method, rng: np.random.Generator, clock: Clock) -> Plan:
-        """Features first, then lower costs while they are better, then longer lists while they pay."""
+        """Features first, then lower costs while they are no worse, then longer lists while they pay.
+
+        The more rows there are, the lower the best cost is, and a trial has few.
+        """
         lesson, lengths = trial.lesson, self._lengths(trial.held.Y.shape[1])
         listed = jury.lists(method.fitted, lesson.X, max(lengths))
 
@@ -176,15 +181,15 @@ class Planner(NamedTuple):
                 best = other
         for cost in COSTS[1:] if self.cost == "auto" else ():
             lower = best._replace(cost=cost)
-            if not clock.allows_plan() or told(lower) <= told(best):
+            if not clock.allows_plan() or told(lower) < told(best) - WORTH:
                 break
             best = lower
         found = _recalls(method.fitted, trial, max(lengths)) if len(lengths) > 1 else np.zeros(0)
         for shorter, length in pairwise(lengths):
             longer = best._replace(shortlist=length)
-            if not clock.allows_plan():
+            if not clock.allows_plan() or found[length - 1] < found[shorter - 1] + MORE_FOUND:
                 break
-            if found[length - 1] < found[shorter - 1] + MORE_FOUND or told(longer) < told(best) + WORTH:
+            if told(longer) < told(best) + WORTH_LENGTH:
                 break
             best = longer
         return best
@@ -212,8 +217,16 @@ class Planner(NamedTuple):
 
 def scalings(X: Matrix) -> list[str]:
     """The kinds of features to choose among."""
-    is_dense = features.fits("nystroem", X)
-    return [kind for kind in (DENSE if is_dense else SPARSE) if features.fits(kind, X)]
+    if features.fits("nystroem", X):
+        return list(DENSE)
+    kinds = COUNTS if features.are_counts(X) else SPARSE
+    return [kind for kind in kinds if features.fits(kind, X)]
+
+
+def damped(X: Matrix) -> str:
+    """The kind of features that sparse rows are mapped by: large numbers made smaller, if they differ."""
+    kind = "log1p-l2" if features.are_counts(X) else "sqrt-l2"
+    return kind if features.fits(kind, X) else "l2"
 
 
 def temper(voting: NeighborVoting, trial: Trial) -> float:

@@ -12,7 +12,8 @@ from ..parallel import blocks, map_blocks
 
 Array = np.ndarray
 
-KINDS = ("none", "l2", "log1p-l2", "idf-l2", "standardize", "nystroem")
+KINDS = ("none", "l2", "sqrt-l2", "log1p-l2", "idf-l2", "standardize", "nystroem")
+DAMPED = ("sqrt-l2", "log1p-l2", "idf-l2")  # large values are made smaller
 LANDMARKS = 3_000
 BLOCK = 1_024  # rows mapped by the kernel at a time
 FILLED = 0.2  # share of stored values from which rows count as dense
@@ -34,16 +35,23 @@ class Features(NamedTuple):
 
 
 def fits(kind: str, X: Any) -> bool:
-    """Whether a transform makes sense: a logarithm needs x ≥ 0, idf counts, the kernel rows not sparse."""
-    if kind in ("log1p-l2", "idf-l2"):
-        values = X.data if issparse(X) else X
-        is_positive = bool(values.min(initial=0) >= 0)
-        return is_positive and (kind == "log1p-l2" or (not _is_filled(X) and _are_whole(values)))
-    return kind != "nystroem" or _is_filled(X)
+    """Whether a transform makes sense.
+
+    Roots and logarithms need numbers from 0 on, and do nothing where all are the same; idf is for counts, the
+    kernel for rows that are not sparse.
+    """
+    if kind == "nystroem":
+        return _is_filled(X)
+    if kind == "idf-l2":
+        return are_counts(X) and not _is_filled(X)
+    values = X.data if issparse(X) else X
+    return kind not in DAMPED or bool(0 <= values.min(initial=np.inf) < values.max(initial=0))
 
 
-def _are_whole(values: Array) -> bool:
-    return bool((values == np.rint(values)).all())
+def are_counts(X: Any) -> bool:
+    """Whether all numbers are whole, and none below 0."""
+    values = X.data if issparse(X) else X
+    return bool(values.min(initial=0) >= 0 and (values == np.rint(values)).all())
 
 
 def _is_filled(X: Any) -> bool:
@@ -86,8 +94,9 @@ def apply(features: Features, X: Any) -> Any:
         return _standardize(features, X)
     if features.kind == "nystroem":
         return _kernel_map(features, _standardize(features, X))
-    if features.kind in ("log1p-l2", "idf-l2"):
-        X = with_values(X, np.log1p(np.maximum(X.data, 0))) if issparse(X) else np.log1p(np.maximum(X, 0))
+    if features.kind in DAMPED:
+        damped = np.sqrt if features.kind == "sqrt-l2" else np.log1p
+        X = with_values(X, damped(np.maximum(X.data, 0))) if issparse(X) else damped(np.maximum(X, 0))
     if features.kind == "idf-l2":
         X = _standardize(features, X) if issparse(X) else X * features.scale
     return unit_rows(X)
