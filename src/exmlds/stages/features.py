@@ -45,7 +45,7 @@ def fits(kind: str, X: Any) -> bool:
     if kind == "idf-l2":
         return are_counts(X) and not _is_filled(X)
     values = X.data if issparse(X) else X
-    return kind not in DAMPED or bool(0 <= values.min(initial=np.inf) < values.max(initial=0))
+    return kind not in DAMPED or bool(values.size and 0 <= values.min() < values.max())
 
 
 def are_counts(X: Any) -> bool:
