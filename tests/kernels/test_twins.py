@@ -375,9 +375,9 @@ def test_ftrl_rows_by_hand(engine: Any) -> None:
     np.testing.assert_allclose(W[0, 1], (moved - 0.2) / ((1 + root) / 0.5), rtol=1e-5)
 
 
-@given(seed=seeds, is_logistic=st.booleans(), n_epochs=st.integers(1, 30))
+@given(seed=seeds, is_logistic=st.booleans(), goes_on=st.booleans(), n_epochs=st.integers(1, 30))
 @settings(max_examples=30)
-def test_train_labels(seed: int, is_logistic: bool, n_epochs: int) -> None:
+def test_train_labels(seed: int, is_logistic: bool, goes_on: bool, n_epochs: int) -> None:
     rng = np.random.default_rng(seed)
     n, d, n_labels = 12, 9, 4
     X = sparse(rng, n, d)
@@ -387,7 +387,7 @@ def test_train_labels(seed: int, is_logistic: bool, n_epochs: int) -> None:
     rows = np.concatenate([rng.permutation(n)[:size] for size in sizes])
     signs = rng.choice(np.array([-1, 1], np.float32), len(rows))
     costs = rng.uniform(0.1, 3, len(rows)).astype(np.float32)
-    start = costs * rng.choice(np.array([0, 0.1, 0.9], np.float32), len(rows))
+    start = costs * goes_on * rng.choice(np.array([0, 0.1, 0.9], np.float32), len(rows))
     found, pulls = [], []
     for engine in (jit_rerank, rerank):
         w, bias, alphas = np.zeros(d, np.float32), np.zeros(3, np.float32), start.copy()

@@ -2,7 +2,10 @@
 
 import numpy as np
 
+from ..reference.rerank import RESTING
 from .compiler import reordering_kernel
+
+RESTS = np.float32(RESTING)
 
 
 @reordering_kernel
@@ -32,25 +35,27 @@ def train_labels(
     most = 0
     for label in range(first, last):
         most = max(most, starts[label + 1] - starts[label])
-    order = np.empty(most, np.int64)
+    order, is_moved = np.empty(most, np.int64), np.empty(most, np.bool_)
     n_out = 0
     for label in range(first, last):
         begin = starts[label]
         m = starts[label + 1] - begin
         alpha = alphas[begin : begin + m]
-        bias = np.float32(0)
+        bias, highest = np.float32(0), np.float32(np.inf)
         for i in range(m):
             order[i] = i
-            if is_logistic and alpha[i] == 0:
-                alpha[i] = np.float32(1e-3) * costs[begin + i]
             if alpha[i] != 0:
+                highest = RESTS
+            elif is_logistic:
+                alpha[i] = np.float32(1e-3) * costs[begin + i]
+            is_moved[i] = alpha[i] != 0
+            if is_moved[i]:
                 row, step = rows[begin + i], alpha[i] * signs[begin + i]
                 bias += step
                 for p in range(indptr[row], indptr[row + 1]):
                     w[features[p]] += step * values[p]
         state = np.uint64(label) * np.uint64(2654435761) + np.uint64(12345)
         active = m
-        highest = np.float32(np.inf)
         for _ in range(n_epochs):
             furthest, high = np.float32(0), np.float32(0)
             for i in range(active - 1, 0, -1):
@@ -95,29 +100,45 @@ def train_labels(
                 step = (new - old) * sign
                 if step != 0:
                     alpha[i] = new
+                    is_moved[i] = True
                     bias += step
                     for p in range(indptr[row], indptr[row + 1]):
                         w[features[p]] += step * values[p]
                 place += 1
-            highest = high if high > 0 else np.float32(np.inf)
+            highest = min(high, RESTS) if high > 0 else RESTS
             if furthest < tolerance:
                 if active == m:
                     break
                 active, highest = m, np.float32(np.inf)
         out_bias[label - first] = bias
-        n_out = _move(indptr, features, rows, begin, m, keep_from, w, out_features, out_values, n_out)
+        moved = rows[begin : begin + m][is_moved[:m]]
+        n_out = _move(indptr, features, moved, keep_from, w, out_features, out_values, n_out)
         out_starts[label - first + 1] = n_out
 
 
 @reordering_kernel
-def _move(indptr, features, rows, begin, m, keep_from, w, out_features, out_values, n_out):
-    """Write the weights that count and leave zeros."""
+def _move(indptr, features, rows, keep_from, w, out_features, out_values, n_out):
+    """Write the weights that count, all of features of these rows, and leave zeros."""
+    n_read = 0
+    for row in rows:
+        n_read += indptr[row + 1] - indptr[row]
     largest = np.float32(0)
-    for i in range(begin, begin + m):
-        for p in range(indptr[rows[i]], indptr[rows[i] + 1]):
+    if n_read > len(w):
+        for f in range(len(w)):
+            largest = max(largest, abs(w[f]))
+        for f in range(len(w)):
+            if w[f] != 0:
+                if abs(w[f]) >= keep_from * largest:
+                    out_features[n_out] = f
+                    out_values[n_out] = w[f]
+                    n_out += 1
+                w[f] = 0
+        return n_out
+    for row in rows:
+        for p in range(indptr[row], indptr[row + 1]):
             largest = max(largest, abs(w[features[p]]))
-    for i in range(begin, begin + m):
-        for p in range(indptr[rows[i]], indptr[rows[i] + 1]):
+    for row in rows:
+        for p in range(indptr[row], indptr[row + 1]):
             weight = w[features[p]]
             if weight != 0:
                 w[features[p]] = 0

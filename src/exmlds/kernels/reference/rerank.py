@@ -7,6 +7,8 @@ from scipy.optimize import brentq
 
 Array = np.ndarray
 
+RESTING = 0.05  # beyond its margin: an example with α = 0 rests
+
 
 def train_labels(
     indptr: Array,
@@ -33,7 +35,8 @@ def train_labels(
     """For each label: min over w, b of (‖w‖² + b²)/2 + Σ cost loss(sign (w x + b)) over its examples.
 
     The loss is max(0, 1 − m)², or log(1 + exp(−m)). With w = Σ α sign x, one α after another is made the
-    best; those that are 0 and beyond their margin by more than others were before rest till these are done.
+    best; those that are 0 and beyond their margin by `RESTING`, or by more than others were before, rest till
+    these are done.
 
     indptr, features, values : the rows x, csr, features uint32;  squares : (n,) float32, ‖x‖²
     starts, rows, signs, costs : the examples of each label, float32 signs of ±1 and float32 costs
@@ -70,11 +73,12 @@ def _descend(
     X: Array, costs: Array, alpha: Array, label: int, is_logistic: bool, n_epochs: int, tolerance: float
 ) -> Array:
     """The weights; alpha changes in place."""
+    highest = RESTING if alpha.any() else np.inf
     if is_logistic:
         alpha[alpha == 0] = 1e-3 * costs[alpha == 0]
     weights = alpha @ X
     order, rested = list(range(len(X))), list[int]()
-    state, highest = (label * 2654435761 + 12345) % 2**64, np.inf
+    state = (label * 2654435761 + 12345) % 2**64
     for _ in range(n_epochs):
         furthest = high = 0.0
         for i in range(len(order) - 1, 0, -1):
@@ -101,7 +105,7 @@ def _descend(
             weights = weights + (new - alpha[i]) * X[i]
             alpha[i] = new
             place += 1
-        highest = high if high > 0 else np.inf
+        highest = min(high, RESTING) if high > 0 else RESTING
         if furthest < tolerance:
             if not rested:
                 break
