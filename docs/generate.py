@@ -31,7 +31,7 @@ MADE = "<!-- Written by docs/generate.py; change the docstrings instead, and run
 ESTIMATORS = ["XMCEstimator", "ExMLDS", "TextClassifier", "ExMLDS1", "ExMLDS2", "ExMLDS3", "ExMLDS4"]
 ESTIMATORS += ["FeatureNeighbors", "MostFrequent"]
 RETURNED = {"explain": ("models.explain", ["Explanation", "Voter", "Margin", "Term"])}
-RETURNED["estimate"] = ("contract", ["Estimate"])
+RETURNED["estimate"] = ("sizes", ["Estimate"])
 ERRORS = ["ExmldsError", "DataError", "ModelError", "DataWarning"]
 DATA = {
     "dataset": "Data sets",

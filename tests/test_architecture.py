@@ -25,6 +25,7 @@ GROUND = {
     "matrices",
     "parallel",
     "progress",
+    "sizes",
     "wording",
 }  # may be imported by all, import only each other
 BELOW = {  # what each part may import beside the ground and itself
@@ -36,6 +37,7 @@ BELOW = {  # what each part may import beside the ground and itself
     "matrices": set(),
     "parallel": set(),
     "progress": set(),
+    "sizes": set(),
     "wording": set(),
     "labels": set(),
     "kernels": set(),
@@ -45,7 +47,8 @@ BELOW = {  # what each part may import beside the ground and itself
     "selection": {"kernels"},
     "data": {"kernels"},
     "checkpoint": {"storage"},
-    "contract": {"kernels", "labels", "metrics", "selection", "storage"},
+    "candidates": {"metrics"},
+    "contract": {"candidates", "kernels", "labels", "metrics", "selection", "storage"},
     "models": {"checkpoint", "contract", "metrics", "selection", "stages", "storage"},
     "report": {"contract", "metrics", "models", "selection"},
     "cli": {"checkpoint", "contract", "data", "metrics", "models", "report", "selection", "storage"},

@@ -18,53 +18,17 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import __version__, labels, limits, metrics, progress, selection, storage
+from .candidates import Permitted, padded, to_csr
 from .errors import ModelError
 from .files import PathLike
 from .matrices import Matrix, block_of
 from .parallel import blocks, map_blocks, one_blas_thread
+from .sizes import DataSize, Estimate
 
 Array = np.ndarray
 
 BLOCK = 256  # rows predicted at a time
 MOST_HELD_OUT = 3_000  # rows that a threshold is chosen on
-
-
-class DataSize(NamedTuple):
-    """What the cost of a fit depends on: rows, features, labels, and the stored values of X and of Y."""
-
-    n: int
-    d: int
-    n_labels: int
-    nnz: int
-    nnz_labels: int
-
-    @classmethod
-    def of(cls, X: Matrix, Y: csr_matrix) -> Self:
-        n, d = X.shape
-        return cls(n, d, Y.shape[1], X.nnz if issparse(X) else X.size, Y.nnz)
-
-    def rows_bytes(self) -> float:
-        """Of X as float32, sparse where that is smaller."""
-        return min(4.0 * self.n * self.d, 8.0 * self.nnz + 4.0 * self.n)
-
-    def labels_bytes(self) -> float:
-        """Of Y."""
-        return 8.0 * self.nnz_labels + 4.0 * self.n
-
-
-class Estimate(NamedTuple):
-    """Bytes.
-
-    memory : that a fit takes at its peak, with its rows and labels, without the interpreter's own
-    size : of the model on disk
-    """
-
-    memory: float
-    size: float
-
-    def with_rows(self, data: DataSize) -> Estimate:
-        """Where the model keeps the training rows."""
-        return Estimate(self.memory + data.rows_bytes(), self.size + data.rows_bytes())
 
 
 class Fitted(NamedTuple):
@@ -225,7 +189,7 @@ class XMCEstimator(ClassifierMixin, BaseEstimator, ABC):
         """(n, L) csr of the scores of the `max_labels` best labels; an absent label is no candidate."""
         check_is_fitted(self)
         ids, scores = self.predict_topk(X, min(self.max_labels, len(self.classes_)))
-        return _to_csr(ids, scores, len(self.classes_))
+        return to_csr(ids, scores, len(self.classes_))
 
     def predict_proba(self, X: Any) -> csr_matrix:
         """(n, L) csr of scores in (0, 1], those of `decision_function`: shares of votes, not calibrated."""
@@ -390,23 +354,13 @@ class XMCEstimator(ClassifierMixin, BaseEstimator, ABC):
             ids[block], scores[block] = best
         return ids, scores
 
-    def _best(self, X: Matrix, k: int, permitted: _Permitted | None, block: slice) -> tuple[Array, Array]:
+    def _best(self, X: Matrix, k: int, permitted: Permitted | None, block: slice) -> tuple[Array, Array]:
         n_labels = len(self.classes_)
         if permitted is None:
-            return _padded(*self._candidates(X, min(k, n_labels)), k)
-        asked = k
-        while True:
-            asked = min(4 * asked, n_labels)
-            ids, scores = _padded(*self._candidates(X, asked), asked)
-            keep = permitted(ids, block)
-            exhausted = ids[:, -1] < 0
-            if asked == n_labels or ((keep.sum(axis=1) >= k) | exhausted).all():
-                break
-        first = np.argsort(~keep, axis=1, kind="stable")[:, :k]
-        ids = np.where(np.take_along_axis(keep, first, 1), np.take_along_axis(ids, first, 1), -1)
-        return _padded(ids, np.take_along_axis(scores, first, 1), k)
+            return padded(*self._candidates(X, min(k, n_labels)), k)
+        return permitted.best(lambda asked: self._candidates(X, asked), k, n_labels, block)
 
-    def _permitted(self, allow: Any, deny: Any, n: int) -> _Permitted | None:
+    def _permitted(self, allow: Any, deny: Any, n: int) -> Permitted | None:
         rules = []
         for listed, wanted in ((allow, True), (deny, False)):
             if listed is None:
@@ -422,7 +376,7 @@ class XMCEstimator(ClassifierMixin, BaseEstimator, ABC):
                 chosen = np.zeros(len(self.classes_), bool)
                 chosen[self._known_columns(listed)] = True
                 rules.append((chosen, wanted))
-        return _Permitted(rules) if rules else None
+        return Permitted(rules) if rules else None
 
     def _known_columns(self, listed: Iterable[Any]) -> list[int]:
         if isinstance(listed, str):
@@ -473,42 +427,6 @@ class XMCEstimator(ClassifierMixin, BaseEstimator, ABC):
         probe.n_samples_fit_ = len(train)
         probe._fit(X[train], Y[train], rng, **self.side_rows(side, train))
         return held, *probe.predict_topk(X[held], k)
-
-
-class _Permitted:
-    """Which predicted labels may stay."""
-
-    def __init__(self, rules: list[tuple[Matrix, bool]]) -> None:
-        self.rules = rules
-
-    def __call__(self, ids: Array, block: slice) -> Array:
-        keep = ids >= 0
-        for listed, wanted in self.rules:
-            if issparse(listed):
-                keep &= metrics.among(listed[block], ids) == wanted
-            else:
-                keep &= listed[np.maximum(ids, 0)] == wanted
-        return keep
-
-
-def _padded(ids: Array, scores: Array, k: int) -> tuple[Array, Array]:
-    """k wide, with −1 and 0 where there is no candidate."""
-    n, have = ids.shape
-    wide = np.full((n, k), -1, np.int64), np.zeros((n, k), np.float32)
-    real = (ids >= 0) & (scores > 0)
-    wide[0][:, :have] = np.where(real, ids, -1)
-    wide[1][:, :have] = np.where(real, scores, 0)
-    return wide
-
-
-def _to_csr(ids: Array, scores: Array, n_labels: int) -> csr_matrix:
-    present = ids >= 0
-    order = np.argsort(np.where(present, ids, n_labels), axis=1, kind="stable")
-    ids, scores = np.take_along_axis(ids, order, 1), np.take_along_axis(scores, order, 1)
-    counts = present.sum(axis=1)
-    present = np.arange(ids.shape[1]) < counts[:, None]
-    indptr = np.concatenate(([0], np.cumsum(counts)))
-    return csr_matrix((scores[present], ids[present], indptr), shape=(len(ids), n_labels))
 
 
 def _rows_of(value: Any, rows: Array) -> Any:

@@ -9,7 +9,9 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from .. import limits
-from ..contract import MOST_HELD_OUT, DataSize, Estimate, Matrix, XMCEstimator
+from ..contract import MOST_HELD_OUT, XMCEstimator
+from ..matrices import Matrix
+from ..sizes import DataSize, Estimate
 from ..stages import index, vote
 
 Array = np.ndarray

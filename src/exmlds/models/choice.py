@@ -11,7 +11,9 @@ import numpy as np
 from scipy.sparse import csr_matrix, issparse
 
 from .. import metrics, selection
-from ..contract import MOST_HELD_OUT, DataSize, Matrix
+from ..contract import MOST_HELD_OUT
+from ..matrices import Matrix
+from ..sizes import DataSize
 from ..stages import features, index, vote
 from .votes import Embedding, Votes
 

@@ -10,7 +10,9 @@ from scipy.sparse import csr_matrix
 from sklearn.base import clone
 
 from .. import labels, limits, metrics
-from ..contract import MOST_HELD_OUT, DataSize, Estimate, Matrix, XMCEstimator
+from ..contract import MOST_HELD_OUT, XMCEstimator
+from ..matrices import Matrix
+from ..sizes import DataSize, Estimate
 from ..stages import blend, features, rerank
 from . import explain, jury
 from .choice import mean_precision

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from .. import limits
-from ..contract import Matrix
+from ..matrices import Matrix
 from ..stages import factorize, sppmi
 from .neighbors import REGRESSION, NeighborVoting
 from .votes import Embedding

@@ -9,7 +9,8 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from .. import limits
-from ..contract import DataSize, Matrix
+from ..matrices import Matrix
+from ..sizes import DataSize
 from ..stages import factorize, neighbors, sgns, sppmi
 from .neighbors import REGRESSION, NeighborVoting
 from .votes import Embedding

@@ -10,7 +10,9 @@ from scipy.sparse import csr_matrix
 from sklearn.utils.validation import check_is_fitted
 
 from .. import labels, limits
-from ..contract import MOST_HELD_OUT, DataSize, Matrix
+from ..contract import MOST_HELD_OUT
+from ..matrices import Matrix
+from ..sizes import DataSize
 from ..stages import complete, factorize, neighbors, sgns, sppmi, vote
 from ..stages.vote import LabelScorer
 from .neighbors import REGRESSION, NeighborVoting

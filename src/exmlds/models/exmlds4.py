@@ -11,9 +11,9 @@ from scipy.sparse import csr_matrix
 
 from .. import __version__, approximate, compact, limits
 from ..checkpoint import Checkpoint, digest
-from ..contract import DataSize, Matrix
 from ..files import PathLike
-from ..matrices import unit_rows
+from ..matrices import Matrix, unit_rows
+from ..sizes import DataSize
 from ..stages import joint, neighbors, partition, sppmi
 from .neighbors import NeighborVoting
 from .votes import Embedding

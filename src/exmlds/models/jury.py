@@ -10,7 +10,9 @@ from scipy.sparse import csr_matrix, issparse
 from sklearn.base import clone
 
 from .. import metrics, parallel
-from ..contract import BLOCK, DataSize, Matrix, XMCEstimator
+from ..contract import BLOCK, XMCEstimator
+from ..matrices import Matrix
+from ..sizes import DataSize
 from ..stages import blend, features, rerank
 from .exmlds4 import Course as MapCourse
 from .exmlds4 import ExMLDS4

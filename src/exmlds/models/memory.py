@@ -7,7 +7,8 @@ from typing import ClassVar
 import numpy as np
 
 from .. import compact, limits, parallel
-from ..contract import DataSize, Estimate, XMCEstimator
+from ..contract import XMCEstimator
+from ..sizes import DataSize, Estimate
 from ..stages import features, regress
 
 PART = 40_000  # rows of a part at most, where `n_parts` is "auto"

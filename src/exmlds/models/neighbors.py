@@ -11,7 +11,9 @@ from scipy.sparse import csr_matrix, issparse
 from sklearn.base import clone
 
 from .. import compact, limits, parallel, progress
-from ..contract import BLOCK, DataSize, Matrix, XMCEstimator
+from ..contract import BLOCK, XMCEstimator
+from ..matrices import Matrix
+from ..sizes import DataSize
 from ..stages import features, index, neighbors, partition, regress, vote
 from ..stages.index import Index
 from ..stages.vote import LabelScorer

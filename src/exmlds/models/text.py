@@ -14,8 +14,10 @@ from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, 
 from sklearn.utils.validation import check_is_fitted
 
 from .. import limits, progress
-from ..contract import DataSize, Estimate, Matrix, XMCEstimator, restored
+from ..contract import XMCEstimator, restored
 from ..errors import ModelError
+from ..matrices import Matrix
+from ..sizes import DataSize, Estimate
 from .exmlds import ExMLDS
 from .explain import Explanation
 from .landscape import Landscape
