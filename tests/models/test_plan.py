@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from exmlds.models.plan import damped, scalings
+from exmlds.models.plan import damped, long_enough, scalings
 
 PLACES = np.random.default_rng(0).random((40, 30)) < 0.1
 NUMBERS = np.random.default_rng(1).integers(1, 9, (40, 30))
@@ -29,3 +29,10 @@ def test_features_by_the_numbers_of_sparse_rows(rows: csr_matrix, kinds: list[st
 
 def test_features_of_dense_rows() -> None:
     assert scalings(NUMBERS * 0.3) == ["l2", "standardize"]
+
+
+@pytest.mark.parametrize(
+    ("recalls", "length"), [([0.5, 0.7, 0.705], 2), ([0.5, 0.505, 0.9], 1), ([0.5, 0.6, 0.7], 3)]
+)
+def test_lists_grow_while_they_hold_more(recalls: list[float], length: int) -> None:
+    assert long_enough([1, 2, 3], np.array(recalls)) == length

@@ -12,7 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import metrics
-from ..contract import DataSize, Estimate, Matrix, XMCEstimator
+from ..contract import XMCEstimator
+from ..matrices import Matrix
+from ..sizes import DataSize, Estimate
 from ..stages import features
 from . import jury
 from .choice import mean_precision
@@ -29,14 +31,14 @@ TAUGHT, TRIED = 2_100, 1_500  # rows that plans are taught by and compared on, a
 FEW_ROWS = 8_000  # so many that joint SPPMI may be better
 FEW_LABELS = 128  # so many are all on the short list
 ENOUGH = 1_500  # held-out rows to choose a temperature on
+VOTERS = 100  # rows that vote: with fewer, many labels have no vote at all
 SHORTLISTS = (120, 240)
 COSTS = (1.0, 0.3)  # the second where it is no worse
 TEMPERATURES = (0.05, 0.1, 0.03, 0.02)
 EPOCHS = 6  # of joint learning; more did not help after re-ranking
-MORE_FOUND = 0.05  # share of true labels that longer lists must hold more
+MORE_FOUND = 0.01  # share of true labels that longer lists must hold more
 PLANNING = 0.2  # share of a time budget
 WORTH = 0.005  # gain on held-out rows for which learners are more, or costs higher
-WORTH_LENGTH = 0.002  # for which lists are longer
 
 
 class Clock:
@@ -118,6 +120,7 @@ class Planner(NamedTuple):
         """A method that proposes labels, on this kind of features."""
         shared: dict[str, Any] = {
             "features": kind,
+            "n_neighbors": VOTERS,
             "temperature": TEMPERATURES[0],
             "threshold": 0.0,
             "n_jobs": self.n_jobs,
@@ -160,17 +163,16 @@ class Planner(NamedTuple):
         return max(tried, key=lambda method: method.quality)
 
     def _chosen_order(self, trial: Trial, method: Method, rng: np.random.Generator, clock: Clock) -> Plan:
-        """Features first, then lower costs while they are no worse, then longer lists while they pay.
+        """Features first, then lower costs while they are no worse, then lists that miss few labels.
 
         The more rows there are, the lower the best cost is, and a trial has few.
         """
         lesson, lengths = trial.lesson, self._lengths(trial.held.Y.shape[1])
-        listed = jury.lists(method.fitted, lesson.X, max(lengths))
+        listed = jury.lists(method.fitted, lesson.X, lengths[0])
 
         @cache
         def told(plan: Plan) -> float:
-            cut = listed[:, : plan.shortlist]
-            members = jury.order(plan, method.fitted, None, lesson, copy.deepcopy(rng), cut)
+            members = jury.order(plan, method.fitted, None, lesson, copy.deepcopy(rng), listed)
             return blended_quality(members.opinions_in_blocks(trial.held.X), trial.held)
 
         cost = COSTS[0] if self.cost == "auto" else float(self.cost)
@@ -184,15 +186,9 @@ class Planner(NamedTuple):
             if not clock.allows_plan() or told(lower) < told(best) - WORTH:
                 break
             best = lower
-        found = _recalls(method.fitted, trial, max(lengths)) if len(lengths) > 1 else np.zeros(0)
-        for shorter, length in pairwise(lengths):
-            longer = best._replace(shortlist=length)
-            if not clock.allows_plan() or found[length - 1] < found[shorter - 1] + MORE_FOUND:
-                break
-            if told(longer) < told(best) + WORTH_LENGTH:
-                break
-            best = longer
-        return best
+        if len(lengths) == 1:
+            return best
+        return best._replace(shortlist=long_enough(lengths, _recalls(method.fitted, trial, lengths[-1])))
 
     def _lengths(self, n_labels: int) -> list[int]:
         """Of short lists, to choose among."""
@@ -245,6 +241,14 @@ def temper(voting: NeighborVoting, trial: Trial) -> float:
 def blended_quality(said: jury.Opinions, held: Lesson) -> float:
     """The mean of P@1, P@3 and P@5 on held-out rows, by a blend fitted on them."""
     return mean_precision(held.Y, jury.ranked(jury.weigh(said, held), said, 5)[0])
+
+
+def long_enough(lengths: list[int], recalls: Array) -> int:
+    """The first length after which the next holds hardly more; recalls : (k,) of lists of each length."""
+    for length, longer in pairwise(lengths):
+        if recalls[longer - 1] < recalls[length - 1] + MORE_FOUND:
+            return length
+    return lengths[-1]
 
 
 def _recalls(voting: NeighborVoting, trial: Trial, k: int) -> Array:
