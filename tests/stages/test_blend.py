@@ -132,3 +132,19 @@ def test_nothing_to_tell_apart_leaves_the_order_of_votes(value: bool, rng: np.ra
     assert (np.diff(sums, axis=1) <= 0).all()
     assert ((probabilities > 0) & (probabilities <= 1)).all()
     assert (probabilities > 0.5).all() == value
+
+
+@pytest.mark.parametrize("has_seconds", [False, True])
+@pytest.mark.parametrize("has_company", [False, True])
+def test_every_piece_of_evidence_is_of_a_kind(has_seconds: bool, has_company: bool) -> None:
+    votes, margins, counts = lists(np.random.default_rng(0))
+    known = blend.evidence(
+        votes, margins, counts, votes if has_seconds else None, margins if has_company else None
+    )
+    assert known.shape[-1] == len(blend.kinds(has_seconds, has_company))
+
+
+def test_evidence_of_other_labels_by_hand() -> None:
+    votes, margins, counts = np.array([[0.5]]), np.array([[2.0]]), np.array([[np.e]])
+    known = blend.evidence(votes, margins, counts, None, np.array([[0.7]]))
+    np.testing.assert_allclose(known[0, 0, -3:], [0.7, 1.4, 0.7], rtol=1e-6)

@@ -81,6 +81,7 @@ class ExMLDS(Landscape):
     second_: NeighborVoting | None
     shortlist_: int
     feature_map_: features.Features | None
+    lifts_: Array | None
     classifiers_: rerank.Classifiers | None
     counts_: Array
     blend_: blend.Blend | None
@@ -268,14 +269,14 @@ class ExMLDS(Landscape):
 
     def _take(self, members: Jury, cost: float, rows: Array) -> None:
         self.voting_, self.second_, self.shortlist_, self.counts_ = members[:4]
-        self.feature_map_, self.classifiers_ = members[4:]
+        self.feature_map_, self.classifiers_, self.lifts_ = members[4:]
         self.cost_, self.rows_ = cost, rows.astype(np.int32)
 
     def _take_votes_alone(self, lesson: Lesson, rng: np.random.Generator, rows: Array) -> None:
         """Of too few rows to choose on."""
         planner = self._planner()
         voting = jury.propose(planner.voting(planner.first_method(lesson.side), "l2"), lesson, rng)
-        self._take(Jury(voting, None, lesson.Y.shape[1], lesson.counts(), None, None), np.nan, rows)
+        self._take(Jury(voting, None, lesson.Y.shape[1], lesson.counts(), None, None, None), np.nan, rows)
         self.blend_, self.held_out_quality_, self.shortlist_recall_ = None, np.nan, np.nan
 
     def _candidates(self, X: Matrix, k: int) -> tuple[Array, Array]:
@@ -293,7 +294,7 @@ class ExMLDS(Landscape):
 
     def _jury(self) -> Jury:
         asked = self.voting_, self.second_, self.shortlist_
-        return Jury(*asked, self.counts_, self.feature_map_, self.classifiers_)
+        return Jury(*asked, self.counts_, self.feature_map_, self.classifiers_, self.lifts_)
 
     def _explained(self, X: Matrix, label: int, n: int, feature_names: Any, kept: Any = None) -> Explanation:
         asked = Asked.of(n, feature_names, kept, self.kept_rows_)

@@ -228,7 +228,7 @@ def log_odds(mix: blend.Blend, said: Opinions, place: int, gain: float) -> tuple
     known = said.evidence()[0, place].astype(np.float64)
     added = (known - mix.mean) / mix.scale * mix.weights
     told = {"start": mix.bias}
-    for value, kinds in zip(added, blend.KINDS):
+    for value, kinds in zip(added, said.kinds(), strict=True):
         for kind in kinds:
             told[kind] = told.get(kind, 0.0) + float(value) / len(kinds)
     _, found = blend.apply(mix, said.evidence()[:, place], said.ids[:, place])

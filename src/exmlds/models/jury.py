@@ -13,7 +13,7 @@ from .. import metrics, parallel
 from ..contract import BLOCK, XMCEstimator
 from ..matrices import Matrix
 from ..sizes import DataSize
-from ..stages import blend, features, rerank
+from ..stages import blend, company, features, rerank
 from .exmlds4 import Course as MapCourse
 from .exmlds4 import ExMLDS4
 from .neighbors import NeighborVoting
@@ -22,6 +22,7 @@ Array = np.ndarray
 
 MOST_PAIRS = 1_000_000  # of rows and labels that classifiers learn from where all labels are listed, beside
 FEWEST_LISTED = 20  # the true ones; but so many of a row
+FEW_LABELS_PAIRED = 2_000  # so many that their pairs are counted
 SECONDED = 300  # labels that the second names, at most; others have no vote of it
 BLENDED = 200_000  # pairs that the blend is fitted on, at most
 PASSES, MORE_PASSES = 10, 5  # over the examples of a label: at first, and where a lesson goes on
@@ -75,7 +76,7 @@ class Opinions(NamedTuple):
     """What is said of the labels on short lists, (b, k) each.
 
     ids : −1 pads;  votes : shares;  margins : of the classifiers;  counts : rows of the labels that taught
-    seconds : shares of the second's votes
+    seconds : shares of the second's votes;  company : what other labels on the list say
     """
 
     ids: Array
@@ -83,10 +84,15 @@ class Opinions(NamedTuple):
     margins: Array
     counts: Array
     seconds: Array | None
+    company: Array | None
 
     def evidence(self) -> Array:
         """(b, k, f) for the blend."""
-        return blend.evidence(self.votes, self.margins, self.counts, self.seconds)
+        return blend.evidence(*self[1:])
+
+    def kinds(self) -> list[tuple[str, ...]]:
+        """(f,) what each piece of evidence is about."""
+        return blend.kinds(self.seconds is not None, self.company is not None)
 
     def cut(self, rows: slice, places: slice) -> Opinions:
         return Opinions._make(None if told is None else told[rows, places] for told in self)
@@ -94,7 +100,7 @@ class Opinions(NamedTuple):
 
 class Jury(NamedTuple):
     """voting, second : fitted;  shortlist : labels of a row that all are asked about
-    counts : (L,) rows of each label that taught
+    counts : (L,) rows of each label that taught;  lifts : (L, L) of `company`, where labels are few
     """
 
     voting: NeighborVoting
@@ -103,6 +109,7 @@ class Jury(NamedTuple):
     counts: Array
     feature_map: features.Features | None
     classifiers: rerank.Classifiers | None
+    lifts: Array | None
 
     def opinions(self, X: Matrix, k: int = 0) -> Opinions:
         """Of the labels on short lists, and of those after them up to the k-th; these have no margin."""
@@ -113,11 +120,12 @@ class Jury(NamedTuple):
         counts = self.counts[np.maximum(ids, 0)]
         seconds = None if self.second is None else _shares(self.second, X, ids)
         if self.classifiers is None or self.feature_map is None:
-            return Opinions(ids, votes, np.zeros(ids.shape, np.float32), counts, seconds)
+            return Opinions(ids, votes, np.zeros(ids.shape, np.float32), counts, seconds, None)
         margins = np.full(ids.shape, -np.inf, np.float32)
         listed = ids[:, : self.shortlist]
         margins[:, : self.shortlist] = rerank.score(self.classifiers, mapped(self.feature_map, X), listed)
-        return Opinions(ids, votes, margins, counts, seconds)
+        beside = None if self.lifts is None else company.apply(self.lifts, ids, margins)
+        return Opinions(ids, votes, margins, counts, seconds, beside)
 
     def opinions_in_blocks(self, X: Matrix) -> Opinions:
         told = parallel.map_blocks(
@@ -187,7 +195,7 @@ def order(
 ) -> Jury:
     """Add classifiers to fitted methods; listed : (n, k) the short lists of the first, where known."""
     if plan.loss == "none":
-        return Jury(voting, second, plan.shortlist, lesson.counts(), None, None)
+        return Jury(voting, second, plan.shortlist, lesson.counts(), None, None, None)
     listed = lists(voting, lesson.X, plan.shortlist) if listed is None else listed
     if lesson.observed is not None:  # what is not known is no mistake
         known = metrics.among(lesson.observed, listed) | ~metrics.tells(lesson.observed)[:, None]
@@ -209,7 +217,8 @@ def order(
     )
     if course is not None:
         course.examples = examples, pulls
-    return Jury(voting, second, plan.shortlist, lesson.counts(), feature_map, classifiers)
+    lifts = company.fit(lesson.Y) if lesson.Y.shape[1] <= FEW_LABELS_PAIRED else None
+    return Jury(voting, second, plan.shortlist, lesson.counts(), feature_map, classifiers, lifts)
 
 
 def lists(voting: NeighborVoting, X: Matrix, k: int) -> Array:

@@ -186,7 +186,7 @@ class Planner(NamedTuple):
             if not clock.allows_plan() or told(lower) < told(best) - WORTH:
                 break
             best = lower
-        if len(lengths) == 1:
+        if len(lengths) == 1 or not clock.allows_plan():
             return best
         return best._replace(shortlist=long_enough(lengths, _recalls(method.fitted, trial, lengths[-1])))
 
@@ -208,7 +208,11 @@ class Planner(NamedTuple):
         listed = SHORTLISTS[-1] if self.shortlist == "auto" else int(self.shortlist)
         pairs = data.n * min(listed, data.n_labels) + data.nnz_labels
         weights = min(float(data.n_labels) * data.d, pairs * data.nnz / data.n) / 4
-        return Estimate(voting.memory + 40.0 * pairs + 8.0 * weights, voting.size + 5.0 * weights)
+        paired = data.n_labels**2 if data.n_labels <= jury.FEW_LABELS_PAIRED else 0
+        return Estimate(
+            voting.memory + 40.0 * pairs + 8.0 * weights + 16.0 * paired,
+            voting.size + 5.0 * weights + 2.0 * paired,
+        )
 
 
 def scalings(X: Matrix) -> list[str]:

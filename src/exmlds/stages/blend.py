@@ -23,11 +23,11 @@ PLACE = 10  # of log(place on the list) in the evidence
 LEVELS = 200  # of the isotonic curve
 DOUBT = 2.0  # of leanings: labels were taught by fewer rows here than in the last fit
 STEPS, LONGEST_STEP = 10, 1.0  # of Newton's method
-V, Z, C, S = "votes", "classifier", "frequency", "second votes"
-KINDS = (  # of evidence, in its order; of a product, of both its factors
-    *((V,), (V,), (Z,), (Z,), (C,), (V, Z), (Z, C), (V, C), (Z,), (V,), (V,), (Z,)),
-    *((S,), (S,), (S, Z), (S,), (S, V)),
-)
+V, Z, C, S, L = "votes", "classifier", "frequency", "second votes", "other labels"
+# Kinds of evidence, in its order; of a product, of both its factors.
+OF_LIST = ((V,), (V,), (Z,), (Z,), (C,), (V, Z), (Z, C), (V, C), (Z,), (V,), (V,), (Z,))
+OF_SECONDS = ((S,), (S,), (S, Z), (S,), (S, V))
+OF_COMPANY = ((L,), (L, Z), (L, C))
 
 
 class Blend(NamedTuple):
@@ -63,11 +63,19 @@ class Pairs(NamedTuple):
         return bool(self.hits.any() and not self.hits.all())
 
 
-def evidence(votes: Array, margins: Array, counts: Array, seconds: Array | None = None) -> Array:
+def kinds(has_seconds: bool, has_company: bool) -> list[tuple[str, ...]]:
+    """(f,) what each piece of evidence is about."""
+    return [*OF_LIST, *(OF_SECONDS if has_seconds else ()), *(OF_COMPANY if has_company else ())]
+
+
+def evidence(
+    votes: Array, margins: Array, counts: Array, seconds: Array | None = None, company: Array | None = None
+) -> Array:
     """(n, k, f) float32 of short lists.
 
     votes : (n, k) shares, best first;  margins : (n, k), −inf where the list is padded
     counts : (n, k) training rows of the labels;  seconds : (n, k) shares of other voters, if there are any
+    company : (n, k) what other labels say, if they are asked
     """
     v = np.log(np.maximum(votes, FEWEST_VOTES))
     z = np.clip(margins, -MARGIN, MARGIN)
@@ -78,6 +86,8 @@ def evidence(votes: Array, margins: Array, counts: Array, seconds: Array | None 
     if seconds is not None:
         s = np.log(np.maximum(seconds, FEWEST_VOTES))
         parts += [s, seconds, s * z, s * s, s * v]
+    if company is not None:
+        parts += [company, company * z, company * c]
     return np.stack(parts, axis=-1).astype(np.float32)
 
 
