@@ -421,6 +421,10 @@ def test_train_labels(seed: int, is_logistic: bool, goes_on: bool, n_epochs: int
     np.testing.assert_allclose(pulls[0], pulls[1], atol=0.05)
 
 
+def test_examples_rest_by_the_same_rule() -> None:
+    assert np.float32(rerank.RESTING) == jit_rerank.RESTS
+
+
 @given(seed=seeds)
 @settings(max_examples=20)
 def test_score_labels(seed: int) -> None:

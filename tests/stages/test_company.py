@@ -18,9 +18,10 @@ def test_lifts_by_hand() -> None:
     np.testing.assert_allclose(company.fit(Y), expected, atol=1e-3)
 
 
-def test_labels_that_never_occur_are_lifted_by_none() -> None:
-    Y = csr_matrix(np.array([[1, 0], [1, 0]], np.float32))
-    assert np.isfinite(company.fit(Y)).all()
+def test_a_label_that_never_occurs_lifts_none() -> None:
+    lifts = company.fit(csr_matrix(np.array([[1, 0], [1, 0]], np.float32)))
+    np.testing.assert_allclose(lifts[1], 0, atol=1e-3)
+    assert np.isfinite(lifts).all()
 
 
 def test_likely_labels_lift_others() -> None:

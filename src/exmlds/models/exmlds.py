@@ -81,7 +81,7 @@ class ExMLDS(Landscape):
     second_: NeighborVoting | None
     shortlist_: int
     feature_map_: features.Features | None
-    lifts_: Array | None
+    lifts_: Array | None = None
     classifiers_: rerank.Classifiers | None
     counts_: Array
     blend_: blend.Blend | None

@@ -22,7 +22,7 @@ Array = np.ndarray
 
 MOST_PAIRS = 1_000_000  # of rows and labels that classifiers learn from where all labels are listed, beside
 FEWEST_LISTED = 20  # the true ones; but so many of a row
-FEW_LABELS_PAIRED = 2_000  # so many that their pairs are counted
+PAIRED = 2_000  # labels, at most, whose pairs are counted; not where cells are unknown
 SECONDED = 300  # labels that the second names, at most; others have no vote of it
 BLENDED = 200_000  # pairs that the blend is fitted on, at most
 PASSES, MORE_PASSES = 10, 5  # over the examples of a label: at first, and where a lesson goes on
@@ -124,7 +124,10 @@ class Jury(NamedTuple):
         margins = np.full(ids.shape, -np.inf, np.float32)
         listed = ids[:, : self.shortlist]
         margins[:, : self.shortlist] = rerank.score(self.classifiers, mapped(self.feature_map, X), listed)
-        beside = None if self.lifts is None else company.apply(self.lifts, ids, margins)
+        if self.lifts is None:
+            return Opinions(ids, votes, margins, counts, seconds, None)
+        beside = np.zeros(ids.shape, np.float32)
+        beside[:, : self.shortlist] = company.apply(self.lifts, listed, margins[:, : self.shortlist])
         return Opinions(ids, votes, margins, counts, seconds, beside)
 
     def opinions_in_blocks(self, X: Matrix) -> Opinions:
@@ -217,7 +220,8 @@ def order(
     )
     if course is not None:
         course.examples = examples, pulls
-    lifts = company.fit(lesson.Y) if lesson.Y.shape[1] <= FEW_LABELS_PAIRED else None
+    is_paired = lesson.Y.shape[1] <= PAIRED and lesson.observed is None
+    lifts = company.fit(lesson.Y) if is_paired else None
     return Jury(voting, second, plan.shortlist, lesson.counts(), feature_map, classifiers, lifts)
 
 

@@ -208,7 +208,7 @@ class Planner(NamedTuple):
         listed = SHORTLISTS[-1] if self.shortlist == "auto" else int(self.shortlist)
         pairs = data.n * min(listed, data.n_labels) + data.nnz_labels
         weights = min(float(data.n_labels) * data.d, pairs * data.nnz / data.n) / 4
-        paired = data.n_labels**2 if data.n_labels <= jury.FEW_LABELS_PAIRED else 0
+        paired = data.n_labels**2 if data.n_labels <= jury.PAIRED else 0
         return Estimate(
             voting.memory + 40.0 * pairs + 8.0 * weights + 16.0 * paired,
             voting.size + 5.0 * weights + 2.0 * paired,
@@ -256,6 +256,9 @@ def long_enough(lengths: list[int], recalls: Array) -> int:
 
 
 def _recalls(voting: NeighborVoting, trial: Trial, k: int) -> Array:
-    """(k,) share of the true labels of held-out rows that lists of each length hold."""
+    """(k,) share of the true labels of held-out rows that lists of each length hold by votes.
+
+    Labels without a vote are not counted, where lists hold all: on Bibtex nothing was gained by them.
+    """
     ids, _ = voting.predict_topk(trial.held.X, k)
     return np.cumsum(metrics.among(trial.held.Y, ids).sum(axis=0)) / max(trial.held.Y.nnz, 1)

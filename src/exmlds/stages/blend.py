@@ -1,4 +1,4 @@
-"""One probability from what is known of a label on a row's short list: votes, margin, how common it is.
+"""One probability from what is known of a label on a short list: votes, margin, frequency, other labels.
 
 A logistic regression on these and their products, fitted on rows that neither voted nor taught, each label
 weighed by one over its place. Labels that are right more or less often than their evidence says then get a
