@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -58,11 +59,39 @@ def test_log_odds_become_the_probability(model: Any, books: Dataset) -> None:
     assert model.blend_ is not None
     for why in model.explain(books.X[350:356]):
         assert why.score == pytest.approx(1 / (1 + np.exp(-sum(why.log_odds.values()))), abs=1e-5)
-        beyond = ("made level", "gain of the label")
+        beyond = ("made level", "gain of the label", "place it takes")
         before = sum(value for kind, value in why.log_odds.items() if kind not in beyond)
         probability = np.interp(before, model.blend_.sums, model.blend_.levels)
         gain = 1 if model.gains_ is None else model.gains_[list(model.classes_).index(why.label)]
-        assert why.score == pytest.approx(probability * gain, abs=1e-5)
+        if "place it takes" not in why.log_odds:
+            assert why.score == pytest.approx(probability * gain, abs=1e-5)
+
+
+def test_places_that_labels_take_are_explained(books: Dataset) -> None:
+    """Scores fall from place to place; one that moved has another label's probability, and says so."""
+    model = ExMLDS(random_state=0).fit(books.X[:350], books.Y[:350])
+    ids, scores = model.predict_topk(books.X[350:], 9)
+    plain = clone_without_places(model)
+    theirs, same_scores = plain.predict_topk(books.X[350:], 9)
+    np.testing.assert_array_equal(scores, same_scores)
+    np.testing.assert_array_equal(np.sort(ids, axis=1), np.sort(theirs, axis=1))
+    moved = np.argwhere(ids != theirs)
+    assert len(moved) > 5
+    for row, place in moved[:5]:
+        (why,) = model.explain(books.X[350 + row], model.classes_[ids[row, place]])
+        assert why.score == pytest.approx(scores[row, place], abs=1e-6)
+        (before,) = plain.explain(books.X[350 + row], model.classes_[ids[row, place]])
+        assert ("place it takes" in why.log_odds) == (before.score != why.score)
+        assert "place it takes" not in before.log_odds
+    for k in (1, 3, 20):
+        np.testing.assert_array_equal(model.predict_topk(books.X[350:], k)[0][:, :9], ids[:, :k])
+
+
+def clone_without_places(model: ExMLDS) -> ExMLDS:
+    plain = copy.copy(model)
+    assert plain.blend_ is not None
+    plain.blend_ = plain.blend_._replace(places=None)
+    return plain
 
 
 def test_margins_add_up(model: Any, books: Dataset) -> None:

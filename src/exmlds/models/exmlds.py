@@ -262,6 +262,8 @@ class ExMLDS(Landscape):
         """Fit the blend on what is said of held-out rows of a lesson, and keep what it makes of them."""
         held = lesson.rows(type(self), rows)
         self.blend_ = jury.weigh_labels(jury.weigh(said, held), said, held)
+        if self.gains_ is None:
+            self.blend_ = jury.weigh_places(self.blend_, said, held)
         self.shortlist_recall_ = float(metrics.among(held.Y, said.ids).sum() / max(held.Y.nnz, 1))
         ids, scores = jury.ranked(self.blend_, said, max(5, self.max_labels), self.gains_)
         self.held_out_quality_ = mean_precision(held.Y, ids[:, :5])
@@ -306,10 +308,10 @@ class ExMLDS(Landscape):
         if not len(place):
             ids, scores = self._candidates(X, len(self.classes_))
             return why._replace(score=float(scores[0][ids[0] == label].sum()))
-        first = said.cut(slice(None), slice(self.shortlist_))
-        gain = 1.0 if self.gains_ is None else float(self.gains_[label])
-        score, odds = explain.log_odds(self.blend_, first, int(place[0]), gain)
-        why = why._replace(score=score, log_odds=odds)
+        listed = said.cut(slice(None), slice(self.shortlist_))
+        ids, scores = self._judged(listed, self.shortlist_)
+        score = float(scores[0][ids[0] == label].sum())
+        why = why._replace(score=score, log_odds=explain.log_odds(self.blend_, listed, int(place[0]), score))
         if self.classifiers_ is None or self.feature_map_ is None:
             return why
         A = jury.mapped(self.feature_map_, X)

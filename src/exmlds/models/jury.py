@@ -13,7 +13,7 @@ from .. import metrics, parallel
 from ..contract import BLOCK, XMCEstimator
 from ..matrices import Matrix
 from ..sizes import DataSize
-from ..stages import blend, company, features, rerank
+from ..stages import blend, company, features, places, rerank
 from .exmlds4 import Course as MapCourse
 from .exmlds4 import ExMLDS4
 from .neighbors import NeighborVoting
@@ -246,6 +246,17 @@ def weigh_labels(mix: blend.Blend, said: Opinions, held: Lesson) -> blend.Blend:
     return blend.lean(mix, _pairs(said, held, len(said.ids)), held.Y.shape[1])
 
 
+def weigh_places(mix: blend.Blend, said: Opinions, held: Lesson) -> blend.Blend:
+    """The blend with who takes the first places of a row, by what is said of held-out rows."""
+    known, sums, _ = _blended(mix, said)
+    judged = metrics.judged(held.observed, said.ids)
+    sums, hits = np.where(judged, sums, -np.inf), metrics.among(held.Y, said.ids) & judged
+    best = _best(sums, places.LIKELIEST)
+    sums, hits = (np.take_along_axis(a, best, axis=1) for a in (sums, hits))
+    known = np.take_along_axis(known, best[..., None], axis=1)
+    return mix._replace(places=places.fit(known, sums, hits, held.weights))
+
+
 def _pairs(said: Opinions, held: Lesson, n: int) -> blend.Pairs:
     """Of the first n rows: their labels on the lists, as far as it is known whether they are true."""
     said, Y, ids = said.cut(slice(n), slice(None)), held.Y[:n], said.ids[:n]
@@ -255,14 +266,34 @@ def _pairs(said: Opinions, held: Lesson, n: int) -> blend.Pairs:
 
 
 def ranked(mix: blend.Blend, said: Opinions, k: int, gains: Array | None = None) -> tuple[Array, Array]:
-    """The k best of short lists by the blend, with probabilities, times `gains` of labels if given."""
-    columns = np.maximum(said.ids, 0)
-    sums, scores = blend.apply(mix, said.evidence(), columns)
+    """The k best of short lists by the blend, with probabilities, times `gains` of labels if given.
+
+    A label that moves up takes the probability of its new place, and those that it passes the next ones.
+    """
+    known, sums, scores = _blended(mix, said)
     if gains is not None:
-        sums = scores = scores * gains[columns]
-    best = np.argsort(-np.where(said.ids >= 0, sums, -np.inf), axis=1, kind="stable")[:, :k]
+        scores = scores * gains[np.maximum(said.ids, 0)]
+        sums = np.where(said.ids >= 0, scores, -np.inf)
+    best = _best(sums, max(k, places.LIKELIEST))
     ids, scores = (np.take_along_axis(a, best, axis=1) for a in (said.ids, scores))
-    return ids, np.where(ids >= 0, scores, 0)
+    if mix.places is not None:
+        best = best[:, : places.LIKELIEST]
+        likeliest = np.take_along_axis(known, best[..., None], axis=1), np.take_along_axis(sums, best, axis=1)
+        taken = places.order(mix.places, *likeliest)
+        ids[:, : places.LIKELIEST] = np.take_along_axis(ids, taken, axis=1)
+    return ids[:, :k], np.where(ids >= 0, scores, 0)[:, :k]
+
+
+def _blended(mix: blend.Blend, said: Opinions) -> tuple[Array, Array, Array]:
+    """The evidence, the sums and the probabilities of short lists; the sums of pads are −inf."""
+    known = said.evidence()
+    sums, scores = blend.apply(mix, known, np.maximum(said.ids, 0))
+    return known, np.where(said.ids >= 0, sums, -np.inf), scores
+
+
+def _best(scores: Array, k: int) -> Array:
+    """(n, k) places of the largest scores, equals as they come."""
+    return np.argsort(-scores, axis=1, kind="stable")[:, :k]
 
 
 def with_all(ids: Array, votes: Array, n_labels: int) -> tuple[Array, Array]:

@@ -34,6 +34,7 @@ class Blend(NamedTuple):
     """mean, scale, weights : (f,) float64 of the evidence;  bias : of the regression
     leanings : (L,) float32 added to the sums of each label, or one 0 for all
     sums, levels : (m,) float64, the isotonic curve from the regression's sum to a probability
+    places : (p, f) float64 weights of the evidence, by which the first `places` of a row are taken, if any
     """
 
     mean: Array
@@ -43,6 +44,7 @@ class Blend(NamedTuple):
     leanings: Array
     sums: Array
     levels: Array
+    places: Array | None = None
 
 
 class Pairs(NamedTuple):
