@@ -20,7 +20,7 @@ from measure import seconds
 
 STAGES = {
     "plan.py": ("plan",),
-    "jury.py": ("propose", "lists", "order", "opinions_in_blocks", "weigh"),
+    "jury.py": ("propose", "lists", "order", "opinions_in_blocks", "weigh", "weigh_labels", "weigh_places"),
     "joint.py": ("epoch",),
     "neighbors.py": ("nearest_sets",),
     "rerank.py": ("examples", "fit"),

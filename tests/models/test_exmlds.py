@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 
 from exmlds import ExMLDS, ExMLDS3, ExMLDS4, load, metrics
 from exmlds.data import Dataset, make_xmc
@@ -290,3 +291,33 @@ def test_estimates_know_of_kept_rows_and_of_votes_alone() -> None:
     )
     assert kept.size > plain.size + 7e6
     assert votes.memory < plain.memory
+
+
+def test_places_are_contested_by_labels_that_are_known(made: tuple[Dataset, Dataset], model: ExMLDS) -> None:
+    """A label whose cell is not known counts as one that is not on the list."""
+    said, test = model._jury().opinions(made[1].X), made[1]
+    rng = np.random.default_rng(0)
+    observed = csr_matrix((rng.random(test.Y.shape) < 0.6) | (test.Y.toarray() > 0))
+    side = {"observed": observed, "sample_weight": None, "label_cooccurrence": None}
+    known = observed.toarray().astype(bool)[np.arange(len(said.ids))[:, None], said.ids]
+    assert model.blend_ is not None
+    held = jury.Lesson(test.X, test.Y, side)
+    found = jury.weigh_places(model.blend_, said, held).places
+    all_known = held._replace(side={**side, "observed": None})
+    shorter = said._replace(ids=np.where(known & (said.ids >= 0), said.ids, -1))
+    np.testing.assert_array_equal(found, jury.weigh_places(model.blend_, shorter, all_known).places)
+    assert not np.array_equal(found, jury.weigh_places(model.blend_, said, all_known).places)
+
+
+def test_sorting_probabilities_gives_the_ranking(made: tuple[Dataset, Dataset], model: ExMLDS) -> None:
+    """Also where the isotonic curve makes equals of many."""
+    X, equals = made[1].X, 0
+    assert model.blend_ is not None
+    sums = jury._blended(model.blend_, model._jury().opinions(X))[1]
+    levels = np.interp(-np.sort(-sums, axis=1), model.blend_.sums, model.blend_.levels)
+    for ids, scores, sure, level in zip(*model.predict_topk(X, 30), model.predict_proba(X).toarray(), levels):
+        there = ids >= 0
+        np.testing.assert_array_equal(np.argsort(-sure)[: there.sum()], ids[there])
+        np.testing.assert_allclose(scores[there], level[there], rtol=1e-5)
+        equals += np.count_nonzero(np.diff(level[there]) == 0)
+    assert equals > 100

@@ -304,14 +304,16 @@ class ExMLDS(Landscape):
         if self.blend_ is None:
             return why
         said = self._jury().opinions(X, self.shortlist_)
-        place = np.flatnonzero(said.ids[0, : self.shortlist_] == label)
-        if not len(place):
+        column = np.flatnonzero(said.ids[0, : self.shortlist_] == label)
+        if not len(column):
             ids, scores = self._candidates(X, len(self.classes_))
             return why._replace(score=float(scores[0][ids[0] == label].sum()))
         listed = said.cut(slice(None), slice(self.shortlist_))
         ids, scores = self._judged(listed, self.shortlist_)
         score = float(scores[0][ids[0] == label].sum())
-        why = why._replace(score=score, log_odds=explain.log_odds(self.blend_, listed, int(place[0]), score))
+        beside = "place it takes" if self.gains_ is None else "gain of the label"
+        odds = explain.log_odds(self.blend_, listed, int(column[0]), score, beside)
+        why = why._replace(score=score, log_odds=odds)
         if self.classifiers_ is None or self.feature_map_ is None:
             return why
         A = jury.mapped(self.feature_map_, X)
@@ -330,7 +332,8 @@ class ExMLDS(Landscape):
     def predict_proba(self, X: Any) -> csr_matrix:
         """(n, L) csr of calibrated probabilities of the labels on short lists, at most `max_labels` a row.
 
-        Where `max_labels` is more than a short list holds, those after it have less than its last, by votes.
+        Labels that take the first places have the probabilities of these. Where `max_labels` is more than a
+        short list holds, those after it have less than its last, by votes.
         """
         scores = self.decision_function(X)
         if self.gains_ is not None:
@@ -386,4 +389,4 @@ def _lengthened(
     if gains is not None:
         last = np.min(scores, axis=1, keepdims=True, where=there, initial=1)
         after = np.minimum.accumulate(np.minimum(after * gains[ids], last), axis=1)
-    return np.hstack([best, ids]), np.hstack([scores, after])
+    return np.hstack([best, ids]), np.hstack([scores, jury.falling(after, 1)])

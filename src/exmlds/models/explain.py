@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 
+SHOWN = 0.005  # log-odds that make a difference in the second digit
+
 
 class Term(NamedTuple):
     """A feature, by name or number, and what it adds."""
@@ -60,9 +62,9 @@ class Explanation(NamedTuple):
         the nearness of the label itself where a method embeds labels, or its prior where nobody voted
     voters : those with the largest shares
     margin : of its classifier, or None
-    log_odds : what each kind of evidence adds, what making the sums level does, what the place adds that it
-        takes, where its sum gives another, and the gain of a rare label where these are favoured: s together,
-        where 1 / (1 + exp(−s)) is the score; empty where votes are it
+    log_odds : what each kind of evidence adds, what making the sums level does, what the label's place adds
+        where its sum alone gives another one, and the gain of a rare label where these are favoured: s
+        together, where 1 / (1 + exp(−s)) is the score; empty where votes are it
     """
 
     label: Any
@@ -221,22 +223,25 @@ def margin(classifiers: rerank.Classifiers, A: csr_matrix, label: int, asked: As
     return Margin(total + bias, bias, for_, against, total - shown)
 
 
-def log_odds(mix: blend.Blend, said: Opinions, place: int, score: float) -> dict[str, float]:
-    """What leads to the score of the label at a place of one row's short list, as log-odds."""
-    known = said.evidence()[0, place].astype(np.float64)
-    added = (known - mix.mean) / mix.scale * mix.weights
+def log_odds(mix: blend.Blend, said: Opinions, column: int, score: float, beside: str) -> dict[str, float]:
+    """What leads to the score of the label in a column of one row's short list, as log-odds.
+
+    beside : what stands between its probability and its score, where they differ
+    """
+    known = said.evidence()
+    added = (known[0, column].astype(np.float64) - mix.mean) / mix.scale * mix.weights
     told = {"start": mix.bias}
     for value, kinds in zip(added, said.kinds(), strict=True):
         for kind in kinds:
             told[kind] = told.get(kind, 0.0) + float(value) / len(kinds)
     if len(mix.leanings) > 1:
-        told["leaning of the label"] = float(mix.leanings[said.ids[0, place]])
-    probability = float(blend.apply(mix, said.evidence()[:, place], said.ids[:, place])[1][0])
+        told["leaning of the label"] = float(mix.leanings[said.ids[0, column]])
+    probability = float(blend.apply(mix, known, np.maximum(said.ids, 0))[1][0, column])
+    more = _logit(score) - _logit(probability)
+    if abs(more) < SHOWN:
+        probability, more = score, 0.0
     told["made level"] = _logit(probability) - sum(told.values())
-    if score != probability:
-        kind = "gain of the label" if mix.places is None else "place it takes"
-        told[kind] = _logit(score) - _logit(probability)
-    return told
+    return {**told, beside: more} if more else told
 
 
 def _logit(p: float) -> float:

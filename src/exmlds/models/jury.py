@@ -27,6 +27,7 @@ SECONDED = 300  # labels that the second names, at most; others have no vote of 
 BLENDED = 200_000  # pairs that the blend is fitted on, at most
 PASSES, MORE_PASSES = 10, 5  # over the examples of a label: at first, and where a lesson goes on
 MORE_EPOCHS = 2  # of joint learning, where a lesson goes on
+FALL = np.float32(2**-22)  # share of itself that a score loses from place to place: two steps of a float32
 KEEP_FROM = 0.03  # of a label's largest weight: without those below nothing was lost
 
 
@@ -94,8 +95,8 @@ class Opinions(NamedTuple):
         """(f,) what each piece of evidence is about."""
         return blend.kinds(self.seconds is not None, self.company is not None)
 
-    def cut(self, rows: slice, places: slice) -> Opinions:
-        return Opinions._make(None if told is None else told[rows, places] for told in self)
+    def cut(self, rows: slice, columns: slice) -> Opinions:
+        return Opinions._make(None if told is None else told[rows, columns] for told in self)
 
 
 class Jury(NamedTuple):
@@ -251,10 +252,9 @@ def weigh_places(mix: blend.Blend, said: Opinions, held: Lesson) -> blend.Blend:
     known, sums, _ = _blended(mix, said)
     judged = metrics.judged(held.observed, said.ids)
     sums, hits = np.where(judged, sums, -np.inf), metrics.among(held.Y, said.ids) & judged
-    best = _best(sums, places.LIKELIEST)
-    sums, hits = (np.take_along_axis(a, best, axis=1) for a in (sums, hits))
-    known = np.take_along_axis(known, best[..., None], axis=1)
-    return mix._replace(places=places.fit(known, sums, hits, held.weights))
+    rows, best = np.arange(len(sums))[:, None], _best(sums, places.LIKELIEST)
+    weights = places.fit(known[rows, best], sums[rows, best], hits[rows, best], held.weights)
+    return mix._replace(places=weights)
 
 
 def _pairs(said: Opinions, held: Lesson, n: int) -> blend.Pairs:
@@ -274,14 +274,22 @@ def ranked(mix: blend.Blend, said: Opinions, k: int, gains: Array | None = None)
     if gains is not None:
         scores = scores * gains[np.maximum(said.ids, 0)]
         sums = np.where(said.ids >= 0, scores, -np.inf)
-    best = _best(sums, max(k, places.LIKELIEST))
-    ids, scores = (np.take_along_axis(a, best, axis=1) for a in (said.ids, scores))
+    rows, best = np.arange(len(sums))[:, None], _best(sums, max(k, places.LIKELIEST))
+    scores = scores[rows, best]
     if mix.places is not None:
-        best = best[:, : places.LIKELIEST]
-        likeliest = np.take_along_axis(known, best[..., None], axis=1), np.take_along_axis(sums, best, axis=1)
-        taken = places.order(mix.places, *likeliest)
-        ids[:, : places.LIKELIEST] = np.take_along_axis(ids, taken, axis=1)
-    return ids[:, :k], np.where(ids >= 0, scores, 0)[:, :k]
+        first = best[:, : places.LIKELIEST]
+        seats = places.order(mix.places, known[rows, first], sums[rows, first])
+        best = np.concatenate([first[rows, seats], best[:, places.LIKELIEST :]], axis=1)
+    ids = said.ids[rows, best]
+    return ids[:, :k], np.where(ids >= 0, falling(scores), 0)[:, :k]
+
+
+def falling(scores: Array, first: int = 0) -> Array:
+    """Scores (n, k) that do not rise, with equals told apart in their last digits, so that sorting keeps order.
+
+    first : the place of the first column
+    """
+    return scores * (1 - FALL * np.arange(first, first + scores.shape[1], dtype=np.float32))
 
 
 def _blended(mix: blend.Blend, said: Opinions) -> tuple[Array, Array, Array]:
@@ -292,15 +300,15 @@ def _blended(mix: blend.Blend, said: Opinions) -> tuple[Array, Array, Array]:
 
 
 def _best(scores: Array, k: int) -> Array:
-    """(n, k) places of the largest scores, equals as they come."""
+    """(n, k) columns of the largest scores, equals as they come."""
     return np.argsort(-scores, axis=1, kind="stable")[:, :k]
 
 
 def with_all(ids: Array, votes: Array, n_labels: int) -> tuple[Array, Array]:
     """Lists of all labels, those without a vote after the others."""
     shares = np.zeros((len(ids), n_labels), np.float32)
-    rows, places = np.nonzero(ids >= 0)
-    shares[rows, ids[rows, places]] = votes[rows, places]
+    rows, columns = np.nonzero(ids >= 0)
+    shares[rows, ids[rows, columns]] = votes[rows, columns]
     best = np.argsort(-shares, axis=1, kind="stable")
     return best, np.take_along_axis(shares, best, axis=1)
 

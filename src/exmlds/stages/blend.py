@@ -3,7 +3,7 @@
 A logistic regression on these and their products, fitted on rows that neither voted nor taught, each label
 weighed by one over its place. Labels that are right more or less often than their evidence says then get a
 leaning of their own, and isotonic regression makes the sums level, so that of labels with probability p a
-share p is right.
+share p is right. `places` then decides between the likeliest.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Blend(NamedTuple):
     """mean, scale, weights : (f,) float64 of the evidence;  bias : of the regression
     leanings : (L,) float32 added to the sums of each label, or one 0 for all
     sums, levels : (m,) float64, the isotonic curve from the regression's sum to a probability
-    places : (p, f) float64 weights of the evidence, by which the first `places` of a row are taken, if any
+    places : (p, f) float64 weights for each of a row's first p places, or None: all go by the sums
     """
 
     mean: Array

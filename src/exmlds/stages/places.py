@@ -16,6 +16,7 @@ RIVALS = 5  # for each: the likeliest labels without a place
 LIKELIEST = PLACES + RIVALS - 1  # labels of a row that may get one
 RIDGE = 80.0  # of the weights, in rows
 STEPS = 100  # of L-BFGS, at most
+PAD = -1e300  # as a score: before what has a place already, behind all others
 
 
 def fit(known: Array, sums: Array, hits: Array, row_weights: Array | None = None) -> Array:
@@ -24,28 +25,31 @@ def fit(known: Array, sums: Array, hits: Array, row_weights: Array | None = None
     known : (n, k, f) evidence of the likeliest labels, best first;  sums : (n, k) of the blend, −inf pads
     hits : (n, k) whether they are true;  row_weights : (n,) how much rows count, if not all the same
     """
-    scale = known[:, :RIVALS].std(axis=(0, 1), dtype=np.float64) if known.size else np.ones(known.shape[2])
+    rows, asked = np.arange(len(sums))[:, None], np.isfinite(sums[:, :RIVALS])
+    scale = (
+        known[:, :RIVALS][asked].std(axis=0, dtype=np.float64) if asked.any() else np.zeros(known.shape[2])
+    )
     scale[scale == 0] = 1
     weights = np.zeros((PLACES, known.shape[2]))
     for place in range(PLACES):
         rivals = order(weights[:place], known, sums)[:, place : place + RIVALS]
-        theirs = np.take_along_axis(known, rivals[..., None], axis=1) / scale
-        of_sums, of_hits = (np.take_along_axis(a, rivals, axis=1) for a in (sums, hits))
-        weights[place] = _contest(theirs, of_sums, of_hits, row_weights) / scale
+        theirs = known[rows, rivals] / scale, sums[rows, rivals], hits[rows, rivals]
+        weights[place] = _contest(*theirs, row_weights) / scale
     return weights
 
 
 def order(weights: Array, known: Array, sums: Array) -> Array:
     """(n, k) the likeliest labels by the places they take; those without one follow as they were."""
-    scores = sums[..., None] + known @ weights.T
-    taken = np.broadcast_to(np.arange(sums.shape[1]), sums.shape).copy()
-    for place in range(min(len(weights), sums.shape[1])):
-        rivals = taken[:, place : place + RIVALS]
-        best = np.take_along_axis(scores[..., place], rivals, axis=1).argmax(axis=1)[:, None]
-        moved = np.arange(rivals.shape[1])[None]  # the best one goes up, those it passes go down by one
-        moved = np.where(moved == 0, best, moved - (moved <= best))
-        taken[:, place : place + RIVALS] = np.take_along_axis(rivals, moved, axis=1)
-    return taken
+    n, k = sums.shape
+    n_places, rows = min(len(weights), k), np.arange(n)
+    scores = np.maximum(sums[..., None] + known @ weights.T, PAD)
+    seats, free = np.empty((n, k), np.intp), np.ones((n, k), bool)
+    for place in range(n_places):
+        rivals = slice(place + RIVALS)  # but those before that have a place
+        best = np.where(free[:, rivals], scores[:, rivals, place], -np.inf).argmax(axis=1)
+        seats[:, place], free[rows, best] = best, False
+    seats[:, n_places:] = np.nonzero(free)[1].reshape(n, k - n_places)
+    return seats
 
 
 def _contest(known: Array, sums: Array, hits: Array, row_weights: Array | None) -> Array:
