@@ -285,7 +285,7 @@ def ranked(mix: blend.Blend, said: Opinions, k: int, gains: Array | None = None)
 
 
 def falling(scores: Array, first: int = 0) -> Array:
-    """Scores (n, k) that do not rise, with equals told apart in their last digits, so that sorting keeps order.
+    """Scores (n, k) that do not rise, with equals told apart in their last digits: sorting keeps their order.
 
     first : the place of the first column
     """
