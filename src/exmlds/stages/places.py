@@ -25,12 +25,12 @@ def fit(known: Array, sums: Array, hits: Array, row_weights: Array | None = None
     known : (n, k, f) evidence of the likeliest labels, best first;  sums : (n, k) of the blend, −inf pads
     hits : (n, k) whether they are true;  row_weights : (n,) how much rows count, if not all the same
     """
-    rows, asked = np.arange(len(sums))[:, None], np.isfinite(sums[:, :RIVALS])
-    scale = (
-        known[:, :RIVALS][asked].std(axis=0, dtype=np.float64) if asked.any() else np.zeros(known.shape[2])
-    )
+    weights, rows = np.zeros((PLACES, known.shape[2])), np.arange(len(sums))[:, None]
+    asked = known[:, :RIVALS][np.isfinite(sums[:, :RIVALS])]
+    if not len(asked):
+        return weights
+    scale = asked.std(axis=0, dtype=np.float64)
     scale[scale == 0] = 1
-    weights = np.zeros((PLACES, known.shape[2]))
     for place in range(PLACES):
         rivals = order(weights[:place], known, sums)[:, place : place + RIVALS]
         theirs = known[rows, rivals] / scale, sums[rows, rivals], hits[rows, rivals]
