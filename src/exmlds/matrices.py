@@ -29,7 +29,8 @@ def unit_rows(X: Matrix) -> Matrix:
     scale = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
     if not issparse(X):
         return (X * scale[:, None]).astype(np.float32)
-    return with_values(X, (X.data * np.repeat(scale, np.diff(X.indptr))).astype(np.float32))
+    of_values = scale if X.shape[0] == 1 else np.repeat(scale, np.diff(X.indptr))
+    return with_values(X, (X.data * of_values).astype(np.float32))
 
 
 def with_values(X: csr_matrix, values: Array) -> csr_matrix:

@@ -188,6 +188,23 @@ def test_vote(seed: int, n_queries: int, m: int, k: int) -> None:
 
 
 @settings(max_examples=100)
+@given(seeds, st.integers(1, 5), st.integers(1, 4), st.integers(0, 6), st.integers(1, 7))
+def test_add_votes(seed: int, n_queries: int, m: int, start: int, n_scored: int) -> None:
+    rng = np.random.default_rng(seed)
+    Y = sparse(rng, 6, 7)
+    Y.data = rng.choice(np.array([0, 0.3, 1], np.float32), Y.nnz)
+    neighbors = rng.integers(-1, 6, (n_queries, m))
+    weights = rng.choice(np.array([0, 0.25, 0.5, 1], np.float32), (n_queries, m))
+    before = rng.normal(size=(n_queries, min(n_scored, 7 - start))).astype(np.float32)
+    results = []
+    for engine in (jit_vote, vote):
+        scores = before.copy()
+        engine.add_votes(neighbors, weights, Y.indptr, Y.indices, Y.data, 7, start, 0.5, scores)
+        results.append(scores)
+    np.testing.assert_allclose(results[0], results[1], rtol=1e-6, atol=1e-7)
+
+
+@settings(max_examples=100)
 @given(seeds, st.integers(1, 6), st.integers(1, 5))
 def test_mark_hits(seed: int, n: int, k: int) -> None:
     rng = np.random.default_rng(seed)

@@ -16,6 +16,7 @@ OPERATIONS = {
     "merge_topk": "topk",
     "rank_rows": "topk",
     "vote": "vote",
+    "add_votes": "vote",
     "mark_hits": "hits",
     "split_by_labels": "split",
     "gram_rows": "gram",

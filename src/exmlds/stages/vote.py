@@ -8,7 +8,6 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from .. import kernels
-from ..matrices import unit_rows
 
 Array = np.ndarray
 
@@ -82,17 +81,11 @@ def count_with_labels(
     s₂ = Z₂ z : how near the labels are, for each of the places of a row; places have one voice together
     """
     n, n_labels = len(neighbors), Y.shape[1]
-    present = neighbors >= 0
-    indptr = np.concatenate(([0], np.cumsum(present.sum(axis=1))))
-    votes = unit_rows(csr_matrix((weights[present], neighbors[present], indptr), shape=(n, Y.shape[0])) @ Y)
-    rows = np.repeat(np.arange(n), np.diff(votes.indptr))
     Z = scorer.scaled(np.sum([scorer.scaled(z) for z in places], axis=0)) * np.float32(0.5)
     ids, scores = np.full((n, k), -1, np.int64), np.zeros((n, k), np.float32)  # a score must be above 0
     for start in range(0, n_labels, LABELS):
-        stop = min(start + LABELS, n_labels)
-        block = Z @ scorer.places[start:stop].T
-        mine = np.flatnonzero((votes.indices >= start) & (votes.indices < stop))
-        block[rows[mine], votes.indices[mine] - start] += votes.data[mine] / 2
+        block = Z @ scorer.places[start : start + LABELS].T
+        kernels.add_votes(neighbors, weights, Y.indptr, Y.indices, Y.data, n_labels, start, 0.5, block)
         kernels.merge_topk(block, start, ids, scores)
     _answer_silence(ids[:, 0] < 0, Y, ids, scores)
     return ids, np.minimum(scores, 1)

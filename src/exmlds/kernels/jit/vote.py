@@ -43,3 +43,30 @@ def vote(neighbors, weights, y_indptr, y_indices, n_labels, ids, scores):
                 i -= 1
             ids[q, i] = label
             scores[q, i] = score
+
+
+@kernel
+def add_votes(neighbors, weights, y_indptr, y_indices, y_data, n_labels, start, length, scores):
+    """See the twin in reference/vote.py."""
+    votes = np.zeros(n_labels, np.float64)
+    named = np.empty(n_labels, np.int64)
+    for q in range(neighbors.shape[0]):
+        n_named = 0
+        for j in range(neighbors.shape[1]):
+            row = neighbors[q, j]
+            if row < 0 or weights[q, j] <= 0:
+                continue
+            for p in range(y_indptr[row], y_indptr[row + 1]):
+                label = y_indices[p]
+                if votes[label] == 0 and y_data[p] > 0:
+                    named[n_named] = label
+                    n_named += 1
+                votes[label] += weights[q, j] * y_data[p]
+        squares = 0.0
+        for j in range(n_named):
+            squares += votes[named[j]] ** 2
+        for j in range(n_named):
+            column = named[j] - start
+            if 0 <= column < scores.shape[1]:
+                scores[q, column] += np.float32(length * votes[named[j]] / np.sqrt(squares))
+            votes[named[j]] = 0

@@ -32,3 +32,30 @@ def vote(
         shares = (votes[named] / weights[q, voters].astype(np.float64).sum()).astype(np.float32)
         order = np.lexsort((named, -shares))[: ids.shape[1]]
         ids[q, : len(order)], scores[q, : len(order)] = named[order], shares[order]
+
+
+def add_votes(
+    neighbors: Array,
+    weights: Array,
+    y_indptr: Array,
+    y_indices: Array,
+    y_data: Array,
+    n_labels: int,
+    start: int,
+    length: float,
+    scores: Array,
+) -> None:
+    """Add the votes for the labels from `start` on, those for all labels of a row scaled to a length.
+
+    neighbors, weights, y_indptr, y_indices : as for `vote`;  y_data : ≥ 0, a label has so much of a vote
+    scores : (queries, labels from `start` on) float32
+    """
+    for q in range(len(neighbors)):
+        votes = np.zeros(n_labels)
+        for row, weight in zip(neighbors[q], weights[q].astype(np.float64)):
+            if row >= 0 and weight > 0:
+                theirs = slice(y_indptr[row], y_indptr[row + 1])
+                votes[y_indices[theirs]] += weight * y_data[theirs]
+        if votes.any():
+            votes *= length / np.linalg.norm(votes)
+        scores[q] += votes[start : start + scores.shape[1]].astype(np.float32)
