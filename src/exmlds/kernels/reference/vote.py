@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.sparse import csr_matrix
 
 Array = np.ndarray
 
@@ -50,12 +51,12 @@ def add_votes(
     neighbors, weights, y_indptr, y_indices : as for `vote`;  y_data : ≥ 0, a label has so much of a vote
     scores : (queries, labels from `start` on) float32
     """
-    for q in range(len(neighbors)):
-        votes = np.zeros(n_labels)
-        for row, weight in zip(neighbors[q], weights[q].astype(np.float64)):
-            if row >= 0 and weight > 0:
-                theirs = slice(y_indptr[row], y_indptr[row + 1])
-                votes[y_indices[theirs]] += weight * y_data[theirs]
-        if votes.any():
-            votes *= length / np.linalg.norm(votes)
-        scores[q] += votes[start : start + scores.shape[1]].astype(np.float32)
+    voters = (neighbors >= 0) & (weights > 0)
+    starts = np.concatenate(([0], np.cumsum(voters.sum(axis=1))))
+    ballots = csr_matrix(
+        (weights[voters].astype(np.float64), neighbors[voters], starts), (len(neighbors), len(y_indptr) - 1)
+    )
+    votes = (ballots @ csr_matrix((y_data, y_indices, y_indptr), (len(y_indptr) - 1, n_labels))).toarray()
+    lengths = np.linalg.norm(votes, axis=1, keepdims=True)
+    votes *= length / np.where(lengths > 0, lengths, 1)
+    scores += votes[:, start : start + scores.shape[1]].astype(np.float32)
