@@ -1,6 +1,8 @@
-"""Who takes the first places of a row."""
+"""Who takes the first place of a row, and how the others follow."""
 
 from __future__ import annotations
+
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -18,68 +20,81 @@ def lists(rng: np.random.Generator, n: int = 300, k: int = 7) -> tuple[np.ndarra
     return known, sums, hits & np.isfinite(sums)
 
 
-def taken(weights: list[np.ndarray], known: np.ndarray, sums: np.ndarray) -> list[int]:
+def ordered(weights: np.ndarray, known: np.ndarray, sums: np.ndarray) -> list[int]:
     """The plain twin of `order`, for one row."""
-    left = list(range(len(sums)))
-    seated = []
-    for w in weights:
-        scores = [sums[label] + known[label].astype(np.float64) @ w for label in left[: places.RIVALS]]
-        seated.append(left.pop(int(np.argmax(scores))))
-    return seated + left
+    for_first, behind = (sums + known.astype(np.float64) @ w for w in weights)
+    first = int(np.argmax(for_first[: places.RIVALS]))
+    others = [label for label in range(len(sums)) if label != first]
+    return [first, *sorted(others, key=lambda label: -behind[label])]
 
 
-def loss(w: np.ndarray, known: np.ndarray, sums: np.ndarray, hits: np.ndarray, counted: np.ndarray) -> float:
-    """Row by row: −log of the share that hits have of all odds, and the ridge."""
+def first_is_a_hit(scores: np.ndarray, hits: np.ndarray) -> float:
+    return np.exp(scores)[hits].sum() / np.exp(scores).sum()
+
+
+def hits_are_first(scores: np.ndarray, hits: np.ndarray) -> float:
+    """How much of all sets of as many labels the hits are."""
+    sets = [np.exp(scores[list(some)].sum()) for some in combinations(range(len(scores)), hits.sum())]
+    return np.exp(scores[hits].sum()) / sum(sets)
+
+
+def loss(w, chance, known, sums, hits, counted) -> float:  # type: ignore[no-untyped-def]
+    """Row by row, pads left out: −log of the chance, and the ridge."""
     total = places.RIDGE / 2 * float(w @ w)
-    for row in range(len(hits)):
-        if 0 < hits[row].sum() < np.isfinite(sums[row]).sum():
-            odds = np.exp(sums[row] + known[row] @ w)
-            total -= counted[row] * np.log(odds[hits[row]].sum() / odds.sum())
+    for row, present in enumerate(np.isfinite(sums)):
+        if 0 < hits[row].sum() < present.sum():
+            scores = sums[row, present] + known[row, present] @ w
+            total -= counted[row] * np.log(chance(scores, hits[row, present]))
     return total
 
 
 @pytest.mark.parametrize("weighed", [False, True])
-def test_weights_are_the_most_likely_ones_place_by_place(weighed: bool, rng: np.random.Generator) -> None:
-    known, sums, hits = lists(rng)
+def test_weights_are_the_most_likely_ones_of_both_contests(weighed: bool, rng: np.random.Generator) -> None:
+    known, sums, hits = lists(rng, 200)
     counted = rng.uniform(0.5, 3, len(hits)) if weighed else np.ones(len(hits))
     found = places.fit(known, sums, hits, counted if weighed else None)
-    scale = known[:, :5].reshape(-1, 3).std(axis=0, dtype=np.float64)
+    asked = known[:, :5][np.isfinite(sums[:, :5])]
+    scale = asked.std(axis=0, dtype=np.float64)
     scale[2] = 1
-    for place, weights in enumerate(found):
-        orders = [taken(list(found[:place]), *row)[place : place + 5] for row in zip(known, sums)]
-        theirs = [np.array([a[row] for a, row in zip(array, orders)]) for array in (known, sums, hits)]
-        asked = (theirs[0] / scale, *theirs[1:], counted)
-        best = minimize(loss, np.zeros(3), args=asked)
+    others = [ordered(found * [[1], [0]], *row)[1:] for row in zip(known, sums)]
+    contests = {
+        first_is_a_hit: (known[:, :5], sums[:, :5], hits[:, :5]),
+        hits_are_first: tuple(
+            np.array([a[row] for a, row in zip(array, others)]) for array in (known, sums, hits)
+        ),
+    }
+    for weights, (chance, theirs) in zip(found, contests.items()):
+        best = minimize(loss, np.zeros(3), args=(chance, theirs[0] / scale, *theirs[1:], counted))
         np.testing.assert_allclose(weights * scale, best.x, atol=5e-3)
-    assert found[0, 1] * 20 > 0.3
+    assert (found[:, 1] * 20 > 0.3).all()
     assert not found[:, 2].any()
 
 
-@pytest.mark.parametrize("k", [1, 3, 7, 12])
+@pytest.mark.parametrize("k", [1, 3, 9])
 def test_order_is_that_of_its_twin(k: int, rng: np.random.Generator) -> None:
     known, sums, _ = lists(rng, 200, k)
-    weights = rng.normal(size=(places.PLACES, 3)) * [1, 0.1, 1]
+    weights = rng.normal(size=(2, 3)) * [1, 0.1, 1]
     found = places.order(weights, known, sums)
-    np.testing.assert_array_equal(found, [taken(list(weights[:k]), *row) for row in zip(known, sums)])
+    np.testing.assert_array_equal(found, [ordered(weights, *row) for row in zip(known, sums)])
 
 
 def test_order_by_hand() -> None:
     sums = np.array([[3.0, 2.0, 1.0], [3.0, 2.0, 1.0], [3.0, 2.0, -np.inf]])
     known = np.zeros((3, 3, 1))
     known[0, 2], known[1, 1], known[2, 2] = 4, 0.5, 9
-    weights = np.array([[1.0], [-9.0]])
-    np.testing.assert_array_equal(places.order(weights[:1], known, sums), [[2, 0, 1], [0, 1, 2], [0, 1, 2]])
-    np.testing.assert_array_equal(places.order(weights, known, sums), [[2, 0, 1], [0, 2, 1], [0, 1, 2]])
+    by_first, by_both = np.array([[1.0], [0.0]]), np.array([[1.0], [-9.0]])
+    np.testing.assert_array_equal(places.order(by_first, known, sums), [[2, 0, 1], [0, 1, 2], [0, 1, 2]])
+    np.testing.assert_array_equal(places.order(by_both, known, sums), [[2, 0, 1], [0, 2, 1], [0, 1, 2]])
 
 
 def test_more_rows_have_hits_in_front(rng: np.random.Generator) -> None:
     known, sums, hits = lists(rng, 2_000)
     weights = places.fit(known[:1_000], sums[:1_000], hits[:1_000])
     order = places.order(weights, known[1_000:], sums[1_000:])
-    ordered = np.take_along_axis(hits[1_000:], order, axis=1)
+    found = np.take_along_axis(hits[1_000:], order, axis=1)
     for k in (1, 3):
-        assert ordered[:, :k].mean() > hits[1_000:, :k].mean() + 0.03
-    np.testing.assert_array_equal(ordered.sum(axis=1), hits[1_000:].sum(axis=1))
+        assert found[:, :k].mean() > hits[1_000:, :k].mean() + 0.03
+    np.testing.assert_array_equal(found.sum(axis=1), hits[1_000:].sum(axis=1))
 
 
 @pytest.mark.parametrize("hit", [False, True])
@@ -89,8 +104,8 @@ def test_nothing_to_tell_apart(hit: bool) -> None:
     assert not places.fit(known[:0], sums[:0], np.zeros((0, 5), bool)).any()
 
 
-def test_fewer_labels_than_places(rng: np.random.Generator) -> None:
+def test_two_labels_contest_the_first_place_alone(rng: np.random.Generator) -> None:
     known, sums, hits = (a[:, :2] for a in lists(rng))
     weights = places.fit(known, sums, hits)
     assert weights[0].any()
-    assert not weights[1:].any()
+    assert not weights[1].any()

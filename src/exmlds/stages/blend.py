@@ -34,7 +34,7 @@ class Blend(NamedTuple):
     """mean, scale, weights : (f,) float64 of the evidence;  bias : of the regression
     leanings : (L,) float32 added to the sums of each label, or one 0 for all
     sums, levels : (m,) float64, the isotonic curve from the regression's sum to a probability
-    places : (p, f) float64 weights for each of a row's first p places, or None: all go by the sums
+    places : (2, f) float64 weights for a row's first place and for those behind, or None: all by the sums
     """
 
     mean: Array

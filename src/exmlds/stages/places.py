@@ -1,75 +1,104 @@
-"""Which labels take the first places of a row, one after another: a conditional logit for each place.
+"""Which of a row's likeliest labels takes the first place, and how the others follow: two contests.
 
-The blend asks whether a label is right, over all pairs. Who takes a place is asked within a row, where what
-its labels have in common cancels out, and by other weights for the first place than for the fifth.
+The blend asks whether a label is right, over all pairs. Who stands before whom is asked within a row, where
+what its labels have in common cancels out. For the first place one label that is right is enough; behind it
+all that are right should come before the others.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from itertools import combinations
 
 import numpy as np
 from scipy.optimize import minimize
 
 Array = np.ndarray
 
-PLACES = 5  # that are contested
-RIVALS = 5  # for each: the likeliest labels without a place
-LIKELIEST = PLACES + RIVALS - 1  # labels of a row that may get one
+RIVALS = 5  # for the first place: the likeliest labels
+LIKELIEST = 9  # labels of a row that are put in order
 RIDGE = 80.0  # of the weights, in rows
 STEPS = 100  # of L-BFGS, at most
-PAD = -1e300  # as a score: before what has a place already, behind all others
+PAD = -1e300  # as a score: behind all others
 
 
 def fit(known: Array, sums: Array, hits: Array, row_weights: Array | None = None) -> Array:
-    """(PLACES, f) weights of the evidence, added to the sums.
+    """(2, f) weights of the evidence, added to the sums: for the first place, and for those behind it.
 
     known : (n, k, f) evidence of the likeliest labels, best first;  sums : (n, k) of the blend, −inf pads
     hits : (n, k) whether they are true;  row_weights : (n,) how much rows count, if not all the same
     """
-    weights, rows = np.zeros((PLACES, known.shape[2])), np.arange(len(sums))[:, None]
+    weights, rows = np.zeros((2, known.shape[2])), np.arange(len(sums))[:, None]
     asked = known[:, :RIVALS][np.isfinite(sums[:, :RIVALS])]
     if not len(asked):
         return weights
     scale = asked.std(axis=0, dtype=np.float64)
     scale[scale == 0] = 1
-    for place in range(PLACES):
-        rivals = order(weights[:place], known, sums)[:, place : place + RIVALS]
-        theirs = known[rows, rivals] / scale, sums[rows, rivals], hits[rows, rivals]
-        weights[place] = _contest(*theirs, row_weights) / scale
-    return weights
+    known = known / scale
+    weights[0] = _contest(_one_hit, known[:, :RIVALS], sums[:, :RIVALS], hits[:, :RIVALS], row_weights)
+    others = order(weights * [[1], [0]], known, sums)[:, 1:]
+    weights[1] = _contest(_all_hits, known[rows, others], sums[rows, others], hits[rows, others], row_weights)
+    return weights / scale
 
 
 def order(weights: Array, known: Array, sums: Array) -> Array:
-    """(n, k) the likeliest labels by the places they take; those without one follow as they were."""
-    n, k = sums.shape
-    n_places, rows = min(len(weights), k), np.arange(n)
+    """(n, k) the likeliest labels in the order of their places."""
     scores = np.maximum(sums[..., None] + known @ weights.T, PAD)
-    seats, free = np.empty((n, k), np.intp), np.ones((n, k), bool)
-    for place in range(n_places):
-        rivals = slice(place + RIVALS)  # but those before that have a place
-        best = np.where(free[:, rivals], scores[:, rivals, place], -np.inf).argmax(axis=1)
-        seats[:, place], free[rows, best] = best, False
-    seats[:, n_places:] = np.nonzero(free)[1].reshape(n, k - n_places)
-    return seats
+    first, behind = scores[:, :RIVALS, 0].argmax(axis=1), scores[..., 1]
+    behind[np.arange(len(behind)), first] = np.inf
+    return np.argsort(-behind, axis=1, kind="stable")
 
 
-def _contest(known: Array, sums: Array, hits: Array, row_weights: Array | None) -> Array:
-    """(f,) the weights w of max Σ log P(a hit is chosen) − RIDGE ‖w‖²/2, P being softmax(sums + known w)."""
+def _contest(
+    chance: Callable[[Array, Array], tuple[Array, Array]],
+    known: Array,
+    sums: Array,
+    hits: Array,
+    row_weights: Array | None,
+) -> Array:
+    """(f,) the weights w of max Σ log chance(sums + known w) − RIDGE ‖w‖²/2, over rows that tell."""
     tells = hits.any(axis=1) & (~hits & np.isfinite(sums)).any(axis=1)
     start = np.zeros(known.shape[2])
     if not tells.any():
         return start
-    known, sums, hits = known[tells], sums[tells], hits[tells]
+    known, sums, hits = known[tells], np.maximum(sums[tells], PAD), hits[tells]
     counted = np.ones(len(hits)) if row_weights is None else row_weights[tells]
 
     def loss(weights: Array) -> tuple[float, Array]:
-        scores = sums + known @ weights
-        odds = np.exp(scores - scores.max(axis=1, keepdims=True))
-        chances = odds / odds.sum(axis=1, keepdims=True)
-        of_hits = np.where(hits, chances, 0)
-        right = np.maximum(of_hits.sum(axis=1), np.finfo(float).tiny)
-        slopes = counted[:, None] * (chances - of_hits / right[:, None])
-        gradient = slopes.ravel() @ known.reshape(-1, len(weights)) + RIDGE * weights
-        return float(RIDGE / 2 * weights @ weights - counted @ np.log(right)), gradient
+        logs, chosen = chance(sums + known @ weights, hits)
+        slopes = counted[:, None] * chosen
+        gradient = RIDGE * weights - slopes.ravel() @ known.reshape(-1, len(weights))
+        return float(RIDGE / 2 * weights @ weights - counted @ logs), gradient
 
     found = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": STEPS})
     return np.asarray(found.x)
+
+
+def _one_hit(scores: Array, hits: Array) -> tuple[Array, Array]:
+    """(n,) log of the hits' share of all exp(score), and its slopes, (n, k)."""
+    odds = np.exp(scores - scores.max(axis=1, keepdims=True))
+    chances = odds / odds.sum(axis=1, keepdims=True)
+    of_hits = np.where(hits, chances, 0)
+    share = np.maximum(of_hits.sum(axis=1), np.finfo(float).tiny)
+    return np.log(share), of_hits / share[:, None] - chances
+
+
+def _all_hits(scores: Array, hits: Array) -> tuple[Array, Array]:
+    """(n,) log of the hits' share of exp(Σ score) of all sets as large, and its slopes, (n, k)."""
+    logs, slopes, sizes = np.where(hits, scores, 0).sum(axis=1), hits.astype(float), hits.sum(axis=1)
+    for size in np.unique(sizes):
+        rows, sets = sizes == size, _sets(scores.shape[1], size)
+        totals = scores[rows] @ sets.T
+        largest = totals.max(axis=1, keepdims=True)
+        odds = np.exp(totals - largest)
+        all_odds = odds.sum(axis=1, keepdims=True)
+        logs[rows] -= (largest + np.log(all_odds))[:, 0]
+        slopes[rows] -= odds / all_odds @ sets
+    return logs, slopes
+
+
+@cache
+def _sets(k: int, size: int) -> Array:
+    """(m, k) all sets of so many of k labels: 1 for those that are in it."""
+    return np.array([np.isin(np.arange(k), members) for members in combinations(range(k), size)], float)
