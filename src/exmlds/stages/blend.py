@@ -157,7 +157,8 @@ def apply(blend: Blend, known: Array, labels: Array) -> tuple[Array, Array]:
 
 
 def _sums(blend: Blend, known: Array) -> Array:
-    return ((known - blend.mean) / blend.scale) @ blend.weights + blend.bias
+    weights = blend.weights / blend.scale
+    return known @ weights + (blend.bias - blend.mean @ weights)
 
 
 def _levelled(blend: Blend, sums: Array, pairs: Pairs) -> Blend:
