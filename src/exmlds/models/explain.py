@@ -208,10 +208,7 @@ def _added(part: Part, A: Matrix, place: int) -> tuple[Array, Array]:
 
 def margin(classifiers: rerank.Classifiers, A: csr_matrix, label: int, asked: Asked) -> Margin:
     """The terms w_f x_f of a label's classifier on the row A, (1, d) csr."""
-    here = slice(classifiers.starts[label], classifiers.starts[label + 1])
-    weights = np.zeros(classifiers.n_features)
-    weights[classifiers.features[here]] = classifiers.values[here] * np.float64(classifiers.scale[label])
-    added = weights[A.indices] * A.data
+    added = classifiers.weights(label)[A.indices] * A.data
     order = np.argsort(-added, kind="stable")
     strongest, weakest = order[: asked.n], order[::-1][: asked.n]
     for_, against = (

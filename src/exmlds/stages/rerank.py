@@ -22,19 +22,28 @@ LOSSES = ("squared_hinge", "logistic")
 
 
 class Classifiers(NamedTuple):
-    """w and b of each label.
+    """w and b of each label; the weights feature by feature, of which a row has few, in steps of a scale.
 
-    starts : (L + 1,) int64;  features : (m,) uint16 or int32;  values : (m,) int8, times scale[label]
+    starts : (d + 1,) int64 of each feature's weights;  labels : (m,) uint16 or uint32, whose they are
+    values : (m,) int8, times scale[label]
+    full : (h, L) int8, the weights of features that many labels have;  places : (d,) int32 in it, or −1
     scale, bias : (L,) float32
-    n_features : of the rows
     """
 
     starts: Array
-    features: Array
+    labels: Array
     values: Array
+    full: Array
+    places: Array
     scale: Array
     bias: Array
-    n_features: int
+
+    def weights(self, label: int) -> Array:
+        """(d,) float64 w of a label."""
+        w, is_full, own = np.zeros(len(self.places)), self.places >= 0, np.flatnonzero(self.labels == label)
+        w[is_full] = self.full[self.places[is_full], label]
+        w[np.searchsorted(self.starts, own, side="right") - 1] = self.values[own]
+        return w * self.scale[label]
 
 
 class Examples(NamedTuple):
@@ -117,14 +126,15 @@ def fit(
             values,
             bias,
         )
-        return _packed(starts, features[: starts[-1]], values[: starts[-1]], bias, d)
+        return _packed(starts, features[: starts[-1]], values[: starts[-1]], bias)
 
     done = list(
         map_blocks(learn, blocks(n_labels, LABELS), n_jobs=n_jobs, stage="re-ranking", total=n_labels)
     )
     counts, features, values, scale, bias = (np.concatenate(parts) for parts in zip(*done))
-    classifiers = Classifiers(np.concatenate(([0], np.cumsum(counts))), features, values, scale, bias, d)
-    return classifiers, alphas
+    starts = np.concatenate(([0], np.cumsum(counts)))
+    by_label = csr_matrix((values, features, starts), shape=(n_labels, d))
+    return Classifiers(*_by_feature(by_label), scale, bias), alphas
 
 
 def carried(known: Examples, pulls: Array, rows: Array, given: Examples) -> Array:
@@ -148,27 +158,33 @@ def carried(known: Examples, pulls: Array, rows: Array, given: Examples) -> Arra
 
 
 def _packed(
-    starts: Array, features: Array, values: Array, bias: Array, d: int
+    starts: Array, features: Array, values: Array, bias: Array
 ) -> tuple[Array, Array, Array, Array, Array]:
-    """Each label's weights in order of their features, as whole numbers up to 127 times a scale."""
+    """Each label's weights as whole numbers up to 127 times a scale."""
     counts = np.diff(starts)
     label = np.repeat(np.arange(len(counts)), counts)
-    order = np.lexsort((features, label))
     scale = np.zeros(len(counts), np.float32)
     np.maximum.at(scale, label, np.abs(values) / 127)
-    steps = np.rint(values[order] / scale[label]).astype(np.int8)
-    narrow = np.uint16 if d <= 2**16 else np.int32
-    return counts, features[order].astype(narrow), steps, scale, bias
+    return counts, features, np.rint(values / scale[label]).astype(np.int8), scale, bias
+
+
+def _by_feature(weights: csr_matrix) -> tuple[Array, Array, Array, Array, Array]:
+    """Weights (L, d) as `Classifiers` has them: a feature is full where that takes fewer bytes."""
+    n_labels, weights = weights.shape[0], weights.tocsc()
+    labels = weights.indices.astype(np.uint16 if n_labels <= 2**16 else np.uint32)
+    counts = np.diff(weights.indptr)
+    is_full = counts * (labels.itemsize + 1) > n_labels
+    in_few = np.repeat(~is_full, counts)
+    starts = np.concatenate(([0], np.cumsum(np.where(is_full, 0, counts))))
+    places = np.where(is_full, np.cumsum(is_full) - 1, -1).astype(np.int32)
+    return starts, labels[in_few], weights.data[in_few], weights[:, is_full].T.toarray(), places
 
 
 def score(classifiers: Classifiers, X: csr_matrix, ids: Array) -> Array:
     """(n, k) float32 margins of the labels on short lists, (n, k) with −1 pads; those give −inf."""
     out = np.empty(ids.shape, np.float32)
-    x = np.zeros(classifiers.n_features, np.float32)
-    starts, features, values, scale, bias, _ = classifiers
-    kernels.score_labels(
-        X.indptr, X.indices, X.data, starts, features, values, scale, bias, x, _as_int64(ids), out
-    )
+    totals = np.zeros(len(classifiers.bias), np.float32)
+    kernels.score_labels(X.indptr, X.indices, X.data, *classifiers, totals, _as_int64(ids), out)
     return out
 
 

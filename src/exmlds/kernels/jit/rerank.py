@@ -168,19 +168,30 @@ def _logistic_step(old, cost, square, margin):
 
 
 @reordering_kernel
-def score_labels(indptr, features, values, w_starts, w_features, w_values, scale, bias, x, ids, out):
+def score_labels(
+    indptr, features, values, starts, labels, weights, full, places, scale, bias, totals, ids, out
+):
     """See the twin in reference/rerank.py."""
     for row in range(len(indptr) - 1):
+        out[row] = 0
+        n_added = 0
         for p in range(indptr[row], indptr[row + 1]):
-            x[features[p]] = values[p]
-        for place in range(ids.shape[1]):
-            label = ids[row, place]
+            f, x = features[p], values[p]
+            if places[f] >= 0:
+                its = full[places[f]]
+                for k in range(ids.shape[1]):
+                    out[row, k] += x * its[ids[row, k]]
+            for q in range(starts[f], starts[f + 1]):
+                totals[labels[q]] += x * weights[q]
+            n_added += starts[f + 1] - starts[f]
+        for k in range(ids.shape[1]):
+            label = ids[row, k]
+            out[row, k] = (out[row, k] + totals[label]) * scale[label] + bias[label]
             if label < 0:
-                out[row, place] = -np.inf
-                continue
-            total = np.float32(0)
-            for p in range(w_starts[label], w_starts[label + 1]):
-                total += w_values[p] * x[w_features[p]]
-            out[row, place] = total * scale[label] + bias[label]
-        for p in range(indptr[row], indptr[row + 1]):
-            x[features[p]] = 0
+                out[row, k] = -np.inf
+        if n_added > len(totals):
+            totals[:] = 0
+        else:
+            for p in range(indptr[row], indptr[row + 1]):
+                for q in range(starts[features[p]], starts[features[p] + 1]):
+                    totals[labels[q]] = 0

@@ -126,26 +126,29 @@ def score_labels(
     indptr: Array,
     features: Array,
     values: Array,
-    w_starts: Array,
-    w_features: Array,
-    w_values: Array,
+    starts: Array,
+    labels: Array,
+    weights: Array,
+    full: Array,
+    places: Array,
     scale: Array,
     bias: Array,
-    x: Array,
+    totals: Array,
     ids: Array,
     out: Array,
 ) -> None:
     """The margins w x + b of the labels on each row's short list.
 
-    w_starts, w_features, w_values : the weights of each label, to be multiplied by its scale
-    x : (d,) float32 zeros, and again zeros at the end
+    starts, labels, weights : those of each feature, to be multiplied by the label's scale
+    full, places : the weights of some features for all labels, and where in it they are, or −1
+    totals : (L,) float32 zeros, and again zeros at the end
     ids : (n, k) labels, −1 pads;  out : (n, k) float32, −inf where the list is padded
     """
-    d = len(x)
     for row, listed in enumerate(ids):
-        dense = np.zeros(d)
-        dense[features[indptr[row] : indptr[row + 1]]] = values[indptr[row] : indptr[row + 1]]
-        for place, label in enumerate(listed):
-            here = slice(w_starts[label], w_starts[label + 1])
-            weights = w_values[here].astype(float) * scale[label]
-            out[row, place] = weights @ dense[w_features[here]] + bias[label] if label >= 0 else -np.inf
+        sums = np.zeros(len(totals))
+        for p in range(indptr[row], indptr[row + 1]):
+            here, place = slice(starts[features[p]], starts[features[p] + 1]), places[features[p]]
+            sums[labels[here]] += float(values[p]) * weights[here]
+            if place >= 0:
+                sums += float(values[p]) * full[place]
+        out[row] = np.where(listed >= 0, (sums * scale + bias)[listed], -np.inf)
