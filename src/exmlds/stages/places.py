@@ -37,7 +37,7 @@ def fit(known: Array, sums: Array, hits: Array, row_weights: Array | None = None
     scale[scale == 0] = 1
     known = known / scale
     weights[0] = _contest(_one_hit, known[:, :RIVALS], sums[:, :RIVALS], hits[:, :RIVALS], row_weights)
-    others = order(weights * [[1], [0]], known, sums)[:, 1:]
+    others = order(weights, known, sums)[:, 1:]
     weights[1] = _contest(_all_hits, known[rows, others], sums[rows, others], hits[rows, others], row_weights)
     return weights / scale
 
