@@ -113,6 +113,15 @@ def test_no_negative_is_of_the_context_or_has_the_same_labels() -> None:
     assert joint.negatives(np.array([0, 1]), np.array([1, 4]), near, group)[0, 1] == 0  # the labels of row 0
 
 
+def test_negatives_where_contexts_repeat(rng: np.random.Generator) -> None:
+    near, rows = rng.integers(-1, 12, (12, 4)), rng.permutation(12)[:8]
+    contexts = rng.integers(0, 12, 8)
+    counts = joint.negatives(rows, contexts, near, np.arange(12))
+    for i, row in enumerate(rows):
+        for j, context in enumerate(contexts):
+            assert counts[i, j] == (i != j and context != row and context not in near[row])
+
+
 def test_negatives_may_count_by_how_little_they_share() -> None:
     near, group = np.full((3, 1), -1), np.arange(3)
     sets = csr_matrix(np.array([[1, 0, 0], [0.6, 0.8, 0], [0, 0, 1]], np.float32))
