@@ -100,7 +100,7 @@ def negatives(
 
     Nothing counts that is of the row's context or has its labels.
     """
-    known = _among(near[rows], contexts)
+    known = (near[rows][:, :, None] == contexts).any(axis=1)
     known |= group[rows][:, None] == group[contexts]
     known |= rows[:, None] == contexts
     np.fill_diagonal(known, True)
@@ -108,16 +108,6 @@ def negatives(
     if sets is not None:
         weights *= np.maximum(1 - (sets[group[rows]] @ sets[group[contexts]].T).toarray(), 0)
     return weights
-
-
-def _among(near: Array, contexts: Array) -> Array:
-    """(b, b) whether the j-th context is one of the i-th row's near ones, (b, k)."""
-    distinct, which = np.unique(contexts, return_inverse=True)
-    places = np.searchsorted(distinct, near).clip(max=len(distinct) - 1)
-    rows, columns = np.nonzero(distinct[places] == near)
-    found = np.zeros((len(near), len(distinct)), bool)
-    found[rows, places[rows, columns]] = True
-    return found[:, which]
 
 
 def gradient(Z: Array, weights: Array, loss: Loss) -> tuple[float, Array]:
