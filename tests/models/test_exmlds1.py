@@ -129,6 +129,7 @@ def test_dense_features_take_the_kernel() -> None:
     model = ExMLDS1(n_components=10, n_neighbors=20, random_state=0).fit(X[:1_200], Y[:1_200])
     assert model.features_ == "nystroem"
     assert model.score(X[1_200:], Y[1_200:]) > 0.85
+    assert not model.feature_map_.projection.size, "the map contains it"
 
 
 def test_the_kernel_takes_sparse_rows_too() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 
 from exmlds import ExMLDS4, FeatureNeighbors, approximate, load, metrics
 from exmlds.data import Dataset, make_xmc
@@ -186,3 +187,15 @@ def test_approximate_search_is_saved_with_the_model(
 def test_small_parts_are_searched_exactly(library: Dataset) -> None:
     pytest.importorskip("usearch")
     np.testing.assert_array_equal(scores(library), scores(library, index="approximate"))
+
+
+def test_maps_of_the_kernel_are_not_rounded() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 4)).astype(np.float32)
+    Y = csr_matrix(np.column_stack([X > 0, X[:, :1] * X[:, 1:2] > 0]).astype(np.float32))
+    given = {**FIXED, "features": "nystroem", "random_state": 0}
+    exact, packed = (
+        ExMLDS4(storage=storage, **given).fit(X[:500], Y[:500]) for storage in ("float32", "int8")
+    )
+    np.testing.assert_array_equal(exact.learners_[0].parts[0].V.values, packed.learners_[0].parts[0].V.values)
+    assert packed.score(X[500:], Y[500:]) > 0.9

@@ -70,6 +70,22 @@ def test_nystroem_is_the_kernel(rng: np.random.Generator) -> None:
     np.testing.assert_allclose(mapped @ mapped.T, kernel @ kernel.T, atol=1e-2)
 
 
+def test_landmarks_may_repeat(rng: np.random.Generator) -> None:
+    X = np.repeat(rng.normal(size=(20, 5)), 3, axis=0).astype(np.float32)
+    mapped = transformed("nystroem", X, rng)
+    np.testing.assert_allclose(np.square(mapped).sum(axis=1), 1, atol=1e-4)  # of a row, the kernel is 1
+
+
+def test_a_map_may_contain_the_projection(rng: np.random.Generator) -> None:
+    X, V = rng.normal(size=(60, 5)).astype(np.float32), rng.normal(size=(60, 3)).astype(np.float32)
+    fitted = features.fit("nystroem", X, rng)
+    kernel = features.apply(features.without_projection(fitted), X)
+    np.testing.assert_allclose(kernel.max(axis=1), 1, atol=1e-5)  # of each row with itself, a landmark
+    np.testing.assert_allclose(
+        kernel @ features.contained(fitted, V), features.apply(fitted, X) @ V, rtol=1e-3, atol=1e-2
+    )
+
+
 def test_what_makes_sense() -> None:
     dense, sparse = np.ones((3, 4)), csr_matrix(np.diag(np.arange(1.0, 31)))
     assert features.fits("nystroem", dense)

@@ -75,19 +75,19 @@ class MemoryBound(XMCEstimator):
 
     def _cost(self, data: DataSize, n_parts: int) -> Estimate:
         """Sizes of the arrays that `_fit` holds at once; of those that depend on the data, the most."""
-        landmarks = 32.0 * min(features.LANDMARKS, data.n) ** 2 if self._takes_kernel(data) else 0.0
+        has_kernel, item = self._takes_kernel(data), compact.ITEM_BYTES[self.storage]
+        n_landmarks = min(features.LANDMARKS, data.n) if has_kernel else 0
         in_part = self._part_rows(data.n, n_parts)
-        values = self.n_components * (n_parts * self._part_features(data, in_part) + data.n)
-        maps = self.n_learners * (
-            compact.ITEM_BYTES[self.storage] * values + self._graph_bytes(data, n_parts)
-        )
+        mapped = (4.0 if has_kernel else item) * n_parts * self._part_features(data, in_part)
+        places = self.n_components * (mapped + item * data.n)
+        maps = self.n_learners * (places + self._graph_bytes(data, n_parts)) + 4.0 * n_landmarks * data.d
         probed = self._n_probed(data, n_parts)
         n_tried = self._n_splits(probed) * self._n_embeddings()
         probing = self._working(data, n_parts, probed) + (n_tried - 1) * 12.0 * probed * self.n_components
-        held = 3 * data.rows_bytes() + 2 * data.labels_bytes() + landmarks
+        held = 3 * data.rows_bytes() + 2 * data.labels_bytes() + 20.0 * n_landmarks**2
         at_once = min(parallel.n_threads(self.n_jobs), self.n_learners) if self._learners_at_once else 1
         fitting = maps + self._labels_bytes(data) + at_once * self._working(data, n_parts, in_part)
-        return Estimate(held + max(probing, fitting), maps + self._labels_bytes(data) + landmarks / 8)
+        return Estimate(held + max(probing, fitting), maps + self._labels_bytes(data))
 
     def _working(self, data: DataSize, n_parts: int, m: int) -> float:
         """Bytes to transform, embed and regress on m rows."""

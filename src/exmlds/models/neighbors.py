@@ -97,7 +97,7 @@ class NeighborVoting(MemoryBound, Landscape):
     _advance: progress.Advance = staticmethod(lambda rows: None)  # called with rows that were learnt from
 
     # A method may make parameters of these.
-    _map_storage: str | None = None  # of V, where it is another
+    _map_storage: str | None = None  # of the V of sparse rows, where it is another
     scorer_: LabelScorer | None = None  # of methods that embed labels
     voter_weights_: Array | None = None  # (n,) of training rows, where they do not all count the same
 
@@ -162,6 +162,7 @@ class NeighborVoting(MemoryBound, Landscape):
                 self.learners_ = list(fitted)
         else:  # each shows its own stages
             self.learners_ = [self._fit_learner(X, Y, whole, mine, chosen) for mine in seeds]
+        self.feature_map_ = features.without_projection(self.feature_map_)
 
     def _rows_learnt(self, n: int) -> int:
         """How many rows all learners learn from, one after another."""
@@ -205,7 +206,13 @@ class NeighborVoting(MemoryBound, Landscape):
         V = self._map(X, Y, Z, columns, path, rng)
         is_exact = self._is_searched_exactly(len(rows))
         found = index.build(self._searched(X, V, Z), self.metric, self.storage, is_exact=is_exact)
-        return Part(rows, columns, compact.pack(V, self._map_storage or self.storage), found)
+        return Part(rows, columns, self._packed(V, issparse(X)), found)
+
+    def _packed(self, V: Array, is_sparse: bool) -> compact.Packed:
+        """As a part keeps it; a map of the kernel as it is, since its numbers cancel each other."""
+        if self.feature_map_.kind == "nystroem":
+            return compact.pack(features.contained(self.feature_map_, V), "float32")
+        return compact.pack(V, (self._map_storage if is_sparse else None) or self.storage)
 
     def _map(
         self,

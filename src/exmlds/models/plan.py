@@ -35,7 +35,7 @@ VOTERS = 100  # rows that vote: with fewer, many labels have no vote at all
 SHORTLISTS = (120, 240)
 COSTS = (1.0, 0.3)  # the second where it is no worse
 TEMPERATURES = (0.05, 0.1, 0.03, 0.02)
-EPOCHS = 6  # of joint learning; more did not help after re-ranking
+EPOCHS, DENSE_EPOCHS = 3, 10  # of joint learning: a map of few features is learnt slowly
 MORE_FOUND = 0.01  # share of true labels that longer lists must hold more
 PLANNING = 0.2  # share of a time budget
 WORTH = 0.005  # gain on held-out rows for which learners are more, or costs higher
@@ -116,7 +116,7 @@ class Planner(NamedTuple):
         given = side["label_cooccurrence"] is not None or side["observed"] is not None
         return given or self.complete_labels not in ("auto", 0)
 
-    def voting(self, name: str, kind: str) -> NeighborVoting:
+    def voting(self, name: str, kind: str, n_epochs: int = EPOCHS) -> NeighborVoting:
         """A method that proposes labels, on this kind of features."""
         shared: dict[str, Any] = {
             "features": kind,
@@ -129,7 +129,7 @@ class Planner(NamedTuple):
         if name == "joint":
             n_learners = 1 if self.n_learners == "auto" else int(self.n_learners)
             # float16 would take most of the time of a row that is asked about alone.
-            return ExMLDS4(n_epochs=EPOCHS, n_learners=n_learners, storage="float32", **shared)
+            return ExMLDS4(n_epochs=n_epochs, n_learners=n_learners, storage="float32", **shared)
         if name == "missing":
             return ExMLDS3(complete_labels=self.complete_labels, **{**shared, "temperature": "auto"})
         return ExMLDS3(n_components=100, l2=1.0, mu=(1.0, 1.0, 10.0), complete_labels=0.0, **shared)
@@ -144,7 +144,8 @@ class Planner(NamedTuple):
             kinds = list(DENSE) if is_dense else [damped(X)]
         else:
             kinds = ["nystroem"] if is_dense else scalings(X)
-        best = self._best_of(trial, [self.voting(method, kind) for kind in kinds], rng, clock)
+        n_epochs = DENSE_EPOCHS if is_dense else EPOCHS
+        best = self._best_of(trial, [self.voting(method, kind, n_epochs) for kind in kinds], rng, clock)
         # Joint learning grows better with more rows than the plan is made on, and needs no other then.
         if method != "joint" or self.candidates == "joint" or n > FEW_ROWS or not clock.allows_plan():
             return best, None

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.linalg import cholesky
+from scipy.linalg.lapack import dtrtri
 from scipy.sparse import issparse
 
 from ..matrices import unit_rows, with_values
@@ -23,7 +25,8 @@ class Features(NamedTuple):
     """A fitted transform; the arrays are empty where the kind has no use for them.
 
     center, scale : (d,) of "standardize" and "nystroem"; scale of "idf-l2" too, 1 + log((1 + n) / (1 + n_j))
-    landmarks : (m, d);  projection : (m, m') of "nystroem";  gamma : of its kernel exp(−γ‖x − x'‖²)
+    landmarks : (m, d);  gamma : of the kernel exp(−γ‖x − x'‖²) of "nystroem"
+    projection : (m, m), by which products of rows become those of the kernel; empty once a map contains it
     """
 
     kind: str
@@ -80,9 +83,9 @@ def fit(kind: str, X: Any, rng: np.random.Generator) -> Features:
     landmarks = _standardize(standardized, X[drawn])
     gamma = 1 / max(float(np.median(_squared_distances(landmarks, landmarks))), 1e-12)
     K = np.exp(-gamma * _squared_distances(landmarks, landmarks)).astype(np.float64)
-    values, vectors = np.linalg.eigh(K)
-    kept = values > 1e-6 * values[-1]
-    projection = (vectors[:, kept] / np.sqrt(values[kept])).astype(np.float32)
+    K[np.diag_indices_from(K)] += 1e-6 * K.sum() / len(K)  # about the largest eigenvalue: rows may repeat
+    projection, _ = dtrtri(cholesky(K, overwrite_a=True, check_finite=False), overwrite_c=True)
+    projection = projection.astype(np.float32)
     return standardized._replace(kind=kind, landmarks=landmarks, projection=projection, gamma=gamma)
 
 
@@ -102,6 +105,16 @@ def apply(features: Features, X: Any) -> Any:
     return unit_rows(X)
 
 
+def contained(features: Features, V: Array) -> Array:
+    """The map V, (m, r), of rows with projection as one of rows without."""
+    return features.projection @ V
+
+
+def without_projection(features: Features) -> Features:
+    """For maps that contain it; most of the bytes, and of the time, of the kernel would be its."""
+    return features._replace(projection=np.zeros(0, np.float32))
+
+
 def routed(features: Features, X: Any) -> Any:
     """The rows as parts are made of them: as `apply`, but without the kernel, which is made part by part."""
     return _standardize(features, X) if features.kind == "nystroem" else apply(features, X)
@@ -115,12 +128,14 @@ def _standardize(features: Features, X: Any) -> Any:
 
 
 def _kernel_map(features: Features, X: Array) -> Array:
-    mapped = np.empty((len(X), features.projection.shape[1]), np.float32)
+    mapped = np.empty((len(X), len(features.landmarks)), np.float32)
 
     def fill(block: slice) -> None:
         distances = _squared_distances(X[block], features.landmarks)
         distances *= np.float32(-features.gamma)
-        np.dot(np.exp(distances, out=distances), features.projection, out=mapped[block])
+        kernel = np.exp(distances, out=mapped[block])
+        if len(features.projection):
+            mapped[block] = kernel @ features.projection
 
     for _ in map_blocks(fill, blocks(len(X), BLOCK), n_jobs=None, stage="features", total=len(X)):
         pass
@@ -128,5 +143,6 @@ def _kernel_map(features: Features, X: Array) -> Array:
 
 
 def _squared_distances(A: Array, B: Array) -> Array:
-    distances = np.square(A).sum(axis=1)[:, None] + np.square(B).sum(axis=1) - 2 * (A @ B.T)
+    squares = (np.einsum("ij,ij->i", rows, rows) for rows in (A, B))
+    distances = np.add.outer(*squares) - 2 * (A @ B.T)
     return np.maximum(distances, 0, out=distances)
