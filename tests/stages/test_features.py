@@ -76,6 +76,15 @@ def test_landmarks_may_repeat(rng: np.random.Generator) -> None:
     np.testing.assert_allclose(np.square(mapped).sum(axis=1), 1, atol=1e-4)  # of a row, the kernel is 1
 
 
+@pytest.mark.parametrize("beside", [0.5, 1.0, 2.0])  # with 2, there is a negative eigenvalue
+def test_the_projection_is_a_root_of_the_inverse(beside: float) -> None:
+    K = np.array([[1, beside], [beside, 1]])
+    P = features._projection(K)
+    added = np.linalg.inv(P @ P.T) - K
+    np.testing.assert_allclose(added, added[0, 0] * np.eye(2), atol=1e-6)
+    assert 0 < added[0, 0] < (1e-5 if beside <= 1 else 20)
+
+
 def test_a_map_may_contain_the_projection(rng: np.random.Generator) -> None:
     X, V = rng.normal(size=(60, 5)).astype(np.float32), rng.normal(size=(60, 3)).astype(np.float32)
     fitted = features.fit("nystroem", X, rng)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import cholesky
+from scipy.linalg import LinAlgError, cholesky
 from scipy.linalg.lapack import dtrtri
 from scipy.sparse import issparse
 
@@ -83,10 +83,24 @@ def fit(kind: str, X: Any, rng: np.random.Generator) -> Features:
     landmarks = _standardize(standardized, X[drawn])
     gamma = 1 / max(float(np.median(_squared_distances(landmarks, landmarks))), 1e-12)
     K = np.exp(-gamma * _squared_distances(landmarks, landmarks)).astype(np.float64)
-    K[np.diag_indices_from(K)] += 1e-6 * K.sum() / len(K)  # about the largest eigenvalue: rows may repeat
-    projection, _ = dtrtri(cholesky(K, overwrite_a=True, check_finite=False), overwrite_c=True)
-    projection = projection.astype(np.float32)
+    projection = _projection(K).astype(np.float32)
     return standardized._replace(kind=kind, landmarks=landmarks, projection=projection, gamma=gamma)
+
+
+def _projection(K: Array) -> Array:
+    """P (m, m) with P Pᵀ = (K + ε I)⁻¹; ε, since rows may repeat, a millionth of the largest eigenvalue.
+
+    Where distances are mostly rounding errors K is no kernel, and ε grows until there is a factor.
+    """
+    added = 1e-6 * K.sum() / len(K)
+    while True:
+        try:
+            factor = cholesky(K + added * np.eye(len(K)), overwrite_a=True, check_finite=False)
+            return dtrtri(factor, overwrite_c=True)[0]
+        except LinAlgError:
+            if not added < len(K):  # than which no eigenvalue is larger; nor has a matrix of nan any
+                raise
+            added *= 10
 
 
 def apply(features: Features, X: Any) -> Any:
