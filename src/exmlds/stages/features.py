@@ -94,8 +94,10 @@ def _projection(K: Array) -> Array:
     """
     added = 1e-6 * K.sum() / len(K)
     while True:
+        definite = K.copy()
+        definite[np.diag_indices_from(K)] += added
         try:
-            factor = cholesky(K + added * np.eye(len(K)), overwrite_a=True, check_finite=False)
+            factor = cholesky(definite, overwrite_a=True, check_finite=False)
             return dtrtri(factor, overwrite_c=True)[0]
         except LinAlgError:
             if not added < len(K):  # than which no eigenvalue is larger; nor has a matrix of nan any
