@@ -84,6 +84,16 @@ def test_propensity_scored_precision_gains(made: tuple[Dataset, Dataset], model:
     assert probabilities.sum() > rare.decision_function(test.X).sum()
 
 
+def test_maps_of_dense_rows_are_learnt_longer_and_read_as_they_are() -> None:
+    data = make_xmc(300, 600, 8, random_state=0)
+    sparse, dense = (ExMLDS(**FIXED).fit(X, data.Y).voting_ for X in (data.X, data.X.toarray()))
+    assert isinstance(sparse, ExMLDS4)
+    assert isinstance(dense, ExMLDS4)
+    assert sparse.n_epochs < dense.n_epochs
+    kept = [voting.learners_[0].parts[0].V.values.dtype for voting in (sparse, dense)]
+    assert kept == [np.float16, np.float32]
+
+
 def test_few_labels_are_all_on_the_list() -> None:
     data = make_xmc(400, 100, 20, random_state=0)
     model = ExMLDS(random_state=0).fit(data.X, data.Y)

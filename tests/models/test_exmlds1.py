@@ -132,6 +132,20 @@ def test_dense_features_take_the_kernel() -> None:
     assert not model.feature_map_.projection.size, "the map contains it"
 
 
+def test_a_fit_of_the_kernel_that_is_stopped_leaves_the_last_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = make_xmc(300, 40, 8, random_state=0)
+    model = ExMLDS1(**{**FIXED, "features": "nystroem", "n_components": 5}, random_state=0)
+    before = model.fit(data.X, data.Y).predict_topk(data.X, 3)[1]
+
+    def stop(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ExMLDS1, "_fit_learner", stop)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(data.X, data.Y)
+    np.testing.assert_array_equal(model.predict_topk(data.X, 3)[1], before)
+
+
 def test_the_kernel_takes_sparse_rows_too() -> None:
     data = make_xmc(300, 40, 8, random_state=0)
     sparse, dense = (

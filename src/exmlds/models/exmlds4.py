@@ -73,7 +73,7 @@ class ExMLDS4(NeighborVoting):
     margin, n_negative : of "sgns": m, taken off the similarity, and n₋, the weight of all negatives
     learning_rate, batch_size : of AdaGrad, and rows a step
     n_epochs : passes over the rows; "auto" stops at the best of 4, 8 and 12 on held-out rows
-    storage : of V and of where training rows lie: "float32", "float16" or "int8"
+    storage : of V and of where training rows lie: "float32", "float16" or "int8"; V of the kernel is float32
     index : "exact" search for neighbours, or "approximate" in parts of 50,000 rows and more, which needs
         `pip install "exmlds[approximate]"`
     n_learners : maps, each from another start, that vote together

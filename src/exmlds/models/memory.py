@@ -30,7 +30,7 @@ class MemoryBound(XMCEstimator):
     keep_rows: bool
 
     # A method may make parameters of these.
-    storage: str = "float32"  # of V and of where training rows lie
+    storage: str = "float32"  # of V, but for the kernel, and of where training rows lie
     index: str = "exact"
     # Whether learners are fitted on threads of their own: for methods that need little memory for one.
     _learners_at_once: ClassVar[bool] = False
@@ -84,7 +84,7 @@ class MemoryBound(XMCEstimator):
         probed = self._n_probed(data, n_parts)
         n_tried = self._n_splits(probed) * self._n_embeddings()
         probing = self._working(data, n_parts, probed) + (n_tried - 1) * 12.0 * probed * self.n_components
-        held = 3 * data.rows_bytes() + 2 * data.labels_bytes() + 20.0 * n_landmarks**2
+        held = 3 * data.rows_bytes() + 2 * data.labels_bytes() + 24.0 * n_landmarks**2
         at_once = min(parallel.n_threads(self.n_jobs), self.n_learners) if self._learners_at_once else 1
         fitting = maps + self._labels_bytes(data) + at_once * self._working(data, n_parts, in_part)
         return Estimate(held + max(probing, fitting), maps + self._labels_bytes(data))

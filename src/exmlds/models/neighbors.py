@@ -132,7 +132,12 @@ class NeighborVoting(MemoryBound, Landscape):
         try:
             return super()._learn(X, Y, label_names, **side)
         finally:
-            for name in ("_held", "_chosen", "_advance"):  # while it fits, and chooses the threshold
+            for name in (
+                "_held",
+                "_chosen",
+                "_advance",
+                "_projected",
+            ):  # while it fits, and chooses the threshold
                 self.__dict__.pop(name, None)
 
     def _fit(self, X: Matrix, Y: csr_matrix, rng: np.random.Generator, **side: Any) -> None:
@@ -143,7 +148,7 @@ class NeighborVoting(MemoryBound, Landscape):
         X, Y, side = X[labelled], Y[labelled], self.side_rows(side, labelled)
         self._held: tuple[Array, Array, Array] | None = None  # until the threshold is chosen
         self._choose_settings(X, Y, labelled, settings_rng, side)
-        self.feature_map_ = features.fit(self.features_, X, features_rng)
+        self._projected = features.fit(self.features_, X, features_rng)
         chosen = {**side, **self._chosen}
         whole = self._embed(X, Y, self.n_components, whole_rng, **chosen) if self._embeds_whole else None
         labels = whole.labels if whole is not None else None
@@ -159,10 +164,10 @@ class NeighborVoting(MemoryBound, Landscape):
                     stage="learners",
                     total=self.n_learners,
                 )
-                self.learners_ = list(fitted)
+                learners = list(fitted)
         else:  # each shows its own stages
-            self.learners_ = [self._fit_learner(X, Y, whole, mine, chosen) for mine in seeds]
-        self.feature_map_ = features.without_projection(self.feature_map_)
+            learners = [self._fit_learner(X, Y, whole, mine, chosen) for mine in seeds]
+        self.learners_, self.feature_map_ = learners, features.without_projection(self._projected)
 
     def _rows_learnt(self, n: int) -> int:
         """How many rows all learners learn from, one after another."""
@@ -177,7 +182,7 @@ class NeighborVoting(MemoryBound, Landscape):
         given: Mapping[str, Any],
     ) -> Learner:
         n_parts = self._n_parts(DataSize.of(X, Y))
-        routed = features.routed(self.feature_map_, X) if n_parts > 1 else X
+        routed = features.routed(self._projected, X) if n_parts > 1 else X
         router, parts = self._partition(routed, n_parts, self._part_rows(X.shape[0], n_parts), whole, rng)
         del routed
         kept = [rows for rows in parts if rows.size]
@@ -199,7 +204,7 @@ class NeighborVoting(MemoryBound, Landscape):
         return partition.fit(X, n_parts, cap=cap, rng=rng)
 
     def _fit_part(self, X: Matrix, Y: csr_matrix, Z: Array, rows: Array, rng: np.random.Generator) -> Part:
-        X = features.apply(self.feature_map_, X)
+        X = features.apply(self._projected, X)
         columns = np.unique(X.indices) if issparse(X) else np.arange(X.shape[1])
         X = X[:, columns] if len(columns) < X.shape[1] else X
         path = {name: self._chosen[name] for name in self._path_settings()[0]}
@@ -210,8 +215,8 @@ class NeighborVoting(MemoryBound, Landscape):
 
     def _packed(self, V: Array, is_sparse: bool) -> compact.Packed:
         """As a part keeps it; a map of the kernel as it is, since its numbers cancel each other."""
-        if self.feature_map_.kind == "nystroem":
-            return compact.pack(features.contained(self.feature_map_, V), "float32")
+        if self._projected.kind == "nystroem":
+            return compact.pack(features.contained(self._projected, V), "float32")
         return compact.pack(V, (self._map_storage if is_sparse else None) or self.storage)
 
     def _map(

@@ -88,7 +88,7 @@ def fit(kind: str, X: Any, rng: np.random.Generator) -> Features:
 
 
 def _projection(K: Array) -> Array:
-    """P (m, m) with P Pᵀ = (K + ε I)⁻¹; ε, since rows may repeat, a millionth of the largest eigenvalue.
+    """P (m, m) with P Pᵀ = (K + ε I)⁻¹; since rows may repeat, ε is about 1e-6 of the largest eigenvalue.
 
     Where distances are mostly rounding errors K is no kernel, and ε grows until there is a factor.
     """
@@ -100,7 +100,7 @@ def _projection(K: Array) -> Array:
             factor = cholesky(definite, overwrite_a=True, check_finite=False)
             return dtrtri(factor, overwrite_c=True)[0]
         except LinAlgError:
-            if not added < len(K):  # than which no eigenvalue is larger; nor has a matrix of nan any
+            if not added < len(K):  # than which no eigenvalue is larger
                 raise
             added *= 10
 
@@ -144,14 +144,14 @@ def _standardize(features: Features, X: Any) -> Any:
 
 
 def _kernel_map(features: Features, X: Array) -> Array:
-    mapped = np.empty((len(X), len(features.landmarks)), np.float32)
+    P = features.projection
+    mapped = np.empty((len(X), P.shape[1] if len(P) else len(features.landmarks)), np.float32)
 
     def fill(block: slice) -> None:
         distances = _squared_distances(X[block], features.landmarks)
         distances *= np.float32(-features.gamma)
-        kernel = np.exp(distances, out=mapped[block])
-        if len(features.projection):
-            mapped[block] = kernel @ features.projection
+        kernel = np.exp(distances, out=distances)
+        mapped[block] = kernel @ P if len(P) else kernel
 
     for _ in map_blocks(fill, blocks(len(X), BLOCK), n_jobs=None, stage="features", total=len(X)):
         pass
