@@ -132,12 +132,8 @@ class NeighborVoting(MemoryBound, Landscape):
         try:
             return super()._learn(X, Y, label_names, **side)
         finally:
-            for name in (
-                "_held",
-                "_chosen",
-                "_advance",
-                "_projected",
-            ):  # while it fits, and chooses the threshold
+            # Of a fit, until the threshold is chosen.
+            for name in ("_held", "_chosen", "_advance", "_projected"):
                 self.__dict__.pop(name, None)
 
     def _fit(self, X: Matrix, Y: csr_matrix, rng: np.random.Generator, **side: Any) -> None:
