@@ -11,8 +11,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -242,26 +243,36 @@ def test_unknown_classes_are_refused(saved: Path) -> None:
         exmlds.load(saved)
 
 
-@pytest.mark.parametrize(
-    ("name", "fields"),
-    [
-        ("storage.import_module", {"name": "this"}),
-        ("storage.save", {"path": "elsewhere", "description": {"$dict": {}}, "state": {"$dict": {}}}),
-        ("storage.Path", {}),
-        ("__main__.anything", {}),
-        ("contract.NamedTuple", {"typename": "any"}),
-    ],
-)
-def test_a_manifest_names_tuples_of_this_package_only(
-    saved: Path, name: str, fields: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    _change_manifest(
-        saved, lambda manifest: manifest["state"]["$dict"].update(odd_={"$tuple": name, "fields": fields})
-    )
+@pytest.mark.parametrize("tag", ["storage.save", "__main__.anything", "router/0", "router/1", None])
+def test_a_manifest_names_registered_records_only(saved: Path, tag: Any) -> None:
+    odd = {"$record": tag, "fields": {"path": "elsewhere"}}
+    _change_manifest(saved, lambda manifest: manifest["state"]["$dict"].update(odd_=odd))
     with pytest.raises(ModelError, match="that this version of exmlds cannot read"):
         exmlds.load(saved)
-    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_every_record_is_a_named_tuple_with_as_many_fields() -> None:
+    for tag, record in storage.RECORDS.items():
+        kind = getattr(import_module(record.module), record.name)
+        assert len(kind._fields) == len(record.fields), tag
+
+
+class Own(NamedTuple):
+    numbers: np.ndarray
+
+
+def test_a_record_without_a_tag_is_refused_and_one_with_a_tag_comes_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(storage, "RECORDS", dict(storage.RECORDS))
+    monkeypatch.setitem(sys.modules, Own.__module__, sys.modules[__name__])
+    with pytest.raises(ModelError, match="Own has no tag"):
+        storage.save(tmp_path / "model", {}, {"own": Own(np.arange(3))})
+    storage.register("own/1", Own)
+    storage.save(tmp_path / "model", {}, {"own": Own(np.arange(3))})
+    assert storage.load(tmp_path / "model")[1]["own"].numbers.tolist() == [0, 1, 2]
+    with pytest.raises(ValueError, match="is taken"):
+        storage.register("router/1", Own)
 
 
 @pytest.mark.parametrize(

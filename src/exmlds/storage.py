@@ -6,7 +6,9 @@
 Replacing the manifest is the commit: a save that is killed at any moment leaves the previous model, or none,
 but never half of one. Arrays are memory-mapped at load.
 
-The state is a tree of plain values, lists, dicts, arrays, csr matrices and NamedTuples of this package.
+The state is a tree of plain values, lists, dicts, arrays, csr matrices and records. A record is a NamedTuple
+that is registered in `RECORDS` under a tag such as "stacker/1". The manifest names the tag and the fields as
+the table has them, never a Python module, so that code can be renamed while old models still load.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_matrix, issparse
@@ -36,6 +38,51 @@ _GENERATION = re.compile(r"g-[0-9a-f]{12}")
 _FOREIGN = re.compile(r"[/\\]|^\.*$")  # in the name of a file
 
 Array = np.ndarray
+
+
+class Record(NamedTuple):
+    """Where a stored NamedTuple lives, and what its fields are called on disk, in the order of the class."""
+
+    module: str
+    name: str
+    fields: tuple[str, ...]
+
+
+def _record(module: str, name: str, fields: str) -> Record:
+    return Record(f"exmlds.{module}", name, tuple(fields.split()))
+
+
+# A changed layout gets a new tag with the next number; the old tag stays, so that old models go on loading.
+RECORDS = {
+    "estimator/1": _record("contract", "Fitted", "method parameters state"),
+    "classifiers/1": _record(
+        "stages.rerank", "Classifiers", "starts labels values dense dense_slot scale bias"
+    ),
+    "feature-map/1": _record("stages.features", "Features", "kind center scale landmarks projection gamma"),
+    "graph/1": _record("approximate", "Graph", "saved"),
+    "index/1": _record("stages.index", "Index", "segments metric center"),
+    "joint-state/1": _record("stages.joint", "State", "V squares seed epoch"),
+    "label-scorer/1": _record("stages.vote", "LabelScorer", "embeddings gram"),
+    "learner/1": _record("models.neighbors", "Learner", "router parts"),
+    "part/1": _record("models.neighbors", "Part", "rows columns V index"),
+    "quantized/1": _record("compact", "Packed", "values scale"),
+    "router/1": _record("stages.partition", "Router", "centers"),
+    "segment/1": _record("stages.index", "Segment", "rows bias"),
+    "stacker/1": _record(
+        "stages.blend", "Blend", "mean scale weights bias label_bias logits probabilities top_weights"
+    ),
+}
+
+
+def register(tag: str, kind: type[Any]) -> None:
+    """Let models hold a NamedTuple of one's own; its fields keep their names on disk.
+
+    Call it where the class is defined, so that it is known before a model is loaded.
+    """
+    record = Record(kind.__module__, kind.__qualname__, tuple(getattr(kind, "_fields", ())))
+    if not record.fields or RECORDS.get(tag, record) != record:
+        raise ValueError(f"{tag!r} is taken, or {kind.__qualname__} is not a NamedTuple.")
+    RECORDS[tag] = record
 
 
 def save(path: PathLike, description: dict[str, Any], state: dict[str, Any]) -> None:
@@ -203,9 +250,11 @@ class _Writer:
             parts = {part: self._array(getattr(matrix, part), f"{name}.{part}") for part in _CSR}
             return {"$csr": parts, "shape": list(matrix.shape)}
         if isinstance(value, tuple) and hasattr(value, "_fields"):
-            stage = type(value).__module__.removeprefix("exmlds.")
-            fields = {field: self.encode(getattr(value, field), f"{name}.{field}") for field in value._fields}
-            return {"$tuple": f"{stage}.{type(value).__name__}", "fields": fields}
+            tag, fields = _tag_of(type(value), name)
+            return {
+                "$record": tag,
+                "fields": {key: self.encode(part, f"{name}.{key}") for key, part in zip(fields, value)},
+            }
         if isinstance(value, (list, tuple)):
             return [self.encode(item, f"{name}.{i}") for i, item in enumerate(value)]
         if isinstance(value, dict) and all(isinstance(key, str) for key in value):
@@ -265,8 +314,8 @@ class _Reader:
             return strings
         if "$csr" in value:
             return self._csr({part: self._array(value["$csr"][part]) for part in _CSR}, tuple(value["shape"]))
-        if "$tuple" in value:
-            return self._tuple(value["$tuple"], {k: self.decode(v) for k, v in value["fields"].items()})
+        if "$record" in value:
+            return self._record(value["$record"], value["fields"])
         raise ModelError(f"{self.folder} is damaged: its state has an unknown part {sorted(value)}.")
 
     def _array(self, entry: dict[str, Any]) -> Array:
@@ -306,24 +355,21 @@ class _Reader:
         matrix.has_canonical_format = True
         return matrix
 
-    def _tuple(self, name: str, fields: dict[str, Any]) -> Any:
-        try:
-            return _named_tuple(name)(**fields)
-        except (ImportError, AttributeError, TypeError):
-            raise ModelError(
-                f"{self.folder} has a part {name!r} that this version of exmlds cannot read."
-            ) from None
+    def _record(self, tag: Any, fields: dict[str, Any]) -> Any:
+        record = RECORDS.get(tag) if isinstance(tag, str) else None
+        if record is None or not isinstance(fields, dict) or set(fields) != set(record.fields):
+            raise ModelError(f"{self.folder} has a part {tag!r} that this version of exmlds cannot read.")
+        kind = getattr(import_module(record.module), record.name)
+        return kind(*(self.decode(fields[field]) for field in record.fields))
 
 
-def _named_tuple(name: str) -> type[Any]:
-    """A NamedTuple of this package, and nothing else: a manifest may come from anywhere."""
-    module, _, kind = name.rpartition(".")
-    if "__" in module:
-        raise ImportError(f"{name} is no part of a model")
-    found = getattr(import_module(f"exmlds.{module}"), kind)
-    if not (isinstance(found, type) and issubclass(found, tuple) and found.__module__ == f"exmlds.{module}"):
-        raise TypeError(f"{name} is no NamedTuple of exmlds")
-    return found
+def _tag_of(kind: type[Any], name: str) -> tuple[str, tuple[str, ...]]:
+    for tag, record in RECORDS.items():
+        if (record.module, record.name) == (kind.__module__, kind.__qualname__):
+            return tag, record.fields
+    raise ModelError(
+        f"{name} cannot be saved: {kind.__qualname__} has no tag. Give it one with `storage.register`."
+    )
 
 
 def plain_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
