@@ -23,11 +23,11 @@ from typing import Any
 
 import numpy as np
 
-from exmlds import ExMLDS4, compact, metrics
+from exmlds import ExMLDS4, metrics
 from exmlds.data import Dataset, available, load, make_library, make_xmc
 from exmlds.selection import random_split
 from exmlds.stages import features as feature_stage
-from exmlds.stages import index
+from exmlds.stages import index, quantize
 from measure import RESULTS, machine, peak_bytes, seconds, write_results
 
 # The paper's joint-learning table: P@1…5, then nDCG@1…5.
@@ -87,7 +87,7 @@ def large() -> dict[str, Any]:
         learner.parts[:] = [
             part._replace(
                 found=index.build(
-                    compact.times(A[part.rows], part.V, part.columns), model.metric, model.storage
+                    quantize.times(A[part.rows], part.V, part.columns), model.metric, model.storage
                 )
             )
             for part in learner.parts

@@ -18,7 +18,7 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def machine() -> dict[str, Any]:
-    from exmlds.parallel import n_threads  # here, for the environments of peers have no exmlds
+    from exmlds.runtime.parallel import n_threads  # here, for the environments of peers have no exmlds
 
     commit = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False

@@ -29,7 +29,7 @@ PLACES = 5
 ALONE = 200  # rows predicted one by one
 ALONE_SECONDS = 10  # that this may take, about
 ROWS = 1_000  # that one-vs-rest scores at a time
-TRIED = 20  # labels that one-vs-rest is tried on
+SEARCH_HELD_ROWS = 20  # labels that one-vs-rest is tried on
 MOST_SECONDS = 45 * 60  # of one-vs-rest
 
 Array = np.ndarray
@@ -121,7 +121,7 @@ def one_vs_rest(data: Data) -> Fitted:
         with joblib.parallel_config(backend="threading"):  # liblinear lets go of the interpreter's lock
             return OneVsRestClassifier(LinearSVC(random_state=0), n_jobs=data.threads).fit(X, Y)
 
-    tried = np.random.default_rng(0).choice(n_labels, min(TRIED, n_labels), replace=False)
+    tried = np.random.default_rng(0).choice(n_labels, min(SEARCH_HELD_ROWS, n_labels), replace=False)
     expected = seconds(lambda: fit(Y[:, tried])) * n_labels / len(tried)
     if expected > MOST_SECONDS:
         raise TimeoutError(

@@ -50,7 +50,7 @@ from sklearn.feature_extraction.text import TfidfTransformer
 
 from exmlds import metrics
 from exmlds.data import Dataset, available, load, propensity_parameters, write_xc
-from exmlds.parallel import n_threads
+from exmlds.runtime.parallel import n_threads
 from exmlds.selection import random_split
 from exmlds.stages import features
 from measure import RESULTS, machine, write_results
@@ -155,7 +155,7 @@ def scaled(kind: str, train: csr_matrix, X: csr_matrix) -> tuple[csr_matrix, csr
     return csr_matrix(both[0], dtype=np.float32), csr_matrix(both[1], dtype=np.float32)
 
 
-def scalings(package: Package, X: csr_matrix) -> Iterator[str]:
+def candidate_scalings(package: Package, X: csr_matrix) -> Iterator[str]:
     """The candidates whose rows differ from those of the candidates before."""
     kinds = ["l2", "sqrt-l2", "log1p-l2", "tf-idf", "none", "standardize"]
     if package.scales_rows:
@@ -181,7 +181,7 @@ def choose(peer: str, python: str, train: Dataset) -> tuple[str, dict[str, Any]]
     fit_rows = np.sort(np.random.default_rng(1).permutation(fit_rows)[: package.chosen_on])
     kept, held = train.rows(fit_rows), train.rows(held_rows)
     tried: dict[str, Any] = {}
-    for kind in scalings(package, train.X):
+    for kind in candidate_scalings(package, train.X):
         A, B = scaled(kind, kept.X, held.X)
         try:
             figures, ids = fit(peer, python, kept._replace(X=A), B, 0)

@@ -24,12 +24,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import exmlds
-from exmlds import compact, metrics
+from exmlds import metrics
 from exmlds.data import load, make_xmc
-from exmlds.matrices import unit_rows
-from exmlds.parallel import blocks, map_blocks, n_threads, one_blas_thread
+from exmlds.runtime.parallel import blocks, map_blocks, n_threads, one_blas_thread
 from exmlds.selection import random_split
-from exmlds.stages import features, index, vote
+from exmlds.stages import features, index, quantize, vote
+from exmlds.validation.arrays import unit_rows
 from measure import race, seconds, write_results
 
 Array = np.ndarray
@@ -140,8 +140,8 @@ def compare(name: str, libraries: dict[str, Library], folder: Path) -> tuple[dic
         fitted.save(folder / name)
     model: Any = exmlds.load(folder / name)
     part = model.learners_[0].parts[0]
-    rows = compact.unpack(part.found.segments[0].rows)
-    Q = unit_rows(compact.times(features.apply(model.feature_map_, asking.X), part.V, part.columns))
+    rows = quantize.unpack(part.found.segments[0].rows)
+    Q = unit_rows(quantize.times(features.apply(model.feature_map_, asking.X), part.V, part.columns))
 
     def exact() -> Array:
         told: dict[str, Any] = {"n_jobs": None, "stage": "searching", "total": len(Q)}
@@ -151,7 +151,7 @@ def compare(name: str, libraries: dict[str, Library], folder: Path) -> tuple[dic
 
     def quality(ids: Array) -> dict[str, float]:
         weights = vote.weigh(ids, np.einsum("qr,qkr->qk", Q, rows[ids]), model.vote, model.temperature_)
-        ranking = metrics.Ranking(asking.Y, vote.count(ids, weights, train.Y, 5)[0], 5)
+        ranking = metrics.Ranking(asking.Y, vote.top_labels(ids, weights, train.Y, 5)[0], 5)
         shared = {k: [len(np.intersect1d(a[:k], b[:k])) / k for a, b in zip(ids, right)] for k in (10, K)}
         recall = {f"recall@{k}": float(np.mean(shares)) for k, shares in shared.items()}
         return {**recall, **{f"P@{k}": ranking.value(f"P@{k}") for k in (1, 3, 5)}}

@@ -330,7 +330,7 @@ def test_what_can_be_judged() -> None:
     np.testing.assert_array_equal(metrics.tells(observed), np.arange(60) < 50)
     expected = np.zeros((60, 4), bool)
     expected[:50, :2] = True
-    np.testing.assert_array_equal(metrics.judged(observed, ids), expected)
+    np.testing.assert_array_equal(metrics.known_cells(observed, ids), expected)
     everything = np.tile([[True, True, True, False]], (60, 1))
-    np.testing.assert_array_equal(metrics.judged(None, ids), everything)
-    np.testing.assert_array_equal(metrics.judged(observed[1:], ids[1:]), everything[1:])  # 49 rows tell
+    np.testing.assert_array_equal(metrics.known_cells(None, ids), everything)
+    np.testing.assert_array_equal(metrics.known_cells(observed[1:], ids[1:]), everything[1:])  # 49 rows tell

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from . import data, metrics, selection
-    from .contract import XMCEstimator, load
+    from .base import XMCEstimator, load
     from .errors import DataError, DataWarning, ExmldsError, ModelError
-    from .labels import Whole
     from .models.baselines import FeatureNeighbors, MostFrequent
     from .models.exmlds import ExMLDS
     from .models.exmlds1 import ExMLDS1
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from .models.exmlds3 import ExMLDS3
     from .models.exmlds4 import ExMLDS4
     from .models.text import TextClassifier
+    from .validation.targets import LabelMatrix
 
 __version__ = "0.1.0"
 
@@ -33,12 +33,12 @@ _HOME = {
     "ExMLDS4": "models.exmlds4",
     "ExmldsError": "errors",
     "FeatureNeighbors": "models.baselines",
+    "LabelMatrix": "validation.targets",
     "ModelError": "errors",
     "MostFrequent": "models.baselines",
     "TextClassifier": "models.text",
-    "Whole": "labels",
-    "XMCEstimator": "contract",
-    "load": "contract",
+    "XMCEstimator": "base",
+    "load": "base",
 }
 _MODULES = ("data", "metrics", "selection")
 
@@ -52,10 +52,10 @@ __all__ = [
     "ExMLDS4",
     "ExmldsError",
     "FeatureNeighbors",
+    "LabelMatrix",
     "ModelError",
     "MostFrequent",
     "TextClassifier",
-    "Whole",
     "XMCEstimator",
     "data",
     "load",

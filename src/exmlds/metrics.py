@@ -23,12 +23,12 @@ from sklearn.pipeline import Pipeline
 
 from . import kernels
 from .errors import DataError, DataWarning
-from .labels import indicator
+from .validation.targets import indicator
 
 Array = np.ndarray
 
-TOLD_FROM = 0.25  # share of a row's cells that are known, for it to tell
-FEWEST_TELL = 50  # rows that tell
+MIN_OBSERVED_SHARE = 0.25  # share of a row's cells that are known, for it to tell
+MIN_INFORMATIVE_ROWS = 50  # rows that tell
 
 FAMILIES = ("P", "R", "nDCG", "PSP", "PSnDCG", "macro-F1", "coverage")
 OF_LABELS = ("macro-F1", "coverage")  # means over labels; the others are over rows
@@ -98,15 +98,15 @@ def tells(observed: csr_matrix) -> Array:
 
     Where a few cells are known beside the labels that are there, most of those known would be hits.
     """
-    return np.diff(observed.indptr) >= TOLD_FROM * observed.shape[1]
+    return np.diff(observed.indptr) >= MIN_OBSERVED_SHARE * observed.shape[1]
 
 
-def judged(observed: csr_matrix | None, ids: Array) -> Array:
+def known_cells(observed: csr_matrix | None, ids: Array) -> Array:
     """(n, k) bool which labels, −1 pads, it can be told of whether they are hits.
 
     All, where nothing is said of what is known; else the known cells of rows that tell, if these are enough.
     """
-    if observed is None or np.count_nonzero(tells(observed)) < FEWEST_TELL:
+    if observed is None or np.count_nonzero(tells(observed)) < MIN_INFORMATIVE_ROWS:
         return ids >= 0
     return among(observed, ids) & tells(observed)[:, None]
 

@@ -18,16 +18,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_matrix, save_npz
 
 from exmlds import DataError
-from exmlds.data import (
-    Dataset,
-    Document,
-    is_text,
-    make_xmc,
-    open_texts,
-    read_texts,
-    write_npz,
-    write_xc,
-)
+from exmlds.data import Dataset, Document, is_text, make_xmc, open_texts, read_texts, write_npz, write_xc
 from exmlds.data.text import texts_as_they_come
 
 TWO = (["On ants, and bees", "Tides 🌊"], [["biology", "insects"], ["seas"]])

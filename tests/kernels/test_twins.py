@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix, random_array
 
-from exmlds.kernels import problems
+from exmlds.kernels import parse_errors
 from exmlds.kernels.jit import gate as jit_gate
 from exmlds.kernels.jit import gram as jit_gram
 from exmlds.kernels.jit import hits as jit_hits
@@ -19,10 +19,22 @@ from exmlds.kernels.jit import neighbors as jit_neighbors
 from exmlds.kernels.jit import rerank as jit_rerank
 from exmlds.kernels.jit import sgns as jit_sgns
 from exmlds.kernels.jit import split as jit_split
-from exmlds.kernels.jit import text as jit_text
 from exmlds.kernels.jit import topk as jit_topk
 from exmlds.kernels.jit import vote as jit_vote
-from exmlds.kernels.reference import gate, gram, hits, joint, neighbors, rerank, sgns, split, text, topk, vote
+from exmlds.kernels.jit import xc_parser as jit_xc_parser
+from exmlds.kernels.reference import (
+    gate,
+    gram,
+    hits,
+    joint,
+    neighbors,
+    rerank,
+    sgns,
+    split,
+    topk,
+    vote,
+    xc_parser,
+)
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -44,8 +56,8 @@ def parse(engine: Any, raw: bytes, labelled: bool, base: int = 0, d: int = 50, n
     n_rows, n_values, n_marks, n_hard, blank, disorder, problem, start, end = found
     for index, token_start, token_end in hard[:n_hard].tolist():
         value = float(raw[token_start:token_end].partition(b":")[2])
-        if abs(value) >= problems.FLOAT32_OVERFLOW:
-            problem, start, end = problems.NOT_FINITE, token_start, token_end
+        if abs(value) >= parse_errors.FLOAT32_OVERFLOW:
+            problem, start, end = parse_errors.NOT_FINITE, token_start, token_end
             break
         values[index] = value
     if problem:
@@ -92,28 +104,30 @@ texts = st.lists(row, max_size=3).map("".join) | st.lists(good_row, max_size=5).
 @example(b"3 4: 5:2\n", True, 0)
 @example(b"0:1e23 0:1e23 0:1e23", False, 0)
 def test_parse_rows(raw: bytes, labelled: bool, base: int) -> None:
-    assert parse(jit_text, raw, labelled, base) == parse(text, raw, labelled, base)
+    assert parse(jit_xc_parser, raw, labelled, base) == parse(xc_parser, raw, labelled, base)
 
 
 def test_parse_rows_by_hand() -> None:
     raw = b"2,0 1:0.5 7\n 3:-1e2\n\n4\n"
-    n_rows, blank, disorder, features, values, labels, of_features, of_labels = parse(jit_text, raw, True)
+    n_rows, blank, disorder, features, values, labels, of_features, of_labels = parse(
+        jit_xc_parser, raw, True
+    )
     assert (n_rows, blank, disorder) == (4, 0, True)
     assert (features, values) == ([1, 7, 3], [0.5, 1.0, -100.0])
     assert (labels, of_features, of_labels) == ([2, 0, 4], [2, 1, 0, 0], [2, 0, 0, 1])
 
 
-@pytest.mark.parametrize("engine", [jit_text, text])
+@pytest.mark.parametrize("engine", [jit_xc_parser, xc_parser])
 @pytest.mark.parametrize(
     ("raw", "problem", "token"),
     [
-        (b"1 2:x\n", problems.NOT_A_NUMBER, b"2:x"),
-        (b"1 2:nan\n", problems.NOT_FINITE, b"2:nan"),
-        (b"1 2:1e39\n", problems.NOT_FINITE, b"2:1e39"),
-        (b"1 -2:1\n", problems.NEGATIVE_ID, b"-2:1"),
-        (b"1 50:1\n", problems.FEATURE_OUT_OF_RANGE, b"50:1"),
-        (b"1,20 5:1\n", problems.LABEL_OUT_OF_RANGE, b"20"),
-        (b"1,,2 5:1\n", problems.EMPTY_ID, b",2"),
+        (b"1 2:x\n", parse_errors.NOT_A_NUMBER, b"2:x"),
+        (b"1 2:nan\n", parse_errors.NOT_FINITE, b"2:nan"),
+        (b"1 2:1e39\n", parse_errors.NOT_FINITE, b"2:1e39"),
+        (b"1 -2:1\n", parse_errors.NEGATIVE_ID, b"-2:1"),
+        (b"1 50:1\n", parse_errors.FEATURE_OUT_OF_RANGE, b"50:1"),
+        (b"1,20 5:1\n", parse_errors.LABEL_OUT_OF_RANGE, b"20"),
+        (b"1,,2 5:1\n", parse_errors.EMPTY_ID, b",2"),
     ],
 )
 def test_parse_rows_points_at_the_token(engine: Any, raw: bytes, problem: int, token: bytes) -> None:
@@ -405,7 +419,7 @@ def test_train_labels(seed: int, is_logistic: bool, goes_on: bool, n_epochs: int
     signs = rng.choice(np.array([-1, 1], np.float32), len(rows))
     costs = rng.uniform(0.1, 3, len(rows)).astype(np.float32)
     start = costs * goes_on * rng.choice(np.array([0, 0.1, 0.9], np.float32), len(rows))
-    found, pulls = [], []
+    found, alphas = [], []
     for engine in (jit_rerank, rerank):
         w, bias, alphas = np.zeros(d, np.float32), np.zeros(3, np.float32), start.copy()
         out = np.zeros(4, np.int64), np.zeros(3 * d, np.int32), np.zeros(3 * d, np.float32)
@@ -433,9 +447,9 @@ def test_train_labels(seed: int, is_logistic: bool, goes_on: bool, n_epochs: int
             here = slice(out[0][label], out[0][label + 1])
             dense[label, out[1][here]] = out[2][here]
         found.append(np.hstack([dense, bias[:, None]]))
-        pulls.append(alphas)
+        alphas.append(alphas)
     np.testing.assert_allclose(found[0], found[1], atol=0.02)
-    np.testing.assert_allclose(pulls[0], pulls[1], atol=0.05)
+    np.testing.assert_allclose(alphas[0], alphas[1], atol=0.05)
 
 
 def test_examples_rest_by_the_same_rule() -> None:

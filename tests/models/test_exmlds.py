@@ -13,8 +13,9 @@ from scipy.sparse import csr_matrix
 from exmlds import ExMLDS, ExMLDS3, ExMLDS4, load, metrics
 from exmlds.data import Dataset, make_xmc
 from exmlds.data import load as load_data
-from exmlds.models import exmlds, jury
-from exmlds.models.plan import Trial
+from exmlds.models import exmlds
+from exmlds.reranking import pipeline
+from exmlds.reranking.search import HoldOut
 from exmlds.selection import hide_labels
 
 FIXED: dict[str, Any] = {"candidates": "joint", "cost": 1.0, "shortlist": 30, "random_state": 0}
@@ -238,7 +239,7 @@ def test_few_rows_keep_what_was_asked_for(made: tuple[Dataset, Dataset]) -> None
 def test_a_budget_adds_learners(made: tuple[Dataset, Dataset], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("exmlds.models.exmlds.WORTH", -1.0)  # any gain is worth it
     ticks = iter(np.arange(0, 1e6, 0.2))
-    monkeypatch.setattr("exmlds.models.plan.Clock.spent", lambda self: float(next(ticks)))
+    monkeypatch.setattr("exmlds.reranking.search.Clock.spent", lambda self: float(next(ticks)))
     model = ExMLDS(**FIXED, time_budget=8.0).fit(made[0].X, made[0].Y)
     assert len(model.voting_.learners_) > 1
 
@@ -277,11 +278,11 @@ def test_held_out_rows_come_in_no_order() -> None:
 
 def test_a_held_out_row_does_not_count_itself(made: tuple[Dataset, Dataset]) -> None:
     train = made[0]
-    lesson = jury.Lesson(
+    lesson = pipeline.TrainingSet(
         train.X, train.Y, {"sample_weight": None, "observed": None, "label_cooccurrence": None}
     )
     held = np.arange(0, 1_200, 5)
-    trial = Trial.of(lesson, held, ExMLDS)
+    trial = HoldOut.of(lesson, held, ExMLDS)
     taught = np.setdiff1d(np.arange(1_200), held)
     np.testing.assert_allclose(trial.lesson.counts(), train.Y[taught].sum(axis=0).A1 * 1.25)
     np.testing.assert_array_equal(lesson.counts(), train.Y.sum(axis=0).A1)
@@ -311,19 +312,19 @@ def test_places_are_contested_by_labels_that_are_known(made: tuple[Dataset, Data
     side = {"observed": observed, "sample_weight": None, "label_cooccurrence": None}
     known = observed.toarray().astype(bool)[np.arange(len(said.ids))[:, None], said.ids]
     assert model.blend_ is not None
-    held = jury.Lesson(test.X, test.Y, side)
-    found = jury.weigh_places(model.blend_, said, held).places
+    held = pipeline.TrainingSet(test.X, test.Y, side)
+    found = pipeline.add_top_reranker(model.blend_, said, held).places
     all_known = held._replace(side={**side, "observed": None})
     shorter = said._replace(ids=np.where(known & (said.ids >= 0), said.ids, -1))
-    np.testing.assert_array_equal(found, jury.weigh_places(model.blend_, shorter, all_known).places)
-    assert not np.array_equal(found, jury.weigh_places(model.blend_, said, all_known).places)
+    np.testing.assert_array_equal(found, pipeline.add_top_reranker(model.blend_, shorter, all_known).places)
+    assert not np.array_equal(found, pipeline.add_top_reranker(model.blend_, said, all_known).places)
 
 
 def test_sorting_probabilities_gives_the_ranking(made: tuple[Dataset, Dataset], model: ExMLDS) -> None:
     """Also where the isotonic curve makes equals of many."""
     X, equals = made[1].X, 0
     assert model.blend_ is not None
-    sums = jury._blended(model.blend_, model._jury().opinions(X))[1]
+    sums = pipeline._blended(model.blend_, model._jury().opinions(X))[1]
     levels = np.interp(-np.sort(-sums, axis=1), model.blend_.sums, model.blend_.levels)
     for ids, scores, sure, level in zip(*model.predict_topk(X, 30), model.predict_proba(X).toarray(), levels):
         there = ids >= 0

@@ -95,12 +95,12 @@ def test_every_modelling_parameter_changes_the_result(library: Dataset, paramete
 
 
 def test_more_parts_asked_change_the_result(library: Dataset) -> None:
-    one, two = (scores(library, n_parts=3, n_parts_asked=m) for m in (1, 2))
+    one, two = (scores(library, n_parts=3, n_parts_probed=m) for m in (1, 2))
     assert not np.allclose(one, two)
 
 
 def test_parts_and_learners_come_back_from_disk(library: Dataset, tmp_path: Path) -> None:
-    model = ExMLDS1(random_state=0, n_parts=3, n_learners=2, n_parts_asked=2, **FIXED).fit(
+    model = ExMLDS1(random_state=0, n_parts=3, n_learners=2, n_parts_probed=2, **FIXED).fit(
         library.X, library.Y
     )
     model.save(tmp_path / "model")
@@ -170,7 +170,7 @@ def test_paper_settings() -> None:
     settings = ExMLDS1.paper(random_state=3).get_params()
     assert settings["vote"] == "uniform"
     assert settings["n_parts"] == "paper"
-    assert settings["n_parts_asked"] == 1
+    assert settings["n_parts_probed"] == 1
     assert settings["random_state"] == 3
 
 

@@ -10,7 +10,7 @@ import pytest
 from scipy.sparse import csr_matrix
 from sklearn.model_selection import KFold, cross_val_score
 
-from exmlds import ExMLDS3, MostFrequent, Whole, load, metrics, selection
+from exmlds import ExMLDS3, LabelMatrix, MostFrequent, load, metrics, selection
 from exmlds.data import Dataset, cooccurrence_from_taxonomy, make_xmc
 from exmlds.data import load as load_data
 
@@ -175,7 +175,7 @@ def test_cross_validation_never_cuts_the_cooccurrences() -> None:
     C = data.Y.T @ data.Y
     model = ExMLDS3(random_state=0, **FIXED)
     Y = data.Y.toarray()
-    values = cross_val_score(model, data.X, Y, cv=KFold(3), params={"label_cooccurrence": Whole(C)})
+    values = cross_val_score(model, data.X, Y, cv=KFold(3), params={"label_cooccurrence": LabelMatrix(C)})
     assert np.isfinite(values).all()
     with pytest.raises(ValueError, match=r"pass exmlds\.Whole\(C\)"):
         cross_val_score(model, data.X, Y, cv=KFold(3), params={"label_cooccurrence": C}, error_score="raise")

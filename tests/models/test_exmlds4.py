@@ -13,11 +13,12 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from exmlds import ExMLDS4, FeatureNeighbors, approximate, load, metrics
+from exmlds import ExMLDS4, FeatureNeighbors, load, metrics
 from exmlds.data import Dataset, make_xmc
 from exmlds.data import load as load_data
 from exmlds.errors import ModelError
 from exmlds.models.exmlds4 import Contexts
+from exmlds.stages import ann_index
 
 FIXED: dict[str, Any] = {
     "features": "l2",
@@ -170,16 +171,16 @@ def test_approximate_search_is_saved_with_the_model(
     library: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("usearch")
-    monkeypatch.setattr("exmlds.models.memory.APPROXIMATE_FROM", 100)
+    monkeypatch.setattr("exmlds.voting.memory.APPROXIMATE_FROM", 100)
     one, other = (
         ExMLDS4(random_state=0, **FIXED, index=kind).fit(library.X[:300], library.Y[:300])
         for kind in ("exact", "approximate")
     )
-    assert isinstance(other.learners_[0].parts[0].found.segments[0].rows, approximate.Graph)
+    assert isinstance(other.learners_[0].parts[0].found.segments[0].rows, ann_index.Graph)
     exact, near = (model.predict_topk(library.X[300:], 3)[0] for model in (one, other))
     assert np.mean(exact == near) > 0.95
     other.save(tmp_path / "model")
-    monkeypatch.setattr(approximate, "build", None)  # it is not built again
+    monkeypatch.setattr(ann_index, "build", None)  # it is not built again
     again = load(tmp_path / "model")
     np.testing.assert_array_equal(again.predict_topk(library.X[300:], 3)[0], near)
 

@@ -155,7 +155,7 @@ def test_what_is_not_fitted_says_so(model: TextClassifier) -> None:
     with pytest.raises(ValueError, match="There is no text"):
         model.predict_topk([])
     with pytest.raises(NotImplementedError, match="FeatureNeighbors does not tell where labels lie"):
-        TextClassifier(model=FeatureNeighbors()).fit(TEXTS, LABELS).label_places()
+        TextClassifier(model=FeatureNeighbors()).fit(TEXTS, LABELS).label_embeddings()
 
 
 def test_parameters_of_defaults_can_be_set() -> None:

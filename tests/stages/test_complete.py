@@ -52,48 +52,50 @@ def test_visible_share_where_nothing_can_be_told(all_labels: csr_matrix) -> None
 
 def test_in_units_of_the_rows() -> None:
     Y = csr_matrix(np.array([[1, 1, 0], [0, 1, 0], [0, 0, 1]], np.float32))
-    scaled = complete.in_units_of(Y, C, 0.5)
+    scaled = complete.rescale_counts(Y, C, 0.5)
     np.testing.assert_allclose(scaled.toarray(), C.toarray() * 8 / 16)
     assert scaled.dtype == np.float32
-    np.testing.assert_allclose(complete.in_units_of(Y, C * 1e6, 0.5).toarray(), scaled.toarray(), rtol=1e-6)
+    np.testing.assert_allclose(
+        complete.rescale_counts(Y, C * 1e6, 0.5).toarray(), scaled.toarray(), rtol=1e-6
+    )
 
 
 def test_in_units_of_the_rows_without_a_diagonal() -> None:
     Y = csr_matrix(np.array([[1, 1], [1, 0]], np.float32))
-    scaled = complete.in_units_of(Y, csr_matrix(np.array([[0, 5.0], [5, 0]])), 0.5)
+    scaled = complete.rescale_counts(Y, csr_matrix(np.array([[0, 5.0], [5, 0]])), 0.5)
     np.testing.assert_allclose(scaled.toarray(), [[0, 6], [6, 0]])
 
 
 def test_likely_by_hand() -> None:
-    found = complete.likely(C)
+    found = complete.conditional_share(C)
     np.testing.assert_allclose(found.toarray(), P, rtol=1e-6)
     assert found.nnz == 4
     assert found.dtype == np.float32
-    np.testing.assert_allclose(complete.likely(C * 1000).toarray(), P, rtol=1e-6)
+    np.testing.assert_allclose(complete.conditional_share(C * 1000).toarray(), P, rtol=1e-6)
 
 
 def test_likely_leaves_the_counts_alone() -> None:
     before = C.toarray()
-    complete.likely(C)
+    complete.conditional_share(C)
     np.testing.assert_array_equal(C.toarray(), before)
 
 
 def test_likely_without_a_diagonal() -> None:
     bare = csr_matrix(np.array([[0, 4.0, 1, 0], [4, 0, 0, 0], [1, 0, 0, 0], [0, 0, 0, 0]]))
     expected = [[0, 1, 0.25, 0], [1, 0, 0, 0], [1, 0, 0, 0], [0, 0, 0, 0]]
-    np.testing.assert_array_equal(complete.likely(bare).toarray(), expected)
+    np.testing.assert_array_equal(complete.conditional_share(bare).toarray(), expected)
 
 
 def test_likely_forgets_small_shares() -> None:
     rare = csr_matrix(np.array([[1000.0, 9, 11], [9, 1000, 0], [11, 0, 1000]]))
     expected = np.array([[0, 0, 0.011], [0, 0, 0], [0.011, 0, 0]])
-    np.testing.assert_allclose(complete.likely(rare).toarray(), expected, rtol=1e-6)
+    np.testing.assert_allclose(complete.conditional_share(rare).toarray(), expected, rtol=1e-6)
 
 
 def test_likely_keeps_the_largest_shares(rng: np.random.Generator) -> None:
     counts = np.triu(rng.uniform(1, 50, (80, 80)), 1)
     counts += counts.T + 100 * np.eye(80)
-    found = complete.likely(csr_matrix(counts)).toarray()
+    found = complete.conditional_share(csr_matrix(counts)).toarray()
     np.fill_diagonal(counts, 0)
     for mine, shares in zip(found, counts / 100):
         largest = np.sort(np.argsort(-shares)[: complete.KEPT])
@@ -102,7 +104,7 @@ def test_likely_keeps_the_largest_shares(rng: np.random.Generator) -> None:
 
 
 def test_likely_keeps_no_more_where_shares_are_equal() -> None:
-    found = complete.likely(csr_matrix(np.ones((80, 80)) + np.eye(80)))
+    found = complete.conditional_share(csr_matrix(np.ones((80, 80)) + np.eye(80)))
     assert np.diff(found.indptr).max() <= complete.KEPT
 
 

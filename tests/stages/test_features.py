@@ -91,7 +91,7 @@ def test_a_map_may_contain_the_projection(rng: np.random.Generator) -> None:
     kernel = features.apply(features.without_projection(fitted), X)
     np.testing.assert_allclose(kernel.max(axis=1), 1, atol=1e-5)  # of each row with itself, a landmark
     np.testing.assert_allclose(
-        kernel @ features.contained(fitted, V), features.apply(fitted, X) @ V, rtol=1e-3, atol=1e-2
+        kernel @ features.fold_projection(fitted, V), features.apply(fitted, X) @ V, rtol=1e-3, atol=1e-2
     )
 
 

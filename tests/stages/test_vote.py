@@ -34,7 +34,7 @@ def algorithm_4(
 def test_uniform_votes_are_equation_1() -> None:
     neighbors = np.array([[0, 1], [2, -1]])
     weights = vote.weigh(neighbors, np.array([[0.9, 0.1], [0.3, -np.inf]], np.float32), "uniform", 1.0)
-    ids, shares = vote.count(neighbors, weights, Y, 3)
+    ids, shares = vote.top_labels(neighbors, weights, Y, 3)
     assert ids.tolist() == [[0, 1, -1], [2, -1, -1]]
     assert shares.tolist() == [[1, 0.5, 0], [1, 0, 0]]
 
@@ -43,14 +43,14 @@ def test_similarity_weighs_by_closeness_to_the_nearest() -> None:
     neighbors = np.array([[0, 2, -1]])
     weights = vote.weigh(neighbors, np.array([[0.5, 0.4, -np.inf]], np.float32), "similarity", 0.1)
     np.testing.assert_allclose(weights, [[1, np.exp(-1), 0]], rtol=1e-5)
-    _, shares = vote.count(neighbors, weights, Y, 2)
+    _, shares = vote.top_labels(neighbors, weights, Y, 2)
     np.testing.assert_allclose(shares, [[1 / (1 + np.exp(-1)), np.exp(-1) / (1 + np.exp(-1))]], rtol=1e-5)
 
 
 def test_where_nobody_votes_the_shares_of_all_rows_count() -> None:
     neighbors = np.array([[-1, -1]])
     weights = vote.weigh(neighbors, np.full((1, 2), -np.inf, np.float32), "similarity", 0.1)
-    ids, shares = vote.count(neighbors, weights, Y, 2)
+    ids, shares = vote.top_labels(neighbors, weights, Y, 2)
     assert ids.tolist() == [[0, 1]]
     np.testing.assert_allclose(shares, [[2 / 3, 1 / 3]])
 
@@ -61,7 +61,7 @@ def test_a_tiny_temperature_leaves_the_nearest() -> None:
 
 
 def test_only_similar() -> None:
-    near = vote.only_similar(np.array([[3, 5, 7]]), np.array([[0.5, 0, -0.5]]))
+    near = vote.drop_dissimilar(np.array([[3, 5, 7]]), np.array([[0.5, 0, -0.5]]))
     assert near.tolist() == [[3, -1, -1]]
 
 
@@ -80,7 +80,7 @@ def test_votes_with_labels_are_algorithm_4(
     Z = rng.normal(size=(n_labels, 3)).astype(np.float32)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(vote, "LABELS", block)
-        ids, scores = vote.count_with_labels(
+        ids, scores = vote.top_labels_with_embeddings(
             neighbors, weights, csr_matrix(values), places, vote.label_scorer(Z), k
         )
     expected = algorithm_4(neighbors, weights, values, places, Z)
@@ -103,7 +103,9 @@ def test_votes_with_labels_are_algorithm_4(
 def test_votes_with_labels_by_hand() -> None:
     scorer = vote.label_scorer(np.array([[3, 0], [0, 4], [-3, 0]], np.float32))
     neighbors, weights = np.array([[0, 1]]), np.array([[1, 1]], np.float32)
-    ids, scores = vote.count_with_labels(neighbors, weights, Y, [np.array([[0, 5]], np.float32)], scorer, 3)
+    ids, scores = vote.top_labels_with_embeddings(
+        neighbors, weights, Y, [np.array([[0, 5]], np.float32)], scorer, 3
+    )
     assert ids.tolist() == [[1, 0, -1]]  # votes (2, 1, 0), near (0, 1, 0)
     np.testing.assert_allclose(scores, [[(1 / 5**0.5 + 1) / 2, 2 / 5**0.5 / 2, 0]], rtol=1e-5)
 
@@ -111,7 +113,9 @@ def test_votes_with_labels_by_hand() -> None:
 def test_places_have_one_voice_whatever_their_lengths() -> None:
     scorer = vote.label_scorer(np.eye(3, dtype=np.float32))
     places = [np.array([[1e-3, 0, 0]], np.float32), np.array([[0, 1e3, 0]], np.float32)]
-    ids, scores = vote.count_with_labels(np.array([[-1]]), np.zeros((1, 1), np.float32), Y, places, scorer, 3)
+    ids, scores = vote.top_labels_with_embeddings(
+        np.array([[-1]]), np.zeros((1, 1), np.float32), Y, places, scorer, 3
+    )
     assert ids.tolist() == [[0, 1, -1]]
     np.testing.assert_allclose(scores, [[0.5**0.5 / 2, 0.5**0.5 / 2, 0]], rtol=1e-5)
 
@@ -120,7 +124,7 @@ def test_labels_that_score_nothing_are_no_candidates() -> None:
     scorer = vote.label_scorer(np.array([[1, 0], [0, 1], [-1, 0]], np.float32))
     here = [np.array([[1, 0], [-1, 0]], np.float32)]
     nobody = np.full((2, 1), -1), np.zeros((2, 1), np.float32)
-    ids, scores = vote.count_with_labels(*nobody, Y, here, scorer, 3)
+    ids, scores = vote.top_labels_with_embeddings(*nobody, Y, here, scorer, 3)
     assert ids.tolist() == [[0, -1, -1], [2, -1, -1]]
     np.testing.assert_allclose(scores, [[0.5**0.5 / 2, 0, 0]] * 2, rtol=1e-5)
 
@@ -129,7 +133,7 @@ def test_where_nothing_scores_the_shares_of_all_rows_count() -> None:
     weighted = csr_matrix(np.array([[1, 0, 0.5], [0.2, 1, 0], [1, 0, 0]], np.float32))
     scorer = vote.label_scorer(np.eye(3, dtype=np.float32))
     neighbors, weights = np.array([[-1], [0]]), np.array([[0], [0]], np.float32)
-    ids, scores = vote.count_with_labels(
+    ids, scores = vote.top_labels_with_embeddings(
         neighbors, weights, weighted, [np.zeros((2, 3), np.float32)], scorer, 3
     )
     assert ids.tolist() == [[0, 1, 2]] * 2

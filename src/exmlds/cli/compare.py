@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .texts import Asked, EncodingErrors, Format, LabelColumn, LabelSeparator, TextColumn
+from .texts import EncodingErrors, Format, LabelColumn, LabelSeparator, TextColumn, TextOptions
 
 
 def compare(
@@ -30,13 +30,14 @@ def compare(
 
     By paired bootstrap: both are measured on the same drawn rows.
     """
-    from .. import metrics, progress
+    from .. import metrics
+    from ..runtime import progress
     from .output import percent, print_json, print_table
     from .sources import places, ranked, read_for
 
     at = places(k)
     with progress.shown():
-        asked = Asked(text_column, format, encoding_errors, label_column, label_separator)
+        asked = TextOptions(text_column, format, encoding_errors, label_column, label_separator)
         test, rankers = read_for(data, labels, first, second, asked=asked)
         a, b = (metrics.Ranking(test.Y, ranked(ranker, test, max(at)), max(at)) for ranker in rankers)
         names = [f"{family}@{place}" for family in ("P", "nDCG", "R") for place in at]

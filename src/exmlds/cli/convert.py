@@ -24,9 +24,10 @@ def convert(
 
     From XC text, its split form, svmlight multi-label or .npz pairs, told by content.
     """
-    from .. import data, progress
+    from .. import data
     from ..errors import DataError
-    from ..files import replacing
+    from ..runtime import progress
+    from ..storage.files import replacing
     from .output import print_json
     from .sources import check_output, locate, refuse_texts
 

@@ -22,8 +22,9 @@ def demo(
     """Train, evaluate and show a model on built-in data."""
     from time import perf_counter
 
-    from .. import ExMLDS, FeatureNeighbors, MostFrequent, metrics, progress
+    from .. import ExMLDS, FeatureNeighbors, MostFrequent, metrics
     from ..data import make_library
+    from ..runtime import progress
     from ..selection import random_split
     from .output import percent, print_json, print_table
 
@@ -74,7 +75,7 @@ def demo(
 
 def _write(output: Path, books: Dataset, train: Dataset, test: Dataset) -> None:
     from ..data import write_xc
-    from ..files import replacing
+    from ..storage.files import replacing
 
     for name, split in (("train", train), ("test", test)):
         write_xc(output / f"{name}.txt.gz", split)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .texts import Asked, EncodingErrors, Format, LabelColumn, LabelSeparator, TextColumn
+from .texts import EncodingErrors, Format, LabelColumn, LabelSeparator, TextColumn, TextOptions
 
 if TYPE_CHECKING:
     import numpy as np
@@ -48,8 +48,9 @@ def evaluate(
 
     P, R, nDCG, PSP, PSnDCG, macro-F1 and coverage at k, and a table from the head to the tail of the labels.
     """
-    from .. import metrics, progress
+    from .. import metrics
     from ..errors import DataError
+    from ..runtime import progress
     from .output import percent, print_json, print_table
     from .sources import places, ranked, read_for
 
@@ -65,7 +66,7 @@ def evaluate(
             data,
             labels,
             Path(model),
-            asked=Asked(text_column, format, encoding_errors, label_column, label_separator),
+            asked=TextOptions(text_column, format, encoding_errors, label_column, label_separator),
         )
         ids = ranked(ranker, test, max(at), filter_)
         counts, n_train = _training_counts(ranker, train, test.Y.shape[1])

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .texts import Asked, EncodingErrors, Format, GivenText, TextColumn
+from .texts import EncodingErrors, Format, GivenText, TextColumn, TextOptions
 
 if TYPE_CHECKING:
-    from ..models.explain import Explanation
+    from ..voting.explain import Explanation
 
 
 def explain(
@@ -35,7 +35,7 @@ def explain(
     names = {str(name): name for name in fitted.classes_.tolist()}
     if label is not None and label not in names:
         raise DataError(f"{model} has no label {label!r}; `exmlds labels {model} --search` finds some.")
-    asked = Asked(text_column, format, encoding_errors)
+    asked = TextOptions(text_column, format, encoding_errors)
     asked.check_given_text(text)
     x, feature_names = one_row(fitted, model, data, text, row, asked)
     try:

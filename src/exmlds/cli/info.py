@@ -19,7 +19,7 @@ def info(
     from importlib.metadata import version
 
     from .. import __version__, data
-    from ..parallel import n_threads
+    from ..runtime.parallel import n_threads
     from .output import print_json, print_table
     from .settings import as_toml, find_method, methods
 

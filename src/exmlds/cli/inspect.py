@@ -14,13 +14,14 @@ def inspect(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show what a model is, and whether it is whole."""
-    from .. import load, storage
+    from .. import load
     from ..errors import ModelError
+    from ..storage import model_folder
     from .output import print_json, print_table, size
     from .settings import method_name
 
-    manifest = storage.read_manifest(model)
-    wrong = storage.verify(model) if verify else []
+    manifest = model_folder.read_manifest(model)
+    wrong = model_folder.verify(model) if verify else []
     if wrong:
         raise ModelError(f"{model} is damaged: {'; '.join(wrong)}.")
     fitted = load(model)
@@ -31,7 +32,7 @@ def inspect(
         "labels": len(fitted.classes_),
         "training rows": int(fitted.n_samples_fit_),
         "threshold": round(float(fitted.threshold_), 6),
-        "bytes": storage.size(model),
+        "bytes": model_folder.size(model),
         "written by": f"exmlds {manifest['version']}, format {manifest['format']}",
         **({"checksums": "all match"} if verify else {}),
     }
@@ -39,7 +40,7 @@ def inspect(
         sizes = {name: file["bytes"] for name, file in files.items()}
         print_json({**facts, "parameters": manifest["parameters"], "files": sizes})
         return
-    facts["bytes"] = size(storage.size(model))
+    facts["bytes"] = size(model_folder.size(model))
     print_table(("fact", "value"), [(name, _shown(value)) for name, value in facts.items()])
     print_table(("parameter", "value"), _flat(manifest["parameters"]))
     print_table(("file", "size"), [(name, size(file["bytes"])) for name, file in files.items()])

@@ -16,7 +16,7 @@ from .texts import EncodingErrors, Format, GivenText, TextColumn
 if TYPE_CHECKING:
     import numpy as np
 
-    from .texts import Asked
+    from .texts import TextOptions
 
 
 def predict(
@@ -44,10 +44,11 @@ def predict(
     answered line by line; a line that begins with `{` is a JSON object with a text.
     """
     from .. import data as io
-    from .. import load, progress
+    from .. import load
     from ..errors import DataError
+    from ..runtime import progress
     from .sources import check_output, is_packed_input, locate
-    from .texts import AS_THEY_COME, Asked, check_kind, takes_texts
+    from .texts import AS_THEY_COME, TextOptions, check_kind, takes_texts
 
     fitted = load(model)
     allowed, denied = (_listed(path, fitted.classes_) for path in (allow, deny))
@@ -55,7 +56,7 @@ def predict(
         output = None
     if (data is None) == (text is None):
         raise DataError("Name a file, - for a pipe, or give a --text; one of them.")
-    asked = Asked(text_column, format, encoding_errors)
+    asked = TextOptions(text_column, format, encoding_errors)
     asked.check_given_text(text)
     if takes_texts(fitted):
         from_file = data is not None and (data != "-" or format not in AS_THEY_COME or is_packed_input())
@@ -89,9 +90,9 @@ def predict(
             advance(len(ids))
 
 
-def _texts(source: Path | None, text: str | None, asked: Asked) -> Iterator[list[str]]:
+def _texts(source: Path | None, text: str | None, asked: TextOptions) -> Iterator[list[str]]:
     """Texts to be asked about together: blocks of a file, each line of a pipe, or the one that is given."""
-    from ..contract import BLOCK
+    from ..base import BLOCK
     from .texts import lines_of_a_pipe, opened
 
     if text is not None:
@@ -107,7 +108,7 @@ def _texts(source: Path | None, text: str | None, asked: Asked) -> Iterator[list
 
 @contextmanager
 def _opened(output: Path | None) -> Iterator[IO[bytes]]:
-    from ..files import replacing
+    from ..storage.files import replacing
 
     if output is None:
         yield sys.stdout.buffer

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .texts import Asked, EncodingErrors, Format, LabelColumn, LabelSeparator, TextColumn
+from .texts import EncodingErrors, Format, LabelColumn, LabelSeparator, TextColumn, TextOptions
 
 
 def report(
@@ -28,15 +28,16 @@ def report(
     encoding_errors: EncodingErrors = "strict",
 ) -> None:
     """Write a page on what a model is good for: measures, charts, labels, a map; one file, opened offline."""
-    from .. import progress, storage
     from ..data import propensity_parameters
     from ..errors import DataError
-    from ..files import replacing
     from ..report import make, page
+    from ..runtime import progress
+    from ..storage import model_folder
+    from ..storage.files import replacing
     from .sources import check_output, locate, named, places, read_for
 
     at = places(k)
-    storage.read_manifest(model)  # says what is wrong where it is no model
+    model_folder.read_manifest(model)  # says what is wrong where it is no model
     if output == Path("-"):
         raise DataError("-o names the HTML file to write; a report does not go to standard output.")
     if output.is_dir():
@@ -47,7 +48,7 @@ def report(
             data,
             labels,
             model,
-            asked=Asked(text_column, format, encoding_errors, label_column, label_separator),
+            asked=TextOptions(text_column, format, encoding_errors, label_column, label_separator),
         )
         assert not isinstance(fitted, Path)
         made = make(fitted, test.X, test.Y, k=at, propensity=propensity_parameters(data.lower()), title=title)

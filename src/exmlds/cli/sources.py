@@ -12,9 +12,9 @@ from ..errors import DataError
 if TYPE_CHECKING:
     import numpy as np
 
-    from ..contract import XMCEstimator
+    from ..base import XMCEstimator
     from ..data import Dataset
-    from .texts import Asked
+    from .texts import TextOptions
 
 
 def locate(source: str, split: str) -> Path:
@@ -110,7 +110,7 @@ def read(
 
 
 def read_for(
-    source: str, labels: Path | None, *rankers: Path, asked: Asked | None = None
+    source: str, labels: Path | None, *rankers: Path, asked: TextOptions | None = None
 ) -> tuple[Dataset, list[XMCEstimator | Path]]:
     """The test set, and each ranker as a model or as the file of predictions that it is.
 
@@ -118,10 +118,10 @@ def read_for(
     """
     from .. import load
     from ..data import Dataset
-    from .texts import Asked, check_kind, takes_texts
+    from .texts import TextOptions, check_kind, takes_texts
     from .texts import opened as open_texts
 
-    asked = asked or Asked()
+    asked = asked or TextOptions()
     opened: list[XMCEstimator | Path] = [load(path) if path.is_dir() else path for path in rankers]
     models = [model for model in opened if not isinstance(model, Path)]
     for model in models[1:]:
@@ -154,7 +154,7 @@ def _with_labels(test: Dataset, source: str) -> Dataset:
 
 
 def one_row(
-    model: XMCEstimator, name: Path, data: str | None, text: str | None, row: int, asked: Asked
+    model: XMCEstimator, name: Path, data: str | None, text: str | None, row: int, asked: TextOptions
 ) -> tuple[Any, list[str] | None]:
     """A text of the command line or a row of a file, as the model takes it, and the names of the features."""
     from .. import data as io
@@ -198,10 +198,10 @@ def ranked(
             f"{ranker} has {len(ids)} rows, but the data has {test.Y.shape[0]}; "
             "an empty last row needs a blank on its line."
         )
-    return ids if pairs is None else _without(ids, pairs, k)
+    return ids if pairs is None else _drop_self(ids, pairs, k)
 
 
-def _without(ids: np.ndarray, pairs: Any, k: int) -> np.ndarray:
+def _drop_self(ids: np.ndarray, pairs: Any, k: int) -> np.ndarray:
     import numpy as np
 
     from ..metrics import among

@@ -11,7 +11,7 @@ import typer
 from ..errors import DataError
 
 if TYPE_CHECKING:
-    from ..contract import XMCEstimator
+    from ..base import XMCEstimator
     from ..data import Texts
 
 TextColumn = Annotated[
@@ -55,7 +55,7 @@ OPTIONS = {  # as messages name them, by the arguments of `open_texts`
 AS_THEY_COME = (None, "jsonl", "lines")  # formats whose lines can be answered one by one
 
 
-class Asked(NamedTuple):
+class TextOptions(NamedTuple):
     """What the options of a command say about texts, by the arguments of `open_texts`."""
 
     text: list[str] | None = None
@@ -66,12 +66,12 @@ class Asked(NamedTuple):
 
     def check_given_text(self, text: str | None) -> None:
         """A text on the command line has no use for any of it, either."""
-        if text is not None and self != Asked():
+        if text is not None and self != TextOptions():
             raise DataError("A --text is taken as it is; options about files of texts do not apply.")
 
     def check_numbers(self, source: object) -> None:
         """Numbers have no use for any of it."""
-        if self != Asked():
+        if self != TextOptions():
             raise DataError(f"{source} holds numbers; options about texts do not apply.")
 
 
@@ -81,14 +81,14 @@ def takes_texts(model: XMCEstimator) -> bool:
     return isinstance(model, TextClassifier)
 
 
-def opened(path: Path, asked: Asked, *, labelled: bool = True) -> Texts:
+def opened(path: Path, asked: TextOptions, *, labelled: bool = True) -> Texts:
     """The texts of a file, by the options of a command."""
     from ..data import open_texts
 
     return open_texts(path, **asked._asdict(), labelled=labelled)
 
 
-def lines_of_a_pipe(asked: Asked) -> Iterator[str]:
+def lines_of_a_pipe(asked: TextOptions) -> Iterator[str]:
     """Texts from standard input as they come, one a line; of a JSON object, its text."""
     from ..data.text import texts_as_they_come
     from .sources import standard_input
@@ -100,7 +100,7 @@ def lines_of_a_pipe(asked: Asked) -> Iterator[str]:
         yield document.text
 
 
-def check_kind(model: XMCEstimator, name: Path, source: Path, asked: Asked) -> None:
+def check_kind(model: XMCEstimator, name: Path, source: Path, asked: TextOptions) -> None:
     """Texts are for models of texts, numbers for the others."""
     from ..data import is_text
 

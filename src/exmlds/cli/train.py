@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .settings import DEFAULT_METHOD
-from .texts import Asked, EncodingErrors, Format, LabelColumn, LabelSeparator, TextColumn
+from .texts import EncodingErrors, Format, LabelColumn, LabelSeparator, TextColumn, TextOptions
 
 if TYPE_CHECKING:
     from ..data import Texts
@@ -62,10 +62,11 @@ def train(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Train a model on a file, of texts or of numbers, and write it to a folder."""
-    from .. import progress, storage
-    from ..checkpoint import discard
     from ..data import is_text, read_cooccurrence
     from ..errors import DataError
+    from ..runtime import progress
+    from ..storage import model_folder
+    from ..storage.checkpoint import discard
     from .output import print_json
     from .settings import chosen_method, make_model, method_name
     from .sources import locate
@@ -73,7 +74,7 @@ def train(
 
     assignments = [*(set_ or [])]
     if complete_labels is not None:
-        if "complete_labels" not in chosen_method(method, config)._limits:
+        if "complete_labels" not in chosen_method(method, config)._constraints:
             raise DataError("Only exmlds and exmlds3 take --complete-labels; choose one by --method.")
         assignments.append(f"complete_labels={complete_labels}")
     model = make_model(method, config, assignments)
@@ -84,7 +85,7 @@ def train(
         raise DataError(f"{name} takes no --checkpoint; exmlds4 does.")
     if seed is not None:
         model.set_params(random_state=seed)
-    storage.check_target(output)
+    model_folder.check_target(output)
     if checkpoint is not None and _overlap(output, checkpoint):
         raise DataError("--output and --checkpoint must be folders apart, neither within the other.")
     side: dict[str, Any] = {}
@@ -93,9 +94,9 @@ def train(
     if label_cooccurrence is not None:
         side["label_cooccurrence"] = read_cooccurrence(label_cooccurrence)
     path = locate(data, "train")
-    asked = Asked(text_column, format, encoding_errors, label_column, label_separator)
+    asked = TextOptions(text_column, format, encoding_errors, label_column, label_separator)
     of_texts = labels is None and path.exists() and (format is not None or is_text(path))
-    if labels is not None and (asked != Asked() or vectorizer is not None):
+    if labels is not None and (asked != TextOptions() or vectorizer is not None):
         raise DataError("--labels is for numbers; options about texts do not apply.")
     if not of_texts and path.exists():
         asked.check_numbers(data)
@@ -120,7 +121,7 @@ def train(
         "features": int(fitted.n_features_in_),
         "labels": len(fitted.classes_),
         **how,
-        "bytes": storage.size(output),
+        "bytes": model_folder.size(output),
     }
     if as_json:
         print_json(summary)
@@ -165,7 +166,7 @@ def _in_words(summary: dict[str, Any], documents: Texts | None) -> str:
 
     rows, features, took = "rows", "features", f"read in {summary['read_seconds']:.1f} s, fitted"
     if documents is not None:
-        rows, features, took = f"texts ({harmless(documents.told)})", "terms", "read and fitted"
+        rows, features, took = f"texts ({harmless(documents.description)})", "terms", "read and fitted"
     return (
         f"{summary['method']} on {summary['rows']:,} {rows} × {summary['features']:,} {features} × "
         f"{summary['labels']:,} labels: {took} in {summary['fit_seconds']:.1f} s; {summary['model']}, "

@@ -30,9 +30,10 @@ def tune(
 
     from sklearn.base import clone
 
-    from .. import metrics, progress, selection
+    from .. import metrics, selection
     from ..errors import DataError
-    from ..files import replacing
+    from ..runtime import progress
+    from ..storage.files import replacing
     from .output import percent, print_json, print_table
     from .settings import as_toml, make_model, method_name
     from .sources import read

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.sparse import csr_matrix, diags_array, eye_array
 
 from ..errors import DataError
-from ..files import PathLike, reading
+from ..storage.files import PathLike, reading
 from .npz import is_npz, read_npz
 from .xc import read_sparse
 

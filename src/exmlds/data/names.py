@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..errors import DataError, DataWarning
-from ..files import PathLike, reading
+from ..storage.files import PathLike, reading
 
 
 def read_names(path: PathLike) -> list[str]:

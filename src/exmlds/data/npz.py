@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse import csr_matrix, issparse, load_npz, save_npz
 
 from ..errors import DataError
-from ..files import PathLike, reading, replacing
+from ..storage.files import PathLike, reading, replacing
 from .dataset import Dataset
 
 

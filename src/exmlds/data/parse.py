@@ -12,10 +12,11 @@ from typing import IO, Literal, NamedTuple, NoReturn
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from .. import kernels, progress
+from .. import kernels
 from ..errors import DataError, DataWarning
-from ..files import bytes_read, reading
-from ..kernels import problems
+from ..kernels import parse_errors
+from ..runtime import progress
+from ..storage.files import bytes_read, reading
 
 Array = np.ndarray
 HeaderChoice = bool | Literal["auto"]
@@ -216,8 +217,8 @@ class TextFile:
         )
         for index, token_start, token_end in hard_numbers[:n_hard].tolist():
             value = float(chunk[token_start:token_end].partition(b":")[2])
-            if abs(value) >= problems.FLOAT32_OVERFLOW:
-                problem, start, end = problems.NOT_FINITE, token_start, token_end
+            if abs(value) >= parse_errors.FLOAT32_OVERFLOW:
+                problem, start, end = parse_errors.NOT_FINITE, token_start, token_end
                 break
             values[index] = value
         if problem:
@@ -238,12 +239,12 @@ class TextFile:
         row = "l1,l2 f:v f:v" if self.labelled else "id:value id:value"
         kind = "number" if shown.partition(":")[0].isdigit() and ":" in shown else "whole number"
         said = {
-            problems.NOT_A_NUMBER: f"{shown!r} is not a {kind}; a row looks like `{row}`.",
-            problems.NOT_FINITE: f"{shown!r} is not a finite float32 value; remove it or scale the values.",
-            problems.NEGATIVE_ID: f"{shown!r} has an id below {self.base}; ids start from {self.base}.",
-            problems.EMPTY_ID: f"{shown!r} has an empty label id; labels look like `3,17`.",
-            problems.FEATURE_OUT_OF_RANGE: self._out_of_range(shown, 0, self.n_features),
-            problems.LABEL_OUT_OF_RANGE: self._out_of_range(shown, 1, self.n_labels),
+            parse_errors.NOT_A_NUMBER: f"{shown!r} is not a {kind}; a row looks like `{row}`.",
+            parse_errors.NOT_FINITE: f"{shown!r} is not a finite float32 value; remove it or scale the values.",
+            parse_errors.NEGATIVE_ID: f"{shown!r} has an id below {self.base}; ids start from {self.base}.",
+            parse_errors.EMPTY_ID: f"{shown!r} has an empty label id; labels look like `3,17`.",
+            parse_errors.FEATURE_OUT_OF_RANGE: self._out_of_range(shown, 0, self.n_features),
+            parse_errors.LABEL_OUT_OF_RANGE: self._out_of_range(shown, 1, self.n_labels),
         }
         raise DataError(f"{self.path}:{line}: {said[problem]}")
 

@@ -10,7 +10,7 @@ from typing import IO, Any
 import numpy as np
 
 from ..errors import DataError
-from ..files import PathLike, reading
+from ..storage.files import PathLike, reading
 from .npz import is_npz, read_npz
 from .xc import read_sparse
 

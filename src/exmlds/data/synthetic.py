@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_matrix, vstack
 
-from .. import progress
+from ..runtime import progress
 from .dataset import Dataset
 
 Array = np.ndarray

@@ -16,10 +16,10 @@ from pathlib import Path
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from .. import progress
 from ..errors import DataError, DataWarning
-from ..files import PathLike, replacing
-from ..labels import indicator
+from ..runtime import progress
+from ..storage.files import PathLike, replacing
+from ..validation.targets import indicator
 from .dataset import Dataset
 from .names import find_names
 from .npz import is_npz, read_npz

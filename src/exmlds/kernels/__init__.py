@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import Any
 
 OPERATIONS = {
-    "parse_rows": "text",
+    "parse_rows": "xc_parser",
     "sparse_topk": "topk",
     "merge_topk": "topk",
     "rank_rows": "topk",

@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from .. import limits
-from ..contract import MOST_HELD_OUT, XMCEstimator
-from ..matrices import Matrix
-from ..sizes import DataSize, Estimate
+from ..base import MAX_HELD_OUT, XMCEstimator
+from ..runtime.memory import DataSize, Estimate
 from ..stages import index, vote
+from ..validation import params
+from ..validation.arrays import Matrix
 
 Array = np.ndarray
 
@@ -83,12 +83,12 @@ class FeatureNeighbors(XMCEstimator):
     [['geology', 'mountains']]
     """
 
-    _limits: ClassVar[Mapping[str, limits.Limit]] = {
-        **XMCEstimator._limits,
-        "n_neighbors": limits.whole(1),
-        "metric": limits.one_of("cosine", "euclidean"),
-        "vote": limits.one_of("similarity", "uniform"),
-        "temperature": limits.number(0, above=True),
+    _constraints: ClassVar[Mapping[str, params.Constraint]] = {
+        **XMCEstimator._constraints,
+        "n_neighbors": params.whole(1),
+        "metric": params.one_of("cosine", "euclidean"),
+        "vote": params.one_of("similarity", "uniform"),
+        "temperature": params.number(0, above=True),
     }
 
     _space: ClassVar[Mapping[str, tuple[Any, ...]]] = {
@@ -138,15 +138,15 @@ class FeatureNeighbors(XMCEstimator):
 
     def _counted(self, neighbors: Array, similarities: Array, k: int) -> tuple[Array, Array]:
         if self.metric == "cosine":
-            neighbors = vote.only_similar(neighbors, similarities)
+            neighbors = vote.drop_dissimilar(neighbors, similarities)
         weights = vote.weigh(neighbors, similarities, self.vote, self.temperature)
-        return vote.count(neighbors, weights, self.labels_, k)
+        return vote.top_labels(neighbors, weights, self.labels_, k)
 
     def _held_out(
         self, X: Matrix, Y: csr_matrix, k: int, rng: np.random.Generator, **side: Any
     ) -> tuple[Array, Array, Array]:
         """Each row asked leaves itself out of the vote."""
-        n_held = min(MOST_HELD_OUT, len(self.voters_))
+        n_held = min(MAX_HELD_OUT, len(self.voters_))
         places = np.sort(rng.choice(len(self.voters_), n_held, replace=False))
         rows = self.voters_[places]
 

@@ -9,26 +9,37 @@ import numpy as np
 from scipy.sparse import csr_matrix
 from sklearn.base import clone
 
-from .. import labels, limits, metrics
-from ..contract import MOST_HELD_OUT, XMCEstimator
-from ..matrices import Matrix
-from ..sizes import DataSize, Estimate
-from ..stages import blend, features, rerank
-from . import explain, jury
-from .choice import mean_precision
+from .. import metrics
+from ..base import MAX_HELD_OUT, XMCEstimator
+from ..reranking import pipeline
+from ..reranking.pipeline import Config, RerankingPipeline, ShortlistScores, TrainingSet, WarmStart
+from ..reranking.search import (
+    MIN_GAIN,
+    SEARCH_HELD_ROWS,
+    SEARCH_TRAIN_ROWS,
+    ConfigSearch,
+    HoldOut,
+    TimeBudget,
+    stacked_quality,
+    tune_temperature,
+)
+from ..runtime.memory import DataSize, Estimate
+from ..stages import features, rerank, stacking
+from ..validation import params, targets
+from ..validation.arrays import Matrix
+from ..voting import explain
+from ..voting.base import MIN_ROWS_TO_TUNE, NeighborVoting
+from ..voting.explain import ExplainOptions, Explanation
+from ..voting.label_space import LabelSpaceMixin
+from ..voting.settings_search import mean_precision
 from .exmlds4 import ExMLDS4
-from .explain import Asked, Explanation
-from .jury import Course, Jury, Lesson, Opinions, Plan
-from .landscape import Landscape
-from .neighbors import FEWEST, NeighborVoting
-from .plan import TAUGHT, TRIED, WORTH, Clock, Planner, Trial, blended_quality, temper
 
 Array = np.ndarray
 
 FEW_HELD_OUT = 2_000  # below which rows are held out several times
 
 
-class ExMLDS(Landscape):
+class ExMLDS(LabelSpaceMixin):
     """The method to take without reading further: neighbours propose labels, classifiers put them in order.
 
     Parameters
@@ -65,17 +76,17 @@ class ExMLDS(Landscape):
     [['geology', 'mountains']]
     """
 
-    _limits: ClassVar[Mapping[str, limits.Limit]] = {
-        **XMCEstimator._limits,
-        "candidates": limits.one_of("auto", "joint", "sppmi"),
-        "n_learners": limits.either(limits.one_of("auto"), limits.whole(1)),
-        "shortlist": limits.either(limits.one_of("auto"), limits.whole(1)),
-        "loss": limits.one_of(*rerank.LOSSES, "none"),
-        "cost": limits.either(limits.one_of("auto"), limits.number(0, above=True)),
-        "objective": limits.one_of("precision", "psp"),
-        "complete_labels": limits.either(limits.one_of("auto"), limits.number(0, 1)),
-        "time_budget": limits.either(limits.one_of(None), limits.number(0, above=True)),
-        "keep_rows": limits.one_of(False, True),
+    _constraints: ClassVar[Mapping[str, params.Constraint]] = {
+        **XMCEstimator._constraints,
+        "candidates": params.one_of("auto", "joint", "sppmi"),
+        "n_learners": params.either(params.one_of("auto"), params.whole(1)),
+        "shortlist": params.either(params.one_of("auto"), params.whole(1)),
+        "loss": params.one_of(*rerank.LOSSES, "none"),
+        "cost": params.either(params.one_of("auto"), params.number(0, above=True)),
+        "objective": params.one_of("precision", "psp"),
+        "complete_labels": params.either(params.one_of("auto"), params.number(0, 1)),
+        "time_budget": params.either(params.one_of(None), params.number(0, above=True)),
+        "keep_rows": params.one_of(False, True),
     }
     voting_: NeighborVoting
     second_: NeighborVoting | None
@@ -84,7 +95,7 @@ class ExMLDS(Landscape):
     lifts_: Array | None = None
     classifiers_: rerank.Classifiers | None
     counts_: Array
-    blend_: blend.Blend | None
+    blend_: stacking.Stacker | None
     shortlist_recall_: float
 
     _space: ClassVar[Mapping[str, tuple[Any, ...]]] = {
@@ -165,8 +176,8 @@ class ExMLDS(Landscape):
     def _checked_side(self, Y: csr_matrix, **side: Any) -> dict[str, Any]:
         weights = side.pop("sample_weight")
         if weights is not None:
-            weights = labels.row_weights(weights, Y.shape[0])
-        return {"sample_weight": weights, **labels.of_missing(Y, **side)}
+            weights = targets.row_weights(weights, Y.shape[0])
+        return {"sample_weight": weights, **targets.of_missing(Y, **side)}
 
     def _learn(self, X: Any, Y: Any, label_names: Sequence[str] | None, **side: Any) -> Self:
         try:
@@ -175,131 +186,154 @@ class ExMLDS(Landscape):
             self.__dict__.pop("_held", None)
 
     def _fit(self, X: Matrix, Y: csr_matrix, rng: np.random.Generator, **side: Any) -> None:
-        clock = Clock(self.time_budget)
+        clock = TimeBudget(self.time_budget)
         plan_rng, held_rng, first_rng, more_rng, again_rng = rng.spawn(5)
-        labelled = self._teachers(Y, **side)
+        labelled = self._trainable_rows(Y, **side)
         if not labelled.size:
             raise ValueError("No row with a label has a sample_weight above 0.")
-        lesson = _fairly_weighed(Lesson(X, Y, side).rows(type(self), labelled))
+        lesson = _normalize_weights(TrainingSet(X, Y, side).rows(type(self), labelled))
         self.kept_rows_ = X.copy() if self.keep_rows else None
         self._held: tuple[Array, Array, Array] | None = None  # until the threshold is chosen
-        by_gain = self.objective == "psp" and len(labelled) >= FEWEST
-        self.gains_ = _gains(lesson.Y) if by_gain else None
-        if len(labelled) < FEWEST:
+        by_gain = self.objective == "psp" and len(labelled) >= MIN_ROWS_TO_TUNE
+        self.gains_ = _inverse_propensity_gains(lesson.Y) if by_gain else None
+        if len(labelled) < MIN_ROWS_TO_TUNE:
             self._take_votes_alone(lesson, first_rng, labelled)
             return
         plan = self._planner().plan(self._small_trial(lesson, plan_rng), len(labelled), plan_rng, clock)
         planned = clock.spent()
-        said: list[Opinions] = []
+        said: list[ShortlistScores] = []
         asked: list[Array] = []
         for held in _folds(len(labelled), held_rng):
             if said and not clock.allows(2.5 * (clock.spent() - planned) / len(said)):
                 break
-            trial = Trial.of(lesson, held, type(self))
-            course = Course(trial.taught)
+            trial = HoldOut.of(lesson, held, type(self))
+            course = WarmStart(trial.train_rows)
             if not said:
-                plan, members = self._first_taught(plan, trial, course, first_rng, more_rng, clock)
+                plan, members = self._fit_first_fold(plan, trial, course, first_rng, more_rng, clock)
             else:
-                members = jury.teach(plan, trial.lesson, first_rng, course)
-            said.append(members.opinions_in_blocks(trial.held.X))
+                members = pipeline.fit_pipeline(plan, trial.lesson, first_rng, course)
+            said.append(members.score_in_blocks(trial.held.X))
             asked.append(held)
-        self._weigh(jury.together(said), lesson, np.concatenate(asked), labelled)
-        taught = labelled[trial.taught]
+        self._weigh(pipeline.concatenate(said), lesson, np.concatenate(asked), labelled)
+        taught = labelled[trial.train_rows]
         if clock.allows(1.25 * (clock.spent() - planned) / len(asked)):
-            members, taught = jury.teach(plan, lesson, again_rng, course), labelled  # goes on, on all rows
+            members, taught = (
+                pipeline.fit_pipeline(plan, lesson, again_rng, course),
+                labelled,
+            )  # goes on, on all rows
         self._take(members, plan.cost, taught)
 
-    def _planner(self) -> Planner:
-        return Planner(*(getattr(self, name) for name in Planner._fields))
+    def _planner(self) -> ConfigSearch:
+        return ConfigSearch(*(getattr(self, name) for name in ConfigSearch._fields))
 
-    def _small_trial(self, lesson: Lesson, rng: np.random.Generator) -> Trial:
+    def _small_trial(self, lesson: TrainingSet, rng: np.random.Generator) -> HoldOut:
         n = lesson.X.shape[0]
-        held = min(TRIED, max(round(0.3 * n), 1))
-        rows = rng.permutation(n)[: held + TAUGHT]
-        return Trial.of(lesson.rows(type(self), rows), np.arange(held), type(self))
+        held = min(SEARCH_HELD_ROWS, max(round(0.3 * n), 1))
+        rows = rng.permutation(n)[: held + SEARCH_TRAIN_ROWS]
+        return HoldOut.of(lesson.rows(type(self), rows), np.arange(held), type(self))
 
-    def _first_taught(
+    def _fit_first_fold(
         self,
-        plan: Plan,
-        trial: Trial,
-        course: Course,
+        plan: Config,
+        trial: HoldOut,
+        course: WarmStart,
         rng: np.random.Generator,
         more_rng: np.random.Generator,
-        clock: Clock,
-    ) -> tuple[Plan, Jury]:
+        clock: TimeBudget,
+    ) -> tuple[Config, RerankingPipeline]:
         """The plan with the temperature, and as many learners, as held-out rows reward; and what it gives."""
         propose_rng, order_rng, second_rng = rng.spawn(3)
-        voting = jury.propose(plan.voting, trial.lesson, propose_rng, course)
-        second = None if plan.second is None else jury.propose(plan.second, trial.lesson, second_rng, course)
+        voting = pipeline.fit_shortlister(plan.voting, trial.lesson, propose_rng, course)
+        second = (
+            None
+            if plan.second is None
+            else pipeline.fit_shortlister(plan.second, trial.lesson, second_rng, course)
+        )
         for fitted in (voting, second):
             if fitted is not None:
-                temper(fitted, trial)
-        members = jury.order(plan, voting, second, trial.lesson, order_rng, course=course)
+                tune_temperature(fitted, trial)
+        members = pipeline.order(plan, voting, second, trial.lesson, order_rng, course=course)
         if self.n_learners == "auto" and clock.budget is not None and isinstance(voting, ExMLDS4):
-            self._add_learners(plan, members, trial, more_rng, clock)
-        return plan._replace(voting=_as_found(voting), second=second and _as_found(second)), members
+            self._grow_ensemble(plan, members, trial, more_rng, clock)
+        return plan._replace(
+            voting=_with_tuned_params(voting), second=second and _with_tuned_params(second)
+        ), members
 
-    def _add_learners(
-        self, plan: Plan, members: Jury, trial: Trial, rng: np.random.Generator, clock: Clock
+    def _grow_ensemble(
+        self,
+        plan: Config,
+        members: RerankingPipeline,
+        trial: HoldOut,
+        rng: np.random.Generator,
+        clock: TimeBudget,
     ) -> None:
         """While there is time, and the blend is better for them on held-out rows."""
 
         def quality() -> float:
-            return blended_quality(members.opinions_in_blocks(trial.held.X), trial.held)
+            return stacked_quality(members.score_in_blocks(trial.held.X), trial.held)
 
         voting, took, best = members.voting, 0.0, quality()
         while clock.allows(4 * took):
             before, learners = clock.spent(), voting.learners_
-            voting.learners_ = [*learners, *jury.propose(plan.voting, trial.lesson, rng).learners_]
+            voting.learners_ = [
+                *learners,
+                *pipeline.fit_shortlister(plan.voting, trial.lesson, rng).learners_,
+            ]
             gained = quality() - best
             took = clock.spent() - before
-            if gained < WORTH:
+            if gained < MIN_GAIN:
                 voting.learners_ = learners
                 break
             best += gained
 
-    def _weigh(self, said: Opinions, lesson: Lesson, rows: Array, labelled: Array) -> None:
+    def _weigh(self, said: ShortlistScores, lesson: TrainingSet, rows: Array, labelled: Array) -> None:
         """Fit the blend on what is said of held-out rows of a lesson, and keep what it makes of them."""
         held = lesson.rows(type(self), rows)
-        self.blend_ = jury.weigh_labels(jury.weigh(said, held), said, held)
+        self.blend_ = pipeline.add_label_bias(pipeline.weigh(said, held), said, held)
         if self.gains_ is None:
-            self.blend_ = jury.weigh_places(self.blend_, said, held)
+            self.blend_ = pipeline.add_top_reranker(self.blend_, said, held)
         self.shortlist_recall_ = float(metrics.among(held.Y, said.ids).sum() / max(held.Y.nnz, 1))
-        ids, scores = jury.ranked(self.blend_, said, max(5, self.max_labels), self.gains_)
+        ids, scores = pipeline.ranked(self.blend_, said, max(5, self.max_labels), self.gains_)
         self.held_out_quality_ = mean_precision(held.Y, ids[:, :5])
         self._held = (labelled[rows], ids[:, : self.max_labels], scores[:, : self.max_labels])
 
-    def _take(self, members: Jury, cost: float, rows: Array) -> None:
+    def _take(self, members: RerankingPipeline, cost: float, rows: Array) -> None:
         self.voting_, self.second_, self.shortlist_, self.counts_ = members[:4]
         self.feature_map_, self.classifiers_, self.lifts_ = members[4:]
         self.cost_, self.rows_ = cost, rows.astype(np.int32)
 
-    def _take_votes_alone(self, lesson: Lesson, rng: np.random.Generator, rows: Array) -> None:
+    def _take_votes_alone(self, lesson: TrainingSet, rng: np.random.Generator, rows: Array) -> None:
         """Of too few rows to choose on."""
         planner = self._planner()
-        voting = jury.propose(planner.voting(planner.first_method(lesson.side), "l2"), lesson, rng)
-        self._take(Jury(voting, None, lesson.Y.shape[1], lesson.counts(), None, None, None), np.nan, rows)
+        voting = pipeline.fit_shortlister(
+            planner.voting(planner.first_method(lesson.side), "l2"), lesson, rng
+        )
+        self._take(
+            RerankingPipeline(voting, None, lesson.Y.shape[1], lesson.counts(), None, None, None),
+            np.nan,
+            rows,
+        )
         self.blend_, self.held_out_quality_, self.shortlist_recall_ = None, np.nan, np.nan
 
     def _candidates(self, X: Matrix, k: int) -> tuple[Array, Array]:
         if self.blend_ is None:
             return self.voting_._candidates(X, k)
-        return self._judged(self._jury().opinions(X, k), k)
+        return self._rerank(self._jury().opinions(X, k), k)
 
-    def _judged(self, said: Opinions, k: int) -> tuple[Array, Array]:
+    def _rerank(self, said: ShortlistScores, k: int) -> tuple[Array, Array]:
         """The k best labels of what is said, with their scores."""
         assert self.blend_ is not None
         listed = min(self.shortlist_, said.ids.shape[1])
         first = said.cut(slice(None), slice(listed))
-        best, scores = jury.ranked(self.blend_, first, k, self.gains_)
-        return (best, scores) if k <= listed else _lengthened(best, scores, said, k, self.gains_)
+        best, scores = pipeline.ranked(self.blend_, first, k, self.gains_)
+        return (best, scores) if k <= listed else _extend_by_votes(best, scores, said, k, self.gains_)
 
-    def _jury(self) -> Jury:
+    def _jury(self) -> RerankingPipeline:
         asked = self.voting_, self.second_, self.shortlist_
-        return Jury(*asked, self.counts_, self.feature_map_, self.classifiers_, self.lifts_)
+        return RerankingPipeline(*asked, self.counts_, self.feature_map_, self.classifiers_, self.lifts_)
 
     def _explained(self, X: Matrix, label: int, n: int, feature_names: Any, kept: Any = None) -> Explanation:
-        asked = Asked.of(n, feature_names, kept, self.kept_rows_)
+        asked = ExplainOptions.of(n, feature_names, kept, self.kept_rows_)
         why = explain.by_votes(self, X, label, asked)
         if self.blend_ is None:
             return why
@@ -309,17 +343,17 @@ class ExMLDS(Landscape):
             ids, scores = self._candidates(X, len(self.classes_))
             return why._replace(score=float(scores[0][ids[0] == label].sum()))
         listed = said.cut(slice(None), slice(self.shortlist_))
-        ids, scores = self._judged(listed, self.shortlist_)
+        ids, scores = self._rerank(listed, self.shortlist_)
         score = float(scores[0][ids[0] == label].sum())
         beside = "place it takes" if self.gains_ is None else "gain of the label"
         odds = explain.log_odds(self.blend_, listed, int(column[0]), score, beside)
         why = why._replace(score=score, log_odds=odds)
         if self.classifiers_ is None or self.feature_map_ is None:
             return why
-        A = jury.mapped(self.feature_map_, X)
+        A = pipeline.transform_sparse(self.feature_map_, X)
         return why._replace(margin=explain.margin(self.classifiers_, A, label, asked))
 
-    def _placed(self) -> tuple[NeighborVoting, Array]:
+    def _voting_model(self) -> tuple[NeighborVoting, Array]:
         return self.voting_, self.rows_
 
     def _held_out(
@@ -345,7 +379,7 @@ class ExMLDS(Landscape):
         return estimate.with_rows(data) if self.keep_rows else estimate
 
 
-def _as_found(voting: NeighborVoting) -> NeighborVoting:
+def _with_tuned_params(voting: NeighborVoting) -> NeighborVoting:
     """The method, to be fitted anew with what was chosen on held-out rows."""
     settings: dict[str, Any] = {"temperature": voting.temperature_}
     for name, value in voting.get_params(deep=False).items():
@@ -356,7 +390,7 @@ def _as_found(voting: NeighborVoting) -> NeighborVoting:
     return clone(voting).set_params(**settings)
 
 
-def _fairly_weighed(lesson: Lesson) -> Lesson:
+def _normalize_weights(lesson: TrainingSet) -> TrainingSet:
     """The mean weight of a row is 1."""
     if lesson.weights is None:
         return lesson
@@ -365,21 +399,21 @@ def _fairly_weighed(lesson: Lesson) -> Lesson:
 
 def _folds(n: int, rng: np.random.Generator) -> list[Array]:
     """Rows to hold out in turn: a fifth, or MOST_HELD_OUT; several times where that is few."""
-    size = max(1, min(n // 5, MOST_HELD_OUT))
+    size = max(1, min(n // 5, MAX_HELD_OUT))
     order = rng.permutation(n)
     n_folds = min(5, max(1, round(FEW_HELD_OUT / size)))
     return [order[i * size : (i + 1) * size] for i in range(n_folds)]
 
 
-def _gains(Y: csr_matrix) -> Array:
+def _inverse_propensity_gains(Y: csr_matrix) -> Array:
     """(L,) float32 the inverse propensities of labels, over the largest of those that occur."""
     inverse = metrics.inverse_propensity(Y)
     occurs = np.bincount(Y.indices, minlength=Y.shape[1]) > 0
     return np.minimum(inverse / inverse[occurs].max(), 1).astype(np.float32)
 
 
-def _lengthened(
-    best: Array, scores: Array, said: Opinions, k: int, gains: Array | None
+def _extend_by_votes(
+    best: Array, scores: Array, said: ShortlistScores, k: int, gains: Array | None
 ) -> tuple[Array, Array]:
     """The list with labels after it, by votes; they are less sure than any of the list."""
     ids, votes = said.ids[:, best.shape[1] : k], said.votes[:, best.shape[1] : k]
@@ -389,4 +423,4 @@ def _lengthened(
     if gains is not None:
         last = np.min(scores, axis=1, keepdims=True, where=there, initial=1)
         after = np.minimum.accumulate(np.minimum(after * gains[ids], last), axis=1)
-    return np.hstack([best, ids]), np.hstack([scores, jury.falling(after, 1)])
+    return np.hstack([best, ids]), np.hstack([scores, pipeline.break_ties(after, 1)])

@@ -8,11 +8,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from .. import limits
-from ..matrices import Matrix
 from ..stages import factorize, sppmi
-from .neighbors import REGRESSION, NeighborVoting
-from .votes import Embedding
+from ..validation import params
+from ..validation.arrays import Matrix
+from ..voting.base import REGRESSION, NeighborVoting
+from ..voting.votes import Embedding
 
 Array = np.ndarray
 
@@ -27,7 +27,7 @@ class ExMLDS1(NeighborVoting):
     n_neighbors_fit : label sets nearest to a row that count as its context; None: all that share a label
     n_parts : parts of similar rows, each with a map of its own; "auto": as few as keep a part under 40,000
         rows; "paper": about 6,000 rows a part
-    n_parts_asked : parts that a new row asks
+    n_parts_probed : parts that a new row asks
     n_learners : ensembles of differently seeded partitions
     shift, smoothing : k and α of the SPPMI; 1 and 1 leave both out
     association : "pmi", the paper's, or "conditional": log P(i|j) in place of the PMI, as noise-contrastive
@@ -52,13 +52,13 @@ class ExMLDS1(NeighborVoting):
     [['baking', 'war']]
     """
 
-    _limits: ClassVar[Mapping[str, limits.Limit]] = {
-        **NeighborVoting._limits,
+    _constraints: ClassVar[Mapping[str, params.Constraint]] = {
+        **NeighborVoting._constraints,
         **REGRESSION,
-        "n_neighbors_fit": limits.either(limits.one_of(None), limits.whole(1)),
-        "shift": limits.number(0, above=True),
-        "smoothing": limits.number(0, 1),
-        "association": limits.one_of("pmi", "conditional"),
+        "n_neighbors_fit": params.either(params.one_of(None), params.whole(1)),
+        "shift": params.number(0, above=True),
+        "smoothing": params.number(0, 1),
+        "association": params.one_of("pmi", "conditional"),
     }
 
     _space: ClassVar[Mapping[str, tuple[Any, ...]]] = {
@@ -75,7 +75,7 @@ class ExMLDS1(NeighborVoting):
         n_neighbors: int = 50,
         n_neighbors_fit: int | None = None,
         n_parts: str | int = "auto",
-        n_parts_asked: int = 1,
+        n_parts_probed: int = 1,
         n_learners: int = 1,
         shift: float = 1.0,
         smoothing: float = 1.0,
@@ -99,7 +99,7 @@ class ExMLDS1(NeighborVoting):
         self.n_neighbors = n_neighbors
         self.n_neighbors_fit = n_neighbors_fit
         self.n_parts = n_parts
-        self.n_parts_asked = n_parts_asked
+        self.n_parts_probed = n_parts_probed
         self.n_learners = n_learners
         self.shift = shift
         self.smoothing = smoothing

@@ -8,12 +8,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from .. import limits
-from ..matrices import Matrix
-from ..sizes import DataSize
+from ..runtime.memory import DataSize
 from ..stages import factorize, neighbors, sgns, sppmi
-from .neighbors import REGRESSION, NeighborVoting
-from .votes import Embedding
+from ..validation import params
+from ..validation.arrays import Matrix
+from ..voting.base import REGRESSION, NeighborVoting
+from ..voting.votes import Embedding
 
 Array = np.ndarray
 
@@ -38,7 +38,7 @@ class ExMLDS2(NeighborVoting):
     smoothing : negatives are drawn by how often a row is context, to this power: 0 is uniform, as in the
         paper's text, 0.75 as in its appendix and in word2vec
     learning_rate : at the start; it falls to nothing
-    n_parts, n_parts_asked, n_learners, features, l2, l1, metric, search, vote, temperature : as in `ExMLDS1`
+    n_parts, n_parts_probed, n_learners, features, l2, l1, metric, search, vote, temperature : as in `ExMLDS1`
 
     The others are those of every method, `XMCEstimator`.
 
@@ -52,16 +52,16 @@ class ExMLDS2(NeighborVoting):
     [['baking', 'war']]
     """
 
-    _limits: ClassVar[Mapping[str, limits.Limit]] = {
-        **NeighborVoting._limits,
+    _constraints: ClassVar[Mapping[str, params.Constraint]] = {
+        **NeighborVoting._constraints,
         **REGRESSION,
-        "n_neighbors_fit": limits.whole(1),
-        "context": limits.one_of("labels", "features", "embedding"),
-        "tied": limits.one_of(True, False),
-        "n_negative": limits.either(limits.one_of("auto"), limits.whole(1)),
-        "n_epochs": limits.either(limits.one_of("auto"), limits.whole(1)),
-        "smoothing": limits.number(0, 1),
-        "learning_rate": limits.number(0, above=True),
+        "n_neighbors_fit": params.whole(1),
+        "context": params.one_of("labels", "features", "embedding"),
+        "tied": params.one_of(True, False),
+        "n_negative": params.either(params.one_of("auto"), params.whole(1)),
+        "n_epochs": params.either(params.one_of("auto"), params.whole(1)),
+        "smoothing": params.number(0, 1),
+        "learning_rate": params.number(0, above=True),
     }
 
     _space: ClassVar[Mapping[str, tuple[Any, ...]]] = {
@@ -83,7 +83,7 @@ class ExMLDS2(NeighborVoting):
         smoothing: float = 0.0,
         learning_rate: float = 0.025,
         n_parts: str | int = "auto",
-        n_parts_asked: int = 1,
+        n_parts_probed: int = 1,
         n_learners: int = 1,
         features: str = "auto",
         l2: str | float = "auto",
@@ -110,7 +110,7 @@ class ExMLDS2(NeighborVoting):
         self.smoothing = smoothing
         self.learning_rate = learning_rate
         self.n_parts = n_parts
-        self.n_parts_asked = n_parts_asked
+        self.n_parts_probed = n_parts_probed
         self.n_learners = n_learners
         self.features = features
         self.l2 = l2

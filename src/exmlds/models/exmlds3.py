@@ -9,21 +9,21 @@ import numpy as np
 from scipy.sparse import csr_matrix
 from sklearn.utils.validation import check_is_fitted
 
-from .. import labels, limits
-from ..contract import MOST_HELD_OUT
-from ..matrices import Matrix
-from ..sizes import DataSize
+from ..base import MAX_HELD_OUT
+from ..runtime.memory import DataSize
 from ..stages import complete, factorize, neighbors, sgns, sppmi, vote
 from ..stages.vote import LabelScorer
-from .neighbors import REGRESSION, NeighborVoting
-from .votes import Embedding, Votes
+from ..validation import params, targets
+from ..validation.arrays import Matrix
+from ..voting.base import REGRESSION, NeighborVoting
+from ..voting.votes import Embedding, Votes
 
 Array = np.ndarray
 
 STRENGTHS = (0.6, 1.0, 0.3, 0.0)  # of completion, the first is tried with every other setting
-MU = limits.Limit(
+MU = params.Constraint(
     "three numbers of at least 0, the last two not both 0, such as (1, 1, 10)",
-    lambda value: limits.three(limits.number(0)).allows(value) and max(value[1:]) > 0,
+    lambda value: params.three(params.number(0)).allows(value) and max(value[1:]) > 0,
 )
 
 
@@ -46,7 +46,7 @@ class ExMLDS3(NeighborVoting):
     n_negative : for each label–label, row–row and row–label pair; one number or three (solver "sgns")
     n_epochs, learning_rate, n_neighbors_fit : of the skip-grams, and their neighbours that are context
         (solver "sgns")
-    n_parts, n_parts_asked, n_learners, features, l2, l1, metric, search, vote, temperature : as in `ExMLDS1`;
+    n_parts, n_parts_probed, n_learners, features, l2, l1, metric, search, vote, temperature : as in `ExMLDS1`;
         the embedding is one for all parts
 
     The others are those of every method, `XMCEstimator`.
@@ -67,18 +67,18 @@ class ExMLDS3(NeighborVoting):
     [['baking', 'war']]
     """
 
-    _limits: ClassVar[Mapping[str, limits.Limit]] = {
-        **NeighborVoting._limits,
+    _constraints: ClassVar[Mapping[str, params.Constraint]] = {
+        **NeighborVoting._constraints,
         **REGRESSION,
-        "mu": limits.either(limits.one_of("auto"), MU),
-        "solver": limits.one_of("sppmi", "sgns"),
-        "complete_labels": limits.either(limits.one_of("auto"), limits.number(0, 1)),
-        "shift": limits.number(0, above=True),
-        "smoothing": limits.number(0, 1),
-        "n_negative": limits.either(limits.whole(1), limits.three(limits.whole(1))),
-        "n_neighbors_fit": limits.whole(1),
-        "n_epochs": limits.whole(1),
-        "learning_rate": limits.number(0, above=True),
+        "mu": params.either(params.one_of("auto"), MU),
+        "solver": params.one_of("sppmi", "sgns"),
+        "complete_labels": params.either(params.one_of("auto"), params.number(0, 1)),
+        "shift": params.number(0, above=True),
+        "smoothing": params.number(0, 1),
+        "n_negative": params.either(params.whole(1), params.three(params.whole(1))),
+        "n_neighbors_fit": params.whole(1),
+        "n_epochs": params.whole(1),
+        "learning_rate": params.number(0, above=True),
     }
     _side: ClassVar[Mapping[str, bool]] = {"label_cooccurrence": False, "observed": True}
     _embeds_whole: ClassVar[bool] = True
@@ -107,7 +107,7 @@ class ExMLDS3(NeighborVoting):
         learning_rate: float = 0.05,
         n_neighbors_fit: int = 20,
         n_parts: str | int = "auto",
-        n_parts_asked: int = 1,
+        n_parts_probed: int = 1,
         n_learners: int = 1,
         features: str = "auto",
         l2: str | float = "auto",
@@ -136,7 +136,7 @@ class ExMLDS3(NeighborVoting):
         self.learning_rate = learning_rate
         self.n_neighbors_fit = n_neighbors_fit
         self.n_parts = n_parts
-        self.n_parts_asked = n_parts_asked
+        self.n_parts_probed = n_parts_probed
         self.n_learners = n_learners
         self.features = features
         self.l2 = l2
@@ -186,7 +186,7 @@ class ExMLDS3(NeighborVoting):
         X, Y, label_names : as for every method
         label_cooccurrence : C, (L, L) symmetric and not negative, in the order of the columns of Y, sparse or
             dense: how often two labels occur together, or how near their meanings are; YᵀY if not given.
-            `exmlds.Whole(C)` keeps scikit-learn's cross-validation from cutting it where L = n
+            `exmlds.LabelMatrix(C)` keeps scikit-learn's cross-validation from cutting it where L = n
         observed : (n, L) 1 where a cell of Y is known; if known and absent, the label is never completed
         """
         return self._learn(X, Y, label_names, label_cooccurrence=label_cooccurrence, observed=observed)
@@ -195,10 +195,10 @@ class ExMLDS3(NeighborVoting):
     def label_embeddings_(self) -> Array:
         check_is_fitted(self)
         assert self.scorer_ is not None
-        return self.scorer_.places
+        return self.scorer_.embeddings
 
     def _checked_side(self, Y: csr_matrix, **side: Any) -> dict[str, Any]:
-        return labels.of_missing(Y, **side)
+        return targets.of_missing(Y, **side)
 
     def _embedding_bytes(self, data: DataSize, n_parts: int) -> float:
         """Rows and labels together, whatever the parts; C and Yᵀ, and labels that completion adds."""
@@ -234,24 +234,28 @@ class ExMLDS3(NeighborVoting):
         C, strength = given["label_cooccurrence"], given["complete_labels"]
         if not strength:
             return Y
-        P = complete.likely(csr_matrix(Y.T @ Y) if C is None else C)
+        P = complete.conditional_share(csr_matrix(Y.T @ Y) if C is None else C)
         return complete.complete(Y, P, strength, given["observed"])
 
     def _n_splits(self, n: int) -> int:
         """More where few rows with few visible labels would decide."""
-        return int(np.clip(round(MOST_HELD_OUT / (0.2 * n)), 1, 5))
+        return int(np.clip(round(MAX_HELD_OUT / (0.2 * n)), 1, 5))
 
     def _rank(
         self, votes: Votes, labels: csr_matrix, scorer: LabelScorer | None, k: int
     ) -> tuple[Array, Array]:
         assert scorer is not None
-        return vote.count_with_labels(votes.neighbors, votes.weights, labels, votes.places, scorer, k)
+        return vote.top_labels_with_embeddings(
+            votes.neighbors, votes.weights, labels, votes.places, scorer, k
+        )
 
-    def _is_silent(self, votes: Votes) -> bool:
+    def _has_no_votes(self, votes: Votes) -> bool:
         assert self.scorer_ is not None
         if votes.weights.any():
             return False
-        return bool((sum(self.scorer_.scaled(z) for z in votes.places) @ self.scorer_.places.T <= 0).all())
+        return bool(
+            (sum(self.scorer_.scaled(z) for z in votes.places) @ self.scorer_.embeddings.T <= 0).all()
+        )
 
     def _shares(self, votes: Votes, weights: Array, has: Array, label: int) -> tuple[Array, float]:
         assert self.scorer_ is not None
@@ -260,13 +264,13 @@ class ExMLDS3(NeighborVoting):
         length = max(float(np.linalg.norm(s1)), 1e-30)
         Z = self.scorer_.scaled(np.sum([self.scorer_.scaled(z) for z in votes.places], axis=0))
         shares = weights * has / (2 * length)
-        return shares, max(float(Z[0] @ self.scorer_.places[label]) / 2, -float(shares.sum()))
+        return shares, max(float(Z[0] @ self.scorer_.embeddings[label]) / 2, -float(shares.sum()))
 
     def _embed(
         self, X: Matrix, Y: csr_matrix, rank: int, rng: np.random.Generator, **given: Any
     ) -> Embedding:
         C = given["label_cooccurrence"]
-        C = csr_matrix(Y.T @ Y) if C is None else complete.in_units_of(Y, C, self.visible_share_)
+        C = csr_matrix(Y.T @ Y) if C is None else complete.rescale_counts(Y, C, self.visible_share_)
         if self.solver == "sgns":
             return self._by_skip_grams(Y, C, given["mu"], rank, rng)
         label_sets = sppmi.distinct(Y)

@@ -9,14 +9,15 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from .. import __version__, approximate, compact, limits
-from ..checkpoint import Checkpoint, digest
-from ..files import PathLike
-from ..matrices import Matrix, unit_rows
-from ..sizes import DataSize
-from ..stages import joint, neighbors, partition, sppmi
-from .neighbors import NeighborVoting
-from .votes import Embedding
+from .. import __version__
+from ..runtime.memory import DataSize
+from ..stages import ann_index, joint, neighbors, partition, quantize, sppmi
+from ..storage.checkpoint import Checkpoint, digest
+from ..storage.files import PathLike
+from ..validation import params
+from ..validation.arrays import Matrix, unit_rows
+from ..voting.base import NeighborVoting
+from ..voting.votes import Embedding
 
 Array = np.ndarray
 
@@ -39,21 +40,21 @@ class Contexts(Embedding):
         return np.take_along_axis(near, np.argsort(near < 0, axis=1, kind="stable"), axis=1)
 
 
-class Course:
+class MapWarmStart:
     """Where the joint learning of one map stands: a fit that is given it goes on from there.
 
     columns : (d',) features that occurred;  state : of the map of these
     """
 
     columns: Array
-    state: joint.State | None = None
+    state: joint.JointState | None = None
 
-    def go_on(self, state: joint.State, columns: Array) -> joint.State:
+    def resume(self, state: joint.JointState, columns: Array) -> joint.JointState:
         """A state to begin with, brought to where the features were that occurred before."""
         if self.state is None:
             return state
         _, mine, theirs = np.intersect1d(columns, self.columns, assume_unique=True, return_indices=True)
-        state.V[mine], state.sums[mine] = self.state.V[theirs], self.state.sums[theirs]
+        state.V[mine], state.squares[mine] = self.state.V[theirs], self.state.squares[theirs]
         return state._replace(epoch=self.state.epoch)
 
 
@@ -79,7 +80,7 @@ class ExMLDS4(NeighborVoting):
     n_learners : maps, each from another start, that vote together
     partition : into parts, where there are several: the "gate" learns to send rows of a context to the same
         one, in so many `n_rounds`; "kmeans" goes by their features
-    n_parts, n_parts_asked, features, metric, vote, temperature : as in `ExMLDS1`
+    n_parts, n_parts_probed, features, metric, vote, temperature : as in `ExMLDS1`
 
     The others are those of every method, `XMCEstimator`.
 
@@ -93,29 +94,29 @@ class ExMLDS4(NeighborVoting):
     [['ancient greece', 'evolution']]
     """
 
-    _limits: ClassVar[Mapping[str, limits.Limit]] = {
-        **NeighborVoting._limits,
-        "n_neighbors_fit": limits.whole(1),
-        "positives": limits.one_of("cosine", "overlap"),
-        "negatives": limits.one_of("uniform", "dissimilar"),
-        "loss": limits.one_of("softmax", "sgns"),
-        "similarity": limits.one_of("cosine", "inner"),
-        "gamma": limits.number(0, above=True),
-        "margin": limits.number(-1, 1),
-        "n_negative": limits.number(0, above=True),
-        "learning_rate": limits.number(0, above=True),
-        "batch_size": limits.whole(2),
-        "n_epochs": limits.either(limits.one_of("auto"), limits.whole(1)),
-        "partition": limits.one_of("gate", "kmeans"),
-        "n_rounds": limits.whole(1),
-        "index": limits.one_of("exact", "approximate"),
-        "storage": limits.one_of(*compact.STORAGES),
+    _constraints: ClassVar[Mapping[str, params.Constraint]] = {
+        **NeighborVoting._constraints,
+        "n_neighbors_fit": params.whole(1),
+        "positives": params.one_of("cosine", "overlap"),
+        "negatives": params.one_of("uniform", "dissimilar"),
+        "loss": params.one_of("softmax", "sgns"),
+        "similarity": params.one_of("cosine", "inner"),
+        "gamma": params.number(0, above=True),
+        "margin": params.number(-1, 1),
+        "n_negative": params.number(0, above=True),
+        "learning_rate": params.number(0, above=True),
+        "batch_size": params.whole(2),
+        "n_epochs": params.either(params.one_of("auto"), params.whole(1)),
+        "partition": params.one_of("gate", "kmeans"),
+        "n_rounds": params.whole(1),
+        "index": params.one_of("exact", "approximate"),
+        "storage": params.one_of(*quantize.STORAGES),
     }
 
     _embeds_whole: ClassVar[bool] = True
     _checkpoint: Checkpoint | None = None  # while it fits
     _folder: PathLike | None = None
-    _course: Course | None = None  # of a fit of one map in one part
+    _course: MapWarmStart | None = None  # of a fit of one map in one part
     _learners_at_once: ClassVar[bool] = True
 
     _space: ClassVar[Mapping[str, tuple[Any, ...]]] = {
@@ -147,7 +148,7 @@ class ExMLDS4(NeighborVoting):
         n_parts: str | int = "auto",
         partition: str = "gate",
         n_rounds: int = 8,
-        n_parts_asked: int = 1,
+        n_parts_probed: int = 1,
         n_learners: int = 3,
         features: str = "auto",
         metric: str = "cosine",
@@ -179,7 +180,7 @@ class ExMLDS4(NeighborVoting):
         self.n_parts = n_parts
         self.partition = partition
         self.n_rounds = n_rounds
-        self.n_parts_asked = n_parts_asked
+        self.n_parts_probed = n_parts_probed
         self.n_learners = n_learners
         self.features = features
         self.metric = metric
@@ -210,14 +211,14 @@ class ExMLDS4(NeighborVoting):
             parameters a fit that was stopped goes on from there, to the same model
         """
         if self.index == "approximate":
-            approximate.require()  # better before a long fit than after it
+            ann_index.require()  # better before a long fit than after it
         self._folder = checkpoint
         try:
             return self._learn(X, Y, label_names)
         finally:
             self._checkpoint, self._folder = None, None
 
-    def _begin(self, X: Matrix, Y: csr_matrix, rng: np.random.Generator) -> np.random.Generator:
+    def _start_rng(self, X: Matrix, Y: csr_matrix, rng: np.random.Generator) -> np.random.Generator:
         if self._folder is None:
             return rng
         parameters = {k: v for k, v in self.get_params(deep=False).items() if k not in NOT_OF_THE_RESULT}
@@ -272,7 +273,7 @@ class ExMLDS4(NeighborVoting):
     ) -> Array:
         state = joint.init(X.shape[1], self.n_components, rng)
         if self._course is not None:
-            state = self._course.go_on(state, columns)
+            state = self._course.resume(state, columns)
         state = next(self._states(X, Y, Z, [path], state, self._checkpoint))
         if self._course is not None:
             self._course.columns, self._course.state = columns, state
@@ -295,9 +296,9 @@ class ExMLDS4(NeighborVoting):
         Y: csr_matrix,
         near: Array,
         paths: list[dict[str, Any]],
-        state: joint.State,
+        state: joint.JointState,
         checkpoint: Checkpoint | None = None,
-    ) -> Iterator[joint.State]:
+    ) -> Iterator[joint.JointState]:
         """After the epochs of each setting; a checkpoint keeps every one, and is where a fit goes on from."""
         sets, group, _ = sppmi.distinct(Y)
         unit_sets = unit_rows(sets) if self.negatives == "dissimilar" else None
@@ -305,7 +306,9 @@ class ExMLDS4(NeighborVoting):
         name = f"map-{state.seed:016x}"
         kept = checkpoint.get(name) if checkpoint else None
         if kept:
-            state = kept["state"]._replace(V=np.array(kept["state"].V), sums=np.array(kept["state"].sums))
+            state = kept["state"]._replace(
+                V=np.array(kept["state"].V), squares=np.array(kept["state"].squares)
+            )
         for path in paths:
             while state.epoch < path["n_epochs"]:
                 state = joint.epoch(

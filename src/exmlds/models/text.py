@@ -13,15 +13,16 @@ from sklearn.base import clone
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
 from sklearn.utils.validation import check_is_fitted
 
-from .. import limits, progress
-from ..contract import XMCEstimator, restored
+from ..base import XMCEstimator, restored
 from ..errors import ModelError
-from ..matrices import Matrix
-from ..sizes import DataSize, Estimate
+from ..runtime import progress
+from ..runtime.memory import DataSize, Estimate
+from ..validation import params
+from ..validation.arrays import Matrix
+from ..voting.base import NeighborVoting
+from ..voting.explain import Explanation
+from ..voting.label_space import LabelSpaceMixin
 from .exmlds import ExMLDS
-from .explain import Explanation
-from .landscape import Landscape
-from .neighbors import NeighborVoting
 
 Array = np.ndarray
 
@@ -32,7 +33,7 @@ NAMED = {
 }
 
 
-class TextClassifier(Landscape):
+class TextClassifier(LabelSpaceMixin):
     """Texts in, names out.
 
     Parameters
@@ -59,10 +60,10 @@ class TextClassifier(Landscape):
     [['baking']]
     """
 
-    _limits: ClassVar[Mapping[str, limits.Limit]] = {
-        "vectorizer": limits.either(
-            limits.one_of(*NAMED),
-            limits.Limit(
+    _constraints: ClassVar[Mapping[str, params.Constraint]] = {
+        "vectorizer": params.either(
+            params.one_of(*NAMED),
+            params.Constraint(
                 "a vectorizer of scikit-learn that takes texts",
                 lambda value: (
                     hasattr(value, "transform")
@@ -71,10 +72,10 @@ class TextClassifier(Landscape):
                 ),
             ),
         ),
-        "model": limits.Limit(
+        "model": params.Constraint(
             "None or an estimator of exmlds", lambda value: value is None or isinstance(value, XMCEstimator)
         ),
-        "keep_rows": limits.one_of(False, True),
+        "keep_rows": params.one_of(False, True),
     }
     model_: XMCEstimator
     vectorizer_: Any
@@ -87,7 +88,7 @@ class TextClassifier(Landscape):
         self.keep_rows = keep_rows
 
     def __getattr__(self, name: str) -> Any:
-        if name in XMCEstimator._limits:  # parameters of every method
+        if name in XMCEstimator._constraints:  # parameters of every method
             return getattr(self.model or ExMLDS(), name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
@@ -110,7 +111,7 @@ class TextClassifier(Landscape):
         Y, label_names : as for every method; Y is None where documents have their labels
         side : what the model's `fit` takes beside them
         """
-        limits.check(type(self).__name__, self.get_params(deep=False), self._limits)
+        params.check(type(self).__name__, self.get_params(deep=False), self._constraints)
         model = ExMLDS() if self.model is None else clone(self.model)
         own_labels: list[Any] = []
         kept: list[str] = []
@@ -142,10 +143,10 @@ class TextClassifier(Landscape):
         names = self.feature_names_ if feature_names is None else feature_names
         return self.model_._explained(X, label, n, names, kept)
 
-    def _placed(self) -> tuple[NeighborVoting, Array]:
-        if not isinstance(self.model_, Landscape):
+    def _voting_model(self) -> tuple[NeighborVoting, Array]:
+        if not isinstance(self.model_, LabelSpaceMixin):
             raise NotImplementedError(f"{type(self.model_).__name__} does not tell where labels lie.")
-        return self.model_._placed()
+        return self.model_._voting_model()
 
     def _checked_rows(self, X: Any, *, reset: bool) -> Matrix:
         check_is_fitted(self)
@@ -180,8 +181,8 @@ class TextClassifier(Landscape):
             model = restored(model["class"], model["parameters"], {}, "The model's parameters")
         return cls(vectorizer=vectorizer, model=model, keep_rows=parameters["keep_rows"])
 
-    def _kept(self) -> dict[str, Any]:
-        kept = super()._kept()
+    def _state(self) -> dict[str, Any]:
+        kept = super()._state()
         vectorizer = kept.pop("vectorizer_")
         kept["vectorizer_"] = {
             "class": _kind(vectorizer),
@@ -190,7 +191,7 @@ class TextClassifier(Landscape):
         }
         return kept
 
-    def _loaded(self) -> None:
+    def _restore(self) -> None:
         kept: Any = self.vectorizer_
         vectorizer = _vectorizer(kept)
         if self.feature_names_ is not None:

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.sparse import csr_matrix, issparse
 
 from .. import __version__, metrics
-from ..contract import XMCEstimator
+from ..base import XMCEstimator
 from ..errors import DataError
 from ..models.baselines import MostFrequent
 from ..models.exmlds import ExMLDS
@@ -402,7 +402,7 @@ def _label_map(method: Any, said: _Said, counts: Array, names: _Names) -> LabelM
         return None
     frequent = np.argsort(-counts[: len(names)], kind="stable")[: np.count_nonzero(counts)]
     drawn = frequent[:DRAWN]
-    places = projection.flat(np.asarray(method.label_places())[drawn]).round(4)
+    places = projection.flat(np.asarray(method.label_embeddings())[drawn]).round(4)
     return LabelMap(
         n=len(frequent),
         names=[names[label] for label in drawn],

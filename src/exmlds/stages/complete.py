@@ -35,13 +35,13 @@ def visible_share(Y: csr_matrix, C: csr_matrix) -> float:
     return float(np.clip(seen / all_of_them, LEAST_VISIBLE, 1.0)) if all_of_them > 0 else 1.0
 
 
-def in_units_of(Y: csr_matrix, C: csr_matrix, share: float) -> csr_matrix:
+def rescale_counts(Y: csr_matrix, C: csr_matrix, share: float) -> csr_matrix:
     """C scaled as if it counted the rows of Y with all their labels: its diagonal sums to nnz(Y) / share."""
     size = C.diagonal().sum() or C.max()
     return (C * (Y.nnz / share / size)).astype(np.float32)
 
 
-def likely(C: csr_matrix) -> csr_matrix:
+def conditional_share(C: csr_matrix) -> csr_matrix:
     """(L, L) csr, for each label i the labels j that it brings along, with their shares C_ij / C_ii.
 
     Where C has no diagonal, the largest value of the row stands for it.

@@ -9,8 +9,8 @@ from scipy.linalg import LinAlgError, cholesky
 from scipy.linalg.lapack import dtrtri
 from scipy.sparse import issparse
 
-from ..matrices import unit_rows, with_values
-from ..parallel import blocks, map_blocks
+from ..runtime.parallel import blocks, map_blocks
+from ..validation.arrays import unit_rows, with_values
 
 Array = np.ndarray
 
@@ -114,14 +114,18 @@ def apply(features: Features, X: Any) -> Any:
     if features.kind == "nystroem":
         return _kernel_map(features, _standardize(features, X))
     if features.kind in DAMPED:
-        damped = np.sqrt if features.kind == "sqrt-l2" else np.log1p
-        X = with_values(X, damped(np.maximum(X.data, 0))) if issparse(X) else damped(np.maximum(X, 0))
+        default_scaling = np.sqrt if features.kind == "sqrt-l2" else np.log1p
+        X = (
+            with_values(X, default_scaling(np.maximum(X.data, 0)))
+            if issparse(X)
+            else default_scaling(np.maximum(X, 0))
+        )
     if features.kind == "idf-l2":
         X = _standardize(features, X) if issparse(X) else X * features.scale
     return unit_rows(X)
 
 
-def contained(features: Features, V: Array) -> Array:
+def fold_projection(features: Features, V: Array) -> Array:
     """The map V, (m, r), of rows with projection as one of rows without."""
     return features.projection @ V
 
@@ -131,7 +135,7 @@ def without_projection(features: Features) -> Features:
     return features._replace(projection=np.zeros(0, np.float32))
 
 
-def routed(features: Features, X: Any) -> Any:
+def apply_for_routing(features: Features, X: Any) -> Any:
     """The rows as parts are made of them: as `apply`, but without the kernel, which is made part by part."""
     return _standardize(features, X) if features.kind == "nystroem" else apply(features, X)
 

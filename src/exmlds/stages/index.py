@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csc_matrix, csr_matrix, issparse
 
-from .. import approximate, compact, kernels
-from ..matrices import Matrix, row_norms, unit_rows
+from .. import kernels
+from ..validation.arrays import Matrix, row_norms, unit_rows
+from . import ann_index, quantize
 
 Array = np.ndarray
 DENSE_BLOCK = 8_192  # rows scored at a time against a block of queries
@@ -42,7 +43,7 @@ class Index(NamedTuple):
 
 
 def build(X: Matrix, metric: str, storage: str = "float32", *, is_exact: bool = True) -> Index:
-    """Index the rows of X, (n, d); dense rows are kept as `storage` says, of `compact.STORAGES`.
+    """Index the rows of X, (n, d); dense rows are kept as `storage` says, of `quantize.STORAGES`.
 
     is_exact : otherwise dense rows become a graph, whose search is approximate
     """
@@ -61,7 +62,7 @@ def extend(index: Index, X: Matrix, storage: str = "float32", *, is_exact: bool 
     if issparse(X):
         rows: Any = _transposed(X)
     else:
-        rows = compact.pack(X, storage) if is_exact else approximate.build(X, index.metric, storage)
+        rows = quantize.pack(X, storage) if is_exact else ann_index.build(X, index.metric, storage)
     return index._replace(segments=[*index.segments, Segment(rows, bias)])
 
 
@@ -79,7 +80,7 @@ def search(index: Index, Q: Matrix, k: int, threads: int = 1) -> tuple[Array, Ar
     for segment in index.segments:
         if issparse(segment.rows):
             _search_sparse(segment, csr_matrix(scaled), offset, ids, scores)
-        elif isinstance(segment.rows, approximate.Graph):
+        elif isinstance(segment.rows, ann_index.Graph):
             _search_graph(segment.rows, Q, index.metric, offset, ids, scores, threads)
         else:
             _search_dense(segment, scaled, offset, ids, scores)
@@ -123,15 +124,15 @@ def _search_sparse(segment: Segment, Q: csr_matrix, offset: int, ids: Array, sco
 def _search_dense(segment: Segment, Q: Matrix, offset: int, ids: Array, scores: Array) -> None:
     for start in range(0, len(segment.bias), DENSE_BLOCK):
         block = slice(start, start + DENSE_BLOCK)
-        similar = np.asarray(Q @ compact.unpack(segment.rows, block).T) + segment.bias[block]  # (q, block)
+        similar = np.asarray(Q @ quantize.unpack(segment.rows, block).T) + segment.bias[block]  # (q, block)
         kernels.merge_topk(similar, offset + start, ids, scores)
 
 
 def _search_graph(
-    graph: approximate.Graph, Q: Array, metric: str, offset: int, ids: Array, scores: Array, threads: int
+    graph: ann_index.Graph, Q: Array, metric: str, offset: int, ids: Array, scores: Array, threads: int
 ) -> None:
     k = ids.shape[1]
-    found, far = approximate.search(graph, Q, k, threads)
+    found, far = ann_index.search(graph, Q, k, threads)
     near = 1 - far if metric == "cosine" else row_norms(Q)[:, None] ** 2 - far  # as in exact segments
     all_ids = np.concatenate([ids, np.where(found >= 0, found + offset, -1)], axis=1)
     all_scores = np.concatenate([scores, near.astype(scores.dtype)], axis=1)

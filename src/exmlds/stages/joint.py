@@ -18,8 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_matrix, issparse
 
-from .. import kernels, progress
-from ..parallel import blocks, map_blocks
+from .. import kernels
+from ..runtime import progress
+from ..runtime.parallel import blocks, map_blocks
 
 Array = np.ndarray
 
@@ -27,14 +28,14 @@ BLOCKS = 8  # of features, each owned by a thread at a time
 ROWS = 128  # embedded at a time
 
 
-class State(NamedTuple):
+class JointState(NamedTuple):
     """What there is after an epoch; each epoch draws from a generator of its own.
 
     V : (d, r) float32;  sums : (d, r) float32, of the squares of gradients
     """
 
     V: Array
-    sums: Array
+    squares: Array
     seed: int
     epoch: int
 
@@ -53,14 +54,14 @@ class Loss(NamedTuple):
     n_negative: float = 20.0
 
 
-def init(d: int, rank: int, rng: np.random.Generator) -> State:
+def init(d: int, rank: int, rng: np.random.Generator) -> JointState:
     """Random directions, so that rows with nothing in common begin at right angles."""
     V = rng.standard_normal((d, rank), dtype=np.float32) / np.float32(rank**0.5)
-    return State(V, np.zeros((d, rank), np.float32), int(rng.integers(2**63)), 0)
+    return JointState(V, np.zeros((d, rank), np.float32), int(rng.integers(2**63)), 0)
 
 
 def epoch(
-    state: State,
+    state: JointState,
     X: Any,
     near: Array,
     group: Array,
@@ -70,7 +71,7 @@ def epoch(
     batch_size: int,
     sets: csr_matrix | None = None,
     n_jobs: int | None = None,
-) -> State:
+) -> JointState:
     """Every row with a context once, in an order drawn anew; V changes in place.
 
     X : (n, d) csr or dense;  near : (n, k) the rows of each row's context, −1 pads, present ones first
@@ -169,7 +170,7 @@ def _embedded(X: Any, V: Array, n_jobs: int | None) -> Array:
     return Z
 
 
-def _step(state: State, X: Any, dZ: Array, rate: float, n_jobs: int | None) -> None:
+def _step(state: JointState, X: Any, dZ: Array, rate: float, n_jobs: int | None) -> None:
     """Each thread owns its features, so that the result does not depend on their number."""
     if not issparse(X):
         _step_dense(state, X.T @ dZ, rate)
@@ -187,7 +188,7 @@ def _step(state: State, X: Any, dZ: Array, rate: float, n_jobs: int | None) -> N
             features.stop,
             np.float32(rate),
             state.V,
-            state.sums,
+            state.squares,
         )
 
     todo = blocks(d, max(1, -(-d // BLOCKS)))
@@ -195,7 +196,7 @@ def _step(state: State, X: Any, dZ: Array, rate: float, n_jobs: int | None) -> N
         pass
 
 
-def _step_dense(state: State, gradient: Array, rate: float) -> None:
-    state.sums[:] += gradient * gradient
-    moved = np.divide(gradient, np.sqrt(state.sums), out=np.zeros_like(gradient), where=state.sums > 0)
+def _step_dense(state: JointState, gradient: Array, rate: float) -> None:
+    state.squares[:] += gradient * gradient
+    moved = np.divide(gradient, np.sqrt(state.squares), out=np.zeros_like(gradient), where=state.squares > 0)
     state.V[:] -= np.float32(rate) * moved

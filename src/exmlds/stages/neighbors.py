@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from .. import kernels
-from ..parallel import blocks, map_blocks
+from ..runtime.parallel import blocks, map_blocks
 
 Array = np.ndarray
 

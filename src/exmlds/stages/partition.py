@@ -11,7 +11,7 @@ import numpy as np
 from scipy.sparse import csr_matrix, eye_array, issparse
 
 from .. import kernels
-from ..matrices import unit_rows
+from ..validation.arrays import unit_rows
 
 Array = np.ndarray
 

@@ -13,7 +13,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.sparse import issparse
 
 from .. import kernels
-from ..parallel import blocks, map_blocks
+from ..runtime.parallel import blocks, map_blocks
 
 Array = np.ndarray
 

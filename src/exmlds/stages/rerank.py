@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from .. import kernels
-from ..parallel import blocks, map_blocks
+from ..runtime.parallel import blocks, map_blocks
 
 Array = np.ndarray
 
@@ -33,15 +33,19 @@ class Classifiers(NamedTuple):
     starts: Array
     labels: Array
     values: Array
-    full: Array
-    places: Array
+    dense: Array
+    dense_slot: Array
     scale: Array
     bias: Array
 
     def weights(self, label: int) -> Array:
         """(d,) float64 w of a label."""
-        w, is_full, own = np.zeros(len(self.places)), self.places >= 0, np.flatnonzero(self.labels == label)
-        w[is_full] = self.full[self.places[is_full], label]
+        w, is_full, own = (
+            np.zeros(len(self.dense_slot)),
+            self.dense_slot >= 0,
+            np.flatnonzero(self.labels == label),
+        )
+        w[is_full] = self.dense[self.dense_slot[is_full], label]
         w[np.searchsorted(self.starts, own, side="right") - 1] = self.values[own]
         return w * self.scale[label]
 
@@ -87,7 +91,7 @@ def fit(
     cost : of an example that is on the wrong side, against ‖w‖² / 2
     row_weights : (n,) what the cost of a row is multiplied by
     keep_from : weights below this share of a label's largest are left out
-    start : the pulls to go on from, of `carried`
+    start : the pulls to go on from, of `carry_alphas`
     """
     n_labels, d = len(given.starts) - 1, X.shape[1]
     costs = np.full(len(given.rows), cost, np.float32)
@@ -137,7 +141,7 @@ def fit(
     return Classifiers(*_by_feature(by_label), scale, bias), alphas
 
 
-def carried(known: Examples, pulls: Array, rows: Array, given: Examples) -> Array:
+def carry_alphas(known: Examples, alphas: Array, rows: Array, given: Examples) -> Array:
     """The pulls of examples that were learnt from before, 0 for the others.
 
     known, pulls : those examples, of some of the rows, and how they ended;  rows : ascending, what its rows
@@ -149,11 +153,11 @@ def carried(known: Examples, pulls: Array, rows: Array, given: Examples) -> Arra
         return np.repeat(np.arange(len(some.starts) - 1), np.diff(some.starts)) * n + numbers
 
     before, now = keys(known, rows[known.rows]), keys(given, given.rows)
-    places = np.searchsorted(before, now)
-    places[places == len(before)] = 0
-    same = np.zeros(len(now), bool) if not len(before) else before[places] == now
+    dense_slot = np.searchsorted(before, now)
+    dense_slot[dense_slot == len(before)] = 0
+    same = np.zeros(len(now), bool) if not len(before) else before[dense_slot] == now
     found = np.zeros(len(now), np.float32)
-    found[same] = pulls[places[same]]
+    found[same] = alphas[dense_slot[same]]
     return found
 
 
@@ -176,8 +180,8 @@ def _by_feature(weights: csr_matrix) -> tuple[Array, Array, Array, Array, Array]
     is_full = counts * (labels.itemsize + 1) > n_labels
     in_few = np.repeat(~is_full, counts)
     starts = np.concatenate(([0], np.cumsum(np.where(is_full, 0, counts))))
-    places = np.where(is_full, np.cumsum(is_full) - 1, -1).astype(np.int32)
-    return starts, labels[in_few], weights.data[in_few], weights[:, is_full].T.toarray(), places
+    dense_slot = np.where(is_full, np.cumsum(is_full) - 1, -1).astype(np.int32)
+    return starts, labels[in_few], weights.data[in_few], weights[:, is_full].T.toarray(), dense_slot
 
 
 def score(classifiers: Classifiers, X: csr_matrix, ids: Array) -> Array:

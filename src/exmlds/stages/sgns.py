@@ -17,7 +17,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from .. import kernels, progress
+from .. import kernels
+from ..runtime import progress
 
 Array = np.ndarray
 
@@ -41,7 +42,7 @@ class Relation(NamedTuple):
     n_negative: int
 
 
-class State(NamedTuple):
+class SgnsState(NamedTuple):
     """What there is after `epoch` of `n_epochs`; each epoch draws from its own generator.
 
     vectors, contexts : (n, r) float32; contexts is (0, r) where they are tied
@@ -89,14 +90,14 @@ def _table(counts: Array, power: float) -> Array:
     return np.repeat(np.arange(len(counts)), np.diff(edges, prepend=0))
 
 
-def init(n: int, rank: int, *, n_epochs: int, tied: bool, rng: np.random.Generator) -> State:
+def init(n: int, rank: int, *, n_epochs: int, tied: bool, rng: np.random.Generator) -> SgnsState:
     """Small random vectors; contexts start at 0."""
     vectors = (rng.random((n, rank), dtype=np.float32) - np.float32(0.5)) / np.float32(rank**0.5)
     contexts = np.zeros((0 if tied else n, rank), np.float32)
-    return State(vectors, contexts, int(rng.integers(2**63)), 0, n_epochs)
+    return SgnsState(vectors, contexts, int(rng.integers(2**63)), 0, n_epochs)
 
 
-def epoch(state: State, relations: list[Relation], learning_rate: float) -> State:
+def epoch(state: SgnsState, relations: list[Relation], learning_rate: float) -> SgnsState:
     """Every pair of every relation once, in an order drawn anew; the vectors change in place.
 
     The learning rate falls from `learning_rate`, linearly in the pairs seen over all epochs.

@@ -29,7 +29,7 @@ import numpy as np
 from scipy.sparse import csr_matrix, hstack
 from scipy.sparse.linalg import LinearOperator
 
-from ..parallel import blocks, map_blocks
+from ..runtime.parallel import blocks, map_blocks
 
 Array = np.ndarray
 

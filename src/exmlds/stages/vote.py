@@ -27,12 +27,12 @@ def weigh(neighbors: Array, similarities: Array, vote: str, temperature: float) 
     return np.where(present, np.exp(behind.astype(np.float64) / temperature), 0).astype(np.float32)
 
 
-def only_similar(neighbors: Array, similarities: Array) -> Array:
+def drop_dissimilar(neighbors: Array, similarities: Array) -> Array:
     """Neighbours by cosine without those that have nothing in common with the row, or the opposite."""
     return np.where(similarities > 0, neighbors, -1)
 
 
-def count(neighbors: Array, weights: Array, Y: csr_matrix, k: int) -> tuple[Array, Array]:
+def top_labels(neighbors: Array, weights: Array, Y: csr_matrix, k: int) -> tuple[Array, Array]:
     """The k labels with the largest share of the vote: (q, k) int64 ids, −1 pads, and (q, k) shares.
 
     Where nobody votes, it is the labels' shares of all rows.
@@ -40,11 +40,11 @@ def count(neighbors: Array, weights: Array, Y: csr_matrix, k: int) -> tuple[Arra
     ids = np.full((len(neighbors), k), -1, np.int64)
     shares = np.zeros((len(neighbors), k), np.float32)
     kernels.vote(neighbors, weights, Y.indptr, Y.indices, Y.shape[1], ids, shares)
-    _answer_silence(np.max(weights, axis=1, initial=0) <= 0, Y, ids, shares)
+    _fill_with_prior(np.max(weights, axis=1, initial=0) <= 0, Y, ids, shares)
     return ids, shares
 
 
-def _answer_silence(silent: Array, Y: csr_matrix, ids: Array, shares: Array) -> None:
+def _fill_with_prior(silent: Array, Y: csr_matrix, ids: Array, shares: Array) -> None:
     if not silent.any():
         return
     prior = np.bincount(Y.indices, weights=Y.data, minlength=Y.shape[1]) / max(Y.shape[0], 1)
@@ -55,7 +55,7 @@ def _answer_silence(silent: Array, Y: csr_matrix, ids: Array, shares: Array) -> 
 class LabelScorer(NamedTuple):
     """Embedded labels: Z₂, (L, r), and Z₂ᵀZ₂, by which ‖Z₂ z‖ is known without a row of all labels."""
 
-    places: Array
+    embeddings: Array
     gram: Array
 
     def scaled(self, Z: Array) -> Array:
@@ -72,8 +72,8 @@ def label_scorer(Z: Array) -> LabelScorer:
     return LabelScorer(Z, (Z.T.astype(np.float64) @ Z).astype(np.float32))
 
 
-def count_with_labels(
-    neighbors: Array, weights: Array, Y: csr_matrix, places: list[Array], scorer: LabelScorer, k: int
+def top_labels_with_embeddings(
+    neighbors: Array, weights: Array, Y: csr_matrix, embeddings: list[Array], scorer: LabelScorer, k: int
 ) -> tuple[Array, Array]:
     """The k labels with the best s₁/‖s₁‖ + s₂/‖s₂‖, Algorithm 4, halved: (q, k) ids, −1 pads, and scores.
 
@@ -81,11 +81,11 @@ def count_with_labels(
     s₂ = Z₂ z : how near the labels are, for each of the places of a row; places have one voice together
     """
     n, n_labels = len(neighbors), Y.shape[1]
-    Z = scorer.scaled(np.sum([scorer.scaled(z) for z in places], axis=0)) * np.float32(0.5)
+    Z = scorer.scaled(np.sum([scorer.scaled(z) for z in embeddings], axis=0)) * np.float32(0.5)
     ids, scores = np.full((n, k), -1, np.int64), np.zeros((n, k), np.float32)  # a score must be above 0
     for start in range(0, n_labels, LABELS):
-        block = Z @ scorer.places[start : start + LABELS].T
+        block = Z @ scorer.embeddings[start : start + LABELS].T
         kernels.add_votes(neighbors, weights, Y.indptr, Y.indices, Y.data, n_labels, start, 0.5, block)
         kernels.merge_topk(block, start, ids, scores)
-    _answer_silence(ids[:, 0] < 0, Y, ids, scores)
+    _fill_with_prior(ids[:, 0] < 0, Y, ids, scores)
     return ids, np.minimum(scores, 1)

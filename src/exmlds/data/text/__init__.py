@@ -21,17 +21,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from ... import progress
 from ...errors import DataError
-from ...files import PathLike
+from ...runtime import progress
+from ...storage.files import PathLike
 from ...wording import named
 from .annif import check_folder, documents_in, subjects_of
 from .documents import OTHER_BOMS, PARQUET, Document, bare, check_encoding, numbered, start_of
-from .documents import Plan as _Plan
+from .documents import ReadOptions as ReadOptions
 from .fields import with_fields
 from .formats import DELIMITERS, NAMES, READERS, check_options
 from .jsonl import json_document, row_of
-from .telling import is_numeric, sample, told, with_delimiter
+from .sniff import first_lines, is_numeric, sniff_format, with_delimiter
 
 __all__ = ["Document", "Texts", "is_text", "open_texts", "read_texts"]
 
@@ -44,13 +44,13 @@ class Texts:
     text, labels : the fields or columns in use, () and None where the format has none
     """
 
-    def __init__(self, path: Path, format: str, plan: _Plan) -> None:
+    def __init__(self, path: Path, format: str, options: ReadOptions) -> None:
         self.path, self.format = path, format
-        self.text, self.labels = plan.text, plan.labels
-        self._plan = plan
+        self.text, self.labels = options.text, options.labels
+        self._options = options
 
     def __iter__(self) -> Iterator[Document]:
-        documents = READERS[self.format](self.path, self._plan)
+        documents = READERS[self.format](self.path, self._options)
         first = next(documents, None)
         if first is None:
             raise DataError(f"{self.path} holds no documents.")
@@ -58,10 +58,10 @@ class Texts:
         yield from documents
 
     def __repr__(self) -> str:
-        return f"Texts({self.path}, {self.told})"
+        return f"Texts({self.path}, {self.description})"
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """The format and what is read of it, in words."""
         fields = f", text: {' + '.join(self.text)}" if self.text else ""
         return self.format + fields + (f", labels: {self.labels}" if self.labels else "")
@@ -107,25 +107,25 @@ def open_texts(
     >>> [(document.text, document.labels) for document in open_texts(path)]
     [('On ants', ['biology', 'insects']), ('On tides', ['seas'])]
     """
-    plan = _planned(text, labels, label_separator, label_prefix, format, labelled, errors)
+    options = _planned(text, labels, label_separator, label_prefix, format, labelled, errors)
     path = Path(path)
     if format is None and path.is_dir():
         format = "annif-folder"
     if format == "annif-folder":
-        check_options(path, format, plan)
-        check_folder(path, plan)
-        return Texts(path, format, plan)
+        check_options(path, format, options)
+        check_folder(path, options)
+        return Texts(path, format, options)
     start = start_of(path)
     if not start:
         raise DataError(f"{path} is empty.")
     check_encoding(path, start)
-    format = format or told(path, start, plan)
-    check_options(path, format, plan)
+    format = format or sniff_format(path, start, options)
+    check_options(path, format, options)
     if format in DELIMITERS:
-        plan = with_delimiter(plan, sample(start), DELIMITERS[format])
+        options = with_delimiter(options, first_lines(start), DELIMITERS[format])
     if format in NAMES:
-        plan = with_fields(plan, *NAMES[format](path, plan))
-    return Texts(path, format, plan)
+        options = with_fields(options, *NAMES[format](path, options))
+    return Texts(path, format, options)
 
 
 def _planned(
@@ -136,7 +136,7 @@ def _planned(
     format: str | None,
     labelled: bool,
     errors: str,
-) -> _Plan:
+) -> ReadOptions:
     """What is asked for, checked."""
     if isinstance(text, str):
         text = (text,)
@@ -148,7 +148,7 @@ def _planned(
     if format is not None and format not in READERS:
         raise DataError(f"{named('format')} must be one of {', '.join(READERS)}. Got {format!r} instead.")
     labels = labels if labelled else None
-    return _Plan(tuple(text or ()), labels, label_separator, label_prefix, labelled, errors)
+    return ReadOptions(tuple(text or ()), labels, label_separator, label_prefix, labelled, errors)
 
 
 def read_texts(path: PathLike, **options: Any) -> tuple[list[str], list[list[str]]]:
@@ -176,15 +176,15 @@ def texts_as_they_come(
     A line that begins with `{` is a JSON object, any other is a text; with format "jsonl", or with fields to
     take texts from, all are objects, and with "lines" none is.
     """
-    plan = _planned(text, None, None, "__label__", format, False, errors)
-    check_options(name, format or "jsonl", plan)
+    options = _planned(text, None, None, "__label__", format, False, errors)
+    check_options(name, format or "jsonl", options)
     all_objects = format == "jsonl" or bool(text)
     for where, line in numbered(file, name, errors):
         if all_objects and (not line or line.isspace()):
             continue
         if all_objects or (format is None and line.lstrip().startswith("{")):
             row = row_of(where, line)
-            yield json_document(where, line, row, with_fields(plan, where, "field", list(row)))
+            yield json_document(where, line, row, with_fields(options, where, "field", list(row)))
         else:
             yield Document(bare(line), [], where)
 

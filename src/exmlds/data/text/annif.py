@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ...errors import DataError
-from ...files import reading
+from ...storage.files import reading
 from ...wording import for_no_labels, named, say
-from .documents import BOM, Document, Plan, bare_uri, check_encoding, decoded, filled, unique
+from .documents import BOM, Document, ReadOptions, bare_uri, check_encoding, decoded, filled, unique
 from .jsonl import json_document, row_of
 
 _DOCUMENT = re.compile(r"([^.].*)\.(txt|json)(\.gz)?")
@@ -48,12 +48,12 @@ def subjects_of(document: Path) -> Path | None:
     return next((path for path in files if path.is_file()), None)
 
 
-def check_folder(folder: Path, plan: Plan) -> None:
+def check_folder(folder: Path, options: ReadOptions) -> None:
     if not folder.is_dir():
         raise DataError(f"{folder} is not a folder; annif-folder is one of documents, doc.txt or doc.json.")
-    if plan.labels not in (None, "uri", "label"):
+    if options.labels not in (None, "uri", "label"):
         wanted = f'{named("labels")} must be "uri" or "label" for an Annif folder.'
-        raise DataError(f"{wanted} Got {plan.labels!r} instead.")
+        raise DataError(f"{wanted} Got {options.labels!r} instead.")
     documents = documents_in(folder)
     if not documents:
         raise DataError(f"{folder} is a folder without documents, doc.txt or doc.json; name a file in it.")
@@ -61,7 +61,7 @@ def check_folder(folder: Path, plan: Plan) -> None:
     twice = next((name for name in sorted(names) if f"{name}.gz" in names), None)
     if twice:
         raise DataError(f"{folder} has both {twice} and {twice}.gz; take one of them out.")
-    if not plan.labelled or _is_json(documents[0]):
+    if not options.labelled or _is_json(documents[0]):
         return
     kinds = {path.name.removesuffix(".gz")[-4:] for path in map(subjects_of, documents) if path}
     if not kinds:
@@ -69,45 +69,45 @@ def check_folder(folder: Path, plan: Plan) -> None:
             f"{folder} has no labels beside its documents: {documents[0].name} needs a doc.tsv or a doc.key. "
             f"Name a file in it. Texts without labels are for {for_no_labels()}."
         )
-    if ".key" in kinds and plan.labels != "label" and (".tsv" in kinds or plan.labels == "uri"):
+    if ".key" in kinds and options.labels != "label" and (".tsv" in kinds or options.labels == "uri"):
         raise DataError(
             f"{folder} has .key files, which name labels without URIs. "
             f"Say {say('labels', 'label')} to take names everywhere."
         )
 
 
-def read_folder(folder: Path, plan: Plan) -> Iterator[Document]:
+def read_folder(folder: Path, options: ReadOptions) -> Iterator[Document]:
     for document in documents_in(folder):
         with reading(document) as file:
             raw = file.read().removeprefix(BOM)
         check_encoding(document, raw)
         where = str(document)
-        text = decoded(raw, plan.errors, where)
+        text = decoded(raw, options.errors, where)
         if _is_json(document):
-            yield _read_json(text, plan, where)
+            yield _read_json(text, options, where)
             continue
-        subjects = subjects_of(document) if plan.labelled else None
-        labels = unique(_subject_names(subjects, plan)) if subjects else []
+        subjects = subjects_of(document) if options.labelled else None
+        labels = unique(_subject_names(subjects, options)) if subjects else []
         yield Document(text, labels, where)
 
 
-def _read_json(text: str, plan: Plan, where: str) -> Document:
+def _read_json(text: str, options: ReadOptions, where: str) -> Document:
     """A document as one object, {"text": …, "subjects": [{"uri": …, "label": …}, …]}."""
     row = row_of(where, text)
     names = row.get("subjects") or []
-    if plan.labels == "label" and isinstance(names, list):
+    if options.labels == "label" and isinstance(names, list):
         names = [subject.get("label") if isinstance(subject, dict) else subject for subject in names]
-    fields = plan._replace(text=("text",), labels="subjects" if plan.labelled else None)
+    fields = options._replace(text=("text",), labels="subjects" if options.labelled else None)
     return json_document(where, text, {**row, "subjects": names}, fields)
 
 
-def _subject_names(path: Path, plan: Plan) -> Iterator[str]:
+def _subject_names(path: Path, options: ReadOptions) -> Iterator[str]:
     is_table = path.name.removesuffix(".gz").endswith(".tsv")
-    for where, line in filled(path, plan.errors):
+    for where, line in filled(path, options.errors):
         uri, tab, rest = line.partition("\t")
         if not is_table:
             yield line
-        elif plan.labels != "label":
+        elif options.labels != "label":
             if not bare_uri(uri.strip()):
                 raise DataError(
                     f"{where}: no URI before the name. Add it, or say {say('labels', 'label')} to take names."

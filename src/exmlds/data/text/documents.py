@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...errors import DataError
-from ...files import reading
+from ...storage.files import reading
 from ...wording import say
 
 START = 1 << 16  # bytes that tell the format
@@ -35,7 +35,7 @@ class Document(NamedTuple):
     where: str
 
 
-class Plan(NamedTuple):
+class ReadOptions(NamedTuple):
     """How to read: what was asked for, then what the file has told."""
 
     text: tuple[str, ...]  # fields or columns; () is to be guessed, or the format has none

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...errors import DataError
 from ...wording import for_no_labels, named, say
-from .documents import Document, Plan, bare_uri, unique
+from .documents import Document, ReadOptions, bare_uri, unique
 
 TEXT_NAMES = ("text", "body", "content", "document", "abstract", "title")
 LABEL_NAMES = (
@@ -23,17 +23,17 @@ def guess(names: Iterable[str], usual: Sequence[str]) -> str | None:
     return next((known[name] for name in usual if name in known), None)
 
 
-def with_fields(plan: Plan, where: str, noun: str, names: list[str]) -> Plan:
+def with_fields(options: ReadOptions, where: str, noun: str, names: list[str]) -> ReadOptions:
     """The plan with the fields or columns in it, which must be there."""
     there = f"There are: {_listed(names)}."
-    no_header = f", or {say('format')} if this is no header" if plan.delimiter else ""
-    text = plan.text or tuple(filter(None, [guess(names, TEXT_NAMES)]))
+    no_header = f", or {say('format')} if this is no header" if options.delimiter else ""
+    text = options.text or tuple(filter(None, [guess(names, TEXT_NAMES)]))
     if not text:
         raise DataError(
             f"{where}: no {noun} has a usual name for texts. {there} Say {say('text')}{no_header}."
         )
-    labels = (plan.labels or guess(names, LABEL_NAMES)) if plan.labelled else None
-    if plan.labelled and labels is None:
+    labels = (options.labels or guess(names, LABEL_NAMES)) if options.labelled else None
+    if options.labelled and labels is None:
         raise DataError(
             f"{where}: no {noun} has a usual name for labels. {there} "
             f"Say {say('labels')}{no_header}. Texts without labels are for {for_no_labels()}."
@@ -42,7 +42,7 @@ def with_fields(plan: Plan, where: str, noun: str, names: list[str]) -> Plan:
         if names.count(name) != 1:
             count = "no" if name not in names else "more than one"
             raise DataError(f"{where}: there is {count} {noun} {name!r}. {there} Say one of them{no_header}.")
-    return plan._replace(text=text, labels=labels)
+    return options._replace(text=text, labels=labels)
 
 
 def _listed(names: Iterable[str]) -> str:
@@ -50,25 +50,27 @@ def _listed(names: Iterable[str]) -> str:
     return ", ".join(shown[:20]) + (", …" if len(shown) > 20 else "")
 
 
-def document_of(row: Mapping[str, Any], plan: Plan, where: str) -> Document:
+def document_of(row: Mapping[str, Any], options: ReadOptions, where: str) -> Document:
     """null is an empty text, or no labels."""
     parts = []
-    for name in plan.text:
-        part = row[name] if name in row else _missing(row, name, where, plan)
+    for name in options.text:
+        part = row[name] if name in row else _missing(row, name, where, options)
         if part is None:
             part = ""
         elif not isinstance(part, str):
             raise DataError(f"{where}: {name!r} is {shown(part)}, not a text. Write it as a string.")
         parts.append(part)
     labels: list[str] = []
-    if plan.labels is not None:
-        value = row[plan.labels] if plan.labels in row else _missing(row, plan.labels, where, plan)
-        labels = labels_of(value, plan.label_separator, where)
+    if options.labels is not None:
+        value = (
+            row[options.labels] if options.labels in row else _missing(row, options.labels, where, options)
+        )
+        labels = labels_of(value, options.label_separator, where)
     return Document("\n".join(parts), labels, where)
 
 
-def _missing(row: Mapping[str, Any], name: str, where: str, plan: Plan) -> Any:
-    fields = named("text") + (f" and {named('labels')}" if plan.labelled else "")
+def _missing(row: Mapping[str, Any], name: str, where: str, options: ReadOptions) -> Any:
+    fields = named("text") + (f" and {named('labels')}" if options.labelled else "")
     raise DataError(
         f"{where}: there is no field {name!r}. There are: {_listed(row)}. "
         f'Add it, "" or [] where it is empty, or choose fields by {fields}.'

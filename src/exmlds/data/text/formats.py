@@ -8,7 +8,7 @@ from pathlib import Path
 from ...errors import DataError
 from ...wording import for_no_labels, named, say
 from .annif import read_folder
-from .documents import Document, Plan
+from .documents import Document, ReadOptions
 from .jsonl import json_names, read_jsonl
 from .lines import read_annif_tsv, read_fasttext, read_libmultilabel, read_lines
 from .parquet import parquet_names, read_parquet
@@ -17,7 +17,7 @@ from .table import read_table, table_names
 DELIMITERS = {"tsv": "\t", "csv": ",;"}
 
 
-READERS: dict[str, Callable[[Path, Plan], Iterator[Document]]] = {
+READERS: dict[str, Callable[[Path, ReadOptions], Iterator[Document]]] = {
     "jsonl": read_jsonl,
     "csv": read_table,
     "tsv": read_table,
@@ -30,7 +30,9 @@ READERS: dict[str, Callable[[Path, Plan], Iterator[Document]]] = {
 }
 
 
-NAMES: dict[str, Callable[[Path, Plan], tuple[str, str, list[str]]]] = {  # of the formats that have fields
+NAMES: dict[
+    str, Callable[[Path, ReadOptions], tuple[str, str, list[str]]]
+] = {  # of the formats that have fields
     "jsonl": json_names,
     "csv": table_names,
     "tsv": table_names,
@@ -38,15 +40,15 @@ NAMES: dict[str, Callable[[Path, Plan], tuple[str, str, list[str]]]] = {  # of t
 }
 
 
-def check_options(path: Path | str, format: str, plan: Plan) -> None:
+def check_options(path: Path | str, format: str, options: ReadOptions) -> None:
     """Refuse what the format has no use for."""
     said = {
-        "text": bool(plan.text) and format not in NAMES,
-        "labels": plan.labels is not None and format not in (*NAMES, "annif-folder"),
-        "label_separator": plan.label_separator is not None
-        and plan.labelled
+        "text": bool(options.text) and format not in NAMES,
+        "labels": options.labels is not None and format not in (*NAMES, "annif-folder"),
+        "label_separator": options.label_separator is not None
+        and options.labelled
         and format not in (*NAMES, "libmultilabel"),
-        "label_prefix": plan.label_prefix != "__label__" and plan.labelled and format != "fasttext",
+        "label_prefix": options.label_prefix != "__label__" and options.labelled and format != "fasttext",
     }
     for option, useless in said.items():
         if useless:
@@ -54,5 +56,5 @@ def check_options(path: Path | str, format: str, plan: Plan) -> None:
                 f"{path} is {format}, which has no use for {named(option)}; "
                 f"leave it out, or say {say('format')}."
             )
-    if format == "lines" and plan.labelled:
+    if format == "lines" and options.labelled:
         raise DataError(f"{path}: plain lines have no labels; they are for {for_no_labels()}.")

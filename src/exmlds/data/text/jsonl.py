@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import DataError
-from .documents import Document, Plan, bare, lines_of
+from .documents import Document, ReadOptions, bare, lines_of
 from .fields import document_of, without_surrogates
 
 OBJECT = '{"text": …, "labels": […]}'
@@ -32,25 +32,25 @@ def row_of(where: str, line: str) -> dict[str, Any]:
     return row
 
 
-def json_document(where: str, line: str, row: dict[str, Any], plan: Plan) -> Document:
-    document = document_of(row, plan, where)
-    return without_surrogates(document, plan.errors) if "\\u" in line else document
+def json_document(where: str, line: str, row: dict[str, Any], options: ReadOptions) -> Document:
+    document = document_of(row, options, where)
+    return without_surrogates(document, options.errors) if "\\u" in line else document
 
 
-def _rows(path: Path, plan: Plan) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    for where, line in lines_of(path, plan.errors):
+def _rows(path: Path, options: ReadOptions) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    for where, line in lines_of(path, options.errors):
         if line and not line.isspace():
             yield where, line, row_of(where, line)
 
 
-def json_names(path: Path, plan: Plan) -> tuple[str, str, list[str]]:
+def json_names(path: Path, options: ReadOptions) -> tuple[str, str, list[str]]:
     """Where the first row stands, and the fields of the first rows: one may lack some."""
-    rows = list(islice(((where, list(row)) for where, _, row in _rows(path, plan)), ROWS))
+    rows = list(islice(((where, list(row)) for where, _, row in _rows(path, options)), ROWS))
     if not rows:
         raise DataError(f"{path} holds no documents.")
     return rows[0][0], "field", list(dict.fromkeys(name for _, names in rows for name in names))
 
 
-def read_jsonl(path: Path, plan: Plan) -> Iterator[Document]:
-    for where, line, row in _rows(path, plan):
-        yield json_document(where, line, row, plan)
+def read_jsonl(path: Path, options: ReadOptions) -> Iterator[Document]:
+    for where, line, row in _rows(path, options):
+        yield json_document(where, line, row, options)

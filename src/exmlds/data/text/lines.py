@@ -7,31 +7,31 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ...errors import DataError
-from .documents import URI, Document, Plan, bare, bare_uri, count, filled, lines_of, unique
+from .documents import URI, Document, ReadOptions, bare, bare_uri, count, filled, lines_of, unique
 
 
-def read_lines(path: Path, plan: Plan) -> Iterator[Document]:
-    for where, line in lines_of(path, plan.errors):
+def read_lines(path: Path, options: ReadOptions) -> Iterator[Document]:
+    for where, line in lines_of(path, options.errors):
         yield Document(bare(line), [], where)
 
 
-def read_fasttext(path: Path, plan: Plan) -> Iterator[Document]:
+def read_fasttext(path: Path, options: ReadOptions) -> Iterator[Document]:
     """A word with the prefix is a label wherever it stands, as it is for fastText itself."""
-    prefix, escaped = plan.label_prefix, re.escape(plan.label_prefix)
+    prefix, escaped = options.label_prefix, re.escape(options.label_prefix)
     # the prefix first, so that the search for it is fast; then that no word goes on into it
     label = re.compile(rf"{escaped}(?<![^ \t]{escaped})([^ \t]*)[ \t]*")
-    for where, line in lines_of(path, plan.errors):
+    for where, line in lines_of(path, options.errors):
         line = bare(line)
         names: list[str] = []
         if prefix in line:
             names = label.findall(line)
             line = label.sub("", line).strip(" \t") if names else line
-        yield Document(line, unique(names) if plan.labelled else [], where)
+        yield Document(line, unique(names) if options.labelled else [], where)
 
 
-def read_libmultilabel(path: Path, plan: Plan) -> Iterator[Document]:
+def read_libmultilabel(path: Path, options: ReadOptions) -> Iterator[Document]:
     n_cells = 0
-    for where, line in filled(path, plan.errors):
+    for where, line in filled(path, options.errors):
         cells = line.split("\t")
         n_cells = n_cells or len(cells)
         if len(cells) != n_cells or n_cells not in (2, 3):
@@ -40,14 +40,14 @@ def read_libmultilabel(path: Path, plan: Plan) -> Iterator[Document]:
                 f"{where}: got {count(cells)} instead of {wanted}. "
                 "A line is `id<TAB>label label<TAB>text` or `label label<TAB>text`, without other tabs."
             )
-        names = cells[-2].split(plan.label_separator or " ") if plan.labelled else []
+        names = cells[-2].split(options.label_separator or " ") if options.labelled else []
         yield Document(cells[-1], unique(names), where)
 
 
-def read_annif_tsv(path: Path, plan: Plan) -> Iterator[Document]:
-    for where, line in filled(path, plan.errors):
+def read_annif_tsv(path: Path, options: ReadOptions) -> Iterator[Document]:
+    for where, line in filled(path, options.errors):
         text, tab, uris = line.partition("\t")
-        if plan.labelled and not tab:
+        if options.labelled and not tab:
             raise DataError(f"{where}: no tab. A line is `text<TAB><uri> <uri>`.")
         words = uris.split()
         if "\t" in uris:
@@ -57,4 +57,4 @@ def read_annif_tsv(path: Path, plan: Plan) -> Iterator[Document]:
                         f"{where}: {word!r} stands behind a tab and is no URI. "
                         "A line is `text<TAB><uri> <uri>`, without other tabs."
                     )
-        yield Document(text, unique(map(bare_uri, words)) if plan.labelled else [], where)
+        yield Document(text, unique(map(bare_uri, words)) if options.labelled else [], where)

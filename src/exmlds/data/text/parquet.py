@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import DataError
-from ...files import reading
-from .documents import Document, Plan
+from ...storage.files import reading
+from .documents import Document, ReadOptions
 from .fields import document_of
 
 BATCH = 256  # rows of Parquet at a time
@@ -38,16 +38,16 @@ def _opened(path: Path) -> Iterator[Any]:
         raise DataError(f"{path}: cannot be read as Parquet ({error}). Fetch or write it again.") from None
 
 
-def parquet_names(path: Path, plan: Plan) -> tuple[str, str, list[str]]:
+def parquet_names(path: Path, options: ReadOptions) -> tuple[str, str, list[str]]:
     with _opened(path) as file:
         return str(path), "column", file.schema_arrow.names
 
 
-def read_parquet(path: Path, plan: Plan) -> Iterator[Document]:
-    columns = list(dict.fromkeys([*plan.text, *([plan.labels] if plan.labels else [])]))
+def read_parquet(path: Path, options: ReadOptions) -> Iterator[Document]:
+    columns = list(dict.fromkeys([*options.text, *([options.labels] if options.labels else [])]))
     number = 0
     with _opened(path) as file:
         for batch in file.iter_batches(batch_size=BATCH, columns=columns):
             for row in batch.to_pylist():
                 number += 1
-                yield document_of(row, plan, f"{path}:{number}")
+                yield document_of(row, options, f"{path}:{number}")

@@ -10,7 +10,7 @@ from typing import Any
 
 from ...errors import DataError
 from ...wording import say
-from .documents import Document, Plan, bare_uri, count, lines_of, unique
+from .documents import Document, ReadOptions, bare_uri, count, lines_of, unique
 from .fields import labels_of, shown, without_surrogates
 
 LARGEST_CELL = 2**31 - 1  # the csv module keeps its limit in a C long, which has 32 bits on Windows
@@ -42,13 +42,13 @@ def allow_large_cells() -> None:
         csv.field_size_limit(LARGEST_CELL)
 
 
-def _rows(path: Path, plan: Plan) -> Iterator[tuple[str, list[str]]]:
+def _rows(path: Path, options: ReadOptions) -> Iterator[tuple[str, list[str]]]:
     """Where each row begins, and its cells."""
     allow_large_cells()
     rows = csv.reader(
-        (line for _, line in lines_of(path, plan.errors)),
-        delimiter=plan.delimiter,
-        skipinitialspace=plan.skip_blanks,
+        (line for _, line in lines_of(path, options.errors)),
+        delimiter=options.delimiter,
+        skipinitialspace=options.skip_blanks,
         strict=True,
     )
     begins = 1
@@ -63,7 +63,7 @@ def _rows(path: Path, plan: Plan) -> Iterator[tuple[str, list[str]]]:
             ) from None
         if cells is None:
             return
-        over_lines = plan.delimiter == "\t" and rows.line_num > begins
+        over_lines = options.delimiter == "\t" and rows.line_num > begins
         if over_lines and any("\t" in cell and "\n" in cell for cell in cells):
             raise DataError(
                 f"{where}: a quoted cell holds a tab and a line end; it may be two rows with a stray quote. "
@@ -75,30 +75,30 @@ def _rows(path: Path, plan: Plan) -> Iterator[tuple[str, list[str]]]:
         begins = rows.line_num + 1
 
 
-def table_names(path: Path, plan: Plan) -> tuple[str, str, list[str]]:
-    for where, cells in _rows(path, plan):
+def table_names(path: Path, options: ReadOptions) -> tuple[str, str, list[str]]:
+    for where, cells in _rows(path, options):
         return where, "column", [cell.strip() for cell in cells]
     raise DataError(f"{path} holds no documents.")
 
 
-def read_table(path: Path, plan: Plan) -> Iterator[Document]:
-    rows = _rows(path, plan)
+def read_table(path: Path, options: ReadOptions) -> Iterator[Document]:
+    rows = _rows(path, options)
     _, header = next(rows)
     names = [cell.strip() for cell in header]
-    text = [names.index(name) for name in plan.text]
-    labels = None if plan.labels is None else names.index(plan.labels)
+    text = [names.index(name) for name in options.text]
+    labels = None if options.labels is None else names.index(options.labels)
     # a column of Annif's, whose URIs have blanks between them
-    in_words = plan.label_separator is None and (plan.labels or "").casefold() == "subject_uris"
+    in_words = options.label_separator is None and (options.labels or "").casefold() == "subject_uris"
     for where, cells in rows:
         if len(cells) != len(names):
             raise DataError(
                 f"{where}: got {count(cells)}, but the header has {count(names)}. "
-                f"Quote a cell that holds {plan.delimiter!r}, quotes or line ends."
+                f"Quote a cell that holds {options.delimiter!r}, quotes or line ends."
             )
         cell = "" if labels is None else cells[labels]
         if in_words:
             found = unique(map(bare_uri, cell.split()))
         else:
-            found = _cell_labels(cell, plan.label_separator, where)
+            found = _cell_labels(cell, options.label_separator, where)
         document = Document("\n".join([cells[column] for column in text]), found, where)
-        yield without_surrogates(document, plan.errors) if "\\u" in cell else document
+        yield without_surrogates(document, options.errors) if "\\u" in cell else document

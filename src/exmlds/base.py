@@ -1,0 +1,482 @@
+"""What every estimator is.
+
+A method derives from `XMCEstimator`, implements `_fit` and `_candidates`, and gets everything else here:
+checked input, named labels, top-k, thresholds, allow and deny lists, scores as csr, save and load.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from importlib import import_module
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from scipy.sparse import csr_matrix, issparse
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from . import __version__, metrics, selection
+from .errors import ModelError
+from .runtime import progress
+from .runtime.memory import DataSize, Estimate
+from .runtime.parallel import blocks, map_blocks, one_blas_thread
+from .storage import model_folder
+from .storage.files import PathLike
+from .topk import LabelFilter, padded, to_csr
+from .validation import params, targets
+from .validation.arrays import Matrix, block_of
+
+Array = np.ndarray
+
+BLOCK = 256  # rows predicted at a time
+MAX_HELD_OUT = 3_000  # rows that a threshold is chosen on
+
+
+class Fitted(NamedTuple):
+    """A fitted method as it is kept within another: its name, its parameters, what it learnt."""
+
+    method: str
+    parameters: dict[str, Any]
+    learnt: dict[str, Any]
+
+
+class XMCEstimator(ClassifierMixin, BaseEstimator, ABC):
+    """A scikit-learn classifier on sparse labels.
+
+    Parameters of every method
+    --------------------------
+    threshold : the score from which `predict` says yes: "auto", or "f1", has the best micro-F1 on held-out
+        rows; "precision=0.9" is the lowest at which so many of the labels said there are true; or a number
+    max_labels : labels of a row that `decision_function` and `predict` consider
+    max_memory : bytes, or words such as "8 GB", that a fit may take by its `estimate`; None: no limit
+    n_jobs : threads; None means all cores. The result does not depend on it
+    random_state : the same seed gives the same model
+    verbose : 1 shows progress on a terminal
+
+    Attributes after fit
+    --------------------
+    classes_ : (L,) labels, in the order of the columns of Y
+    label_counts_ : (L,) training rows of each label
+    n_samples_fit_ : training rows
+    threshold_ : the score from which `predict` says yes
+    """
+
+    # Parameters of every method, with what they may be; a method adds its own.
+    _constraints: ClassVar[Mapping[str, params.Constraint]] = {
+        "threshold": params.either(params.one_of("auto", "f1"), params.PRECISION, params.number(0)),
+        "max_labels": params.whole(1),
+        "max_memory": params.MEMORY,
+        "n_jobs": params.N_JOBS,
+        "random_state": params.SEED,
+        "verbose": params.whole(0),
+    }
+
+    # Set by every method's __init__.
+    threshold: str | float
+    max_labels: int
+    max_memory: float | str | None
+    n_jobs: int | None
+    random_state: Any
+    verbose: int
+
+    # Parameters that are worth tuning, with values to try, in this order.
+    _space: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
+
+    # What `fit` takes beside X and Y, and whether it goes by rows.
+    _side: ClassVar[Mapping[str, bool]] = {}
+
+    @abstractmethod
+    def _fit(self, X: Matrix, Y: csr_matrix, rng: np.random.Generator, **side: Any) -> None:
+        """Learn from X, (n, d) csr or dense float32, and Y, (n, L) csr of ones, and what else `fit` takes."""
+
+    @abstractmethod
+    def _candidates(self, X: Matrix, k: int) -> tuple[Array, Array]:
+        """The k best labels of a block of rows: (b, k) int64 columns, best first, and (b, k) float32 scores.
+
+        Scores are above 0 and at most 1; −1 pads where there are fewer. Called on several threads at once.
+        """
+
+    @abstractmethod
+    def _estimate(self, data: DataSize) -> Estimate:
+        """What a fit on data of this size takes."""
+
+    def fit(self, X: Any, Y: Any, *, label_names: Sequence[str] | None = None) -> Self:
+        """Learn from rows and their labels.
+
+        Parameters
+        ----------
+        X : (n, d) sparse or dense, any numeric dtype
+        Y : (n, L) sparse or dense matrix of 0 and 1; or one list or set of labels a row, names or numbers
+        label_names : L names of the columns of Y; with lists of names, all names in the order of the
+            columns, also those that no row has
+        """
+        return self._learn(X, Y, label_names)
+
+    def _learn(self, X: Any, Y: Any, label_names: Sequence[str] | None, **side: Any) -> Self:
+        params.check(type(self).__name__, self.get_params(deep=False), self._constraints)
+        with progress.shown(self.verbose > 0), one_blas_thread():
+            X = self._checked_rows(X, reset=True)
+            Y, self.classes_ = self._checked_labels(X, Y, label_names)
+            side = self._checked_side(Y, **side)
+            self.label_counts_ = np.bincount(Y.indices, minlength=Y.shape[1])
+            self.n_samples_fit_ = X.shape[0]
+            self._check_memory(DataSize.of(X, Y))
+            fit_rng, threshold_rng = self._start_rng(X, Y, _generator(self.random_state)).spawn(2)
+            self._fit(X, Y, fit_rng, **side)
+            self.threshold_ = self._chosen_threshold(X, Y, threshold_rng, **side)
+        return self
+
+    def _start_rng(self, X: Matrix, Y: csr_matrix, rng: np.random.Generator) -> np.random.Generator:
+        """What a fit draws from: another than `rng` where it goes on from a checkpoint."""
+        return rng
+
+    def estimate(
+        self, n: int, d: int, n_labels: int, nnz: int | None = None, nnz_labels: int | None = None
+    ) -> Estimate:
+        """The memory that a fit will take and the size of its model, in bytes, before there is any.
+
+        Parameters
+        ----------
+        n, d, n_labels : rows, features, labels
+        nnz : stored values of X; n × d if not given
+        nnz_labels : stored values of Y; five a row if not given
+        """
+        params.check(type(self).__name__, self.get_params(deep=False), self._constraints)
+        for name, value in {"n": n, "d": d, "n_labels": n_labels}.items():
+            params.check_count(name, value)
+        return self._estimate(
+            DataSize(
+                n, d, n_labels, n * d if nnz is None else nnz, 5 * n if nnz_labels is None else nnz_labels
+            )
+        )
+
+    def predict_topk(self, X: Any, k: int = 5, *, allow: Any = None, deny: Any = None) -> tuple[Array, Array]:
+        """The k best labels of each row.
+
+        Parameters
+        ----------
+        allow, deny : labels to choose among and labels to leave out: a list of them, or an (n, L) sparse
+            matrix with a list for each row
+
+        Returns
+        -------
+        (n, k) int64 columns of `classes_`, best first, −1 where there are fewer; (n, k) float32 scores
+        """
+        check_is_fitted(self)
+        params.check_count("k", k)
+        X = self._checked_rows(X, reset=False)
+        permitted = self._permitted(allow, deny, X.shape[0])
+        with progress.shown(self.verbose > 0):
+            return self._in_blocks(
+                lambda block: self._best(block_of(X, block), k, permitted, block), X.shape[0], k, "predicting"
+            )
+
+    def predict_labels(
+        self, X: Any, k: int | None = None, *, allow: Any = None, deny: Any = None
+    ) -> list[list[Any]]:
+        """The labels of each row, best first: the k best, or those that reach the threshold."""
+        ids, scores = self.predict_topk(X, self.max_labels if k is None else k, allow=allow, deny=deny)
+        chosen = (ids >= 0) & (True if k is not None else scores >= self.threshold_)
+        return [self.classes_[row[keep]].tolist() for row, keep in zip(ids, chosen)]
+
+    def predict(self, X: Any) -> csr_matrix:
+        """(n, L) csr with a 1 for each label that reaches the threshold."""
+        said = self.decision_function(X)
+        said.data = (said.data >= self.threshold_).astype(np.float32)
+        said.eliminate_zeros()
+        return said
+
+    def decision_function(self, X: Any) -> csr_matrix:
+        """(n, L) csr of the scores of the `max_labels` best labels; an absent label is no candidate."""
+        check_is_fitted(self)
+        ids, scores = self.predict_topk(X, min(self.max_labels, len(self.classes_)))
+        return to_csr(ids, scores, len(self.classes_))
+
+    def predict_proba(self, X: Any) -> csr_matrix:
+        """(n, L) csr of scores in (0, 1], those of `decision_function`: shares of votes, not calibrated."""
+        return self.decision_function(X)
+
+    def score(self, X: Any, Y: Any, sample_weight: Array | None = None) -> float:
+        """P@1: the share of rows whose best label is a true one."""
+        hits, _ = metrics.Ranking(self.label_matrix(Y), self.predict_topk(X, 1), 1).sums("P@1")
+        return float(np.average(hits, weights=sample_weight))
+
+    def explain(self, X: Any, label: Any = None, n: int = 5, *, feature_names: Any = None) -> list[Any]:
+        """Why the best label of each row, or a given label, has its score.
+
+        Parameters
+        ----------
+        label : None, the best one of each row, or a label of `classes_`
+        n : voters and features to show
+        feature_names : (d,) names of the features
+
+        Returns
+        -------
+        an `Explanation` a row: voters with their shares, terms of the classifier, prior; see its docstring
+        """
+        check_is_fitted(self)
+        params.check_count("n", n)
+        X = self._checked_rows(X, reset=False)
+        if feature_names is not None and np.shape(feature_names) != (X.shape[1],):
+            raise ValueError(f"X has {X.shape[1]} features, but feature_names is {np.shape(feature_names)}.")
+        asked = None if label is None else self._known_columns([label])[0]
+        found = []
+        for row in (X[i : i + 1] for i in range(X.shape[0])):
+            chosen = self._candidates(row, 1)[0][0, 0] if asked is None else asked
+            found.append(self._explained(row, int(chosen), n, feature_names))
+        return found
+
+    def _explained(self, X: Matrix, label: int, n: int, feature_names: Any, kept: Any = None) -> Any:
+        """An `Explanation` of a label, a column of `classes_`, for one row.
+
+        kept : gives a training row, (1, d), by its number, where the model does not keep them itself
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not explain its predictions.")
+
+    def label_matrix(self, Y: Any) -> csr_matrix:
+        """Y as csr in the columns of `classes_`; labels not there at fit get columns after these."""
+        check_is_fitted(self)
+        Y = targets.as_array(Y)
+        if targets.is_indicator(Y):
+            matrix = targets.indicator(Y)
+            if matrix.shape[1] != len(self.classes_):
+                raise ValueError(
+                    f"Y has {matrix.shape[1]} columns, but "
+                    f"{type(self).__name__} knows {len(self.classes_)} labels."
+                )
+            return matrix
+        return targets.from_rows(targets.label_rows(Y), self._columns())
+
+    def save(self, path: PathLike) -> None:
+        """Write the model to a folder; a model that is there is replaced in one step."""
+        check_is_fitted(self)
+        description = {
+            "version": __version__,
+            "class": type(self).__name__,
+            "parameters": self.plain_parameters(),
+        }
+        model_folder.save(path, description, self._state())
+
+    def plain_parameters(self) -> dict[str, Any]:
+        """The parameters as they stand in a manifest."""
+        return model_folder.plain_parameters(self.get_params(deep=False))
+
+    @classmethod
+    def from_plain(cls, parameters: Mapping[str, Any]) -> Self:
+        """An estimator with the parameters of a manifest."""
+        return cls(**parameters)
+
+    def _restore(self) -> None:
+        """Make what is not kept of what is."""
+
+    def _state(self) -> dict[str, Any]:
+        """What was learnt, as `storage` takes it; a method within this one as `Fitted`."""
+        learnt = {name: value for name, value in vars(self).items() if name.endswith("_")}
+        return {
+            name: Fitted(type(value).__name__, value.plain_parameters(), value._state())
+            if isinstance(value, XMCEstimator)
+            else value
+            for name, value in learnt.items()
+        }
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.classifier_tags.multi_label = True
+        return tags
+
+    def _checked_rows(self, X: Any, *, reset: bool) -> Matrix:
+        if reset or not self._is_checked(X):
+            X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=np.float32)
+        if not issparse(X):
+            return X
+        X = csr_matrix(X)
+        if not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+        return X
+
+    def _is_checked(self, X: Any) -> bool:
+        """Whether rows are as `validate_data` makes them, which takes long for one row."""
+        is_alike = isinstance(X, csr_matrix) and X.dtype == np.float32 and X.shape[1] == self.n_features_in_
+        return is_alike and X.shape[0] > 0 and bool(np.isfinite(X.data).all())
+
+    def _checked_labels(
+        self, X: Matrix, Y: Any, label_names: Sequence[str] | None
+    ) -> tuple[csr_matrix, Array]:
+        if Y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
+        encoded, classes = targets.encode(Y, label_names)
+        if encoded.shape[0] != X.shape[0]:
+            raise ValueError(f"X has {X.shape[0]} rows, but Y has {encoded.shape[0]}.")
+        if not encoded.nnz:
+            raise ValueError("Y holds no label at all; there is nothing to learn.")
+        return encoded, classes
+
+    def _checked_side(self, Y: csr_matrix, **side: Any) -> dict[str, Any]:
+        """What `fit` takes beside X and Y, checked against the labels."""
+        return side
+
+    @classmethod
+    def side_rows(cls, side: Mapping[str, Any], rows: Array) -> dict[str, Any]:
+        """The part of it that belongs to these rows; what does not go by rows stays whole."""
+        for name in side:
+            if name not in cls._side:
+                known = f"only {', '.join(cls._side)}" if cls._side else "nothing"
+                raise ValueError(f"{cls.__name__} takes {known} beside X and Y. Got {name!r}.")
+        return {
+            name: _rows_of(value, rows) if cls._side[name] and value is not None else value
+            for name, value in side.items()
+        }
+
+    def _trainable_rows(self, Y: csr_matrix, **side: Any) -> Array:
+        """The rows that teach, and tell of a threshold: not those without a label, or without weight."""
+        has_label, weights = np.diff(Y.indptr) > 0, side.get("sample_weight")
+        return np.flatnonzero(has_label if weights is None else has_label & (weights > 0))
+
+    def _check_memory(self, data: DataSize) -> None:
+        if self.max_memory is None:
+            return
+        needed, allowed = self._estimate(data).memory, params.as_bytes(self.max_memory)
+        if needed > allowed:
+            raise ValueError(
+                f"{type(self).__name__} needs about {needed / 1e9:.2g} GB for {data.n:,} rows, "
+                f"{data.d:,} features and {data.n_labels:,} labels, but 'max_memory' allows "
+                f"{allowed / 1e9:.2g} GB. Allow more, or use fewer rows or features, or a smaller model."
+            )
+
+    def _in_blocks(
+        self, work: Callable[[slice], tuple[Array, Array]], n: int, k: int, stage: str
+    ) -> tuple[Array, Array]:
+        """(n, k) ids and scores, put together from what `work` gives for each block of rows."""
+        ids, scores = np.empty((n, k), np.int64), np.empty((n, k), np.float32)
+        rows = blocks(n, BLOCK)
+        for best, block in zip(map_blocks(work, rows, n_jobs=self.n_jobs, stage=stage, total=n), rows):
+            ids[block], scores[block] = best
+        return ids, scores
+
+    def _best(self, X: Matrix, k: int, permitted: LabelFilter | None, block: slice) -> tuple[Array, Array]:
+        n_labels = len(self.classes_)
+        if permitted is None:
+            return padded(*self._candidates(X, min(k, n_labels)), k)
+        return permitted.best(lambda asked: self._candidates(X, asked), k, n_labels, block)
+
+    def _permitted(self, allow: Any, deny: Any, n: int) -> LabelFilter | None:
+        rules = []
+        for listed, wanted in ((allow, True), (deny, False)):
+            if listed is None:
+                continue
+            if issparse(listed):
+                if listed.shape != (n, len(self.classes_)):
+                    raise ValueError(
+                        f"An allow or deny matrix must be of shape {(n, len(self.classes_))}. "
+                        f"Got {listed.shape} instead."
+                    )
+                rules.append((metrics.label_matrix(listed), wanted))
+            else:
+                chosen = np.zeros(len(self.classes_), bool)
+                chosen[self._known_columns(listed)] = True
+                rules.append((chosen, wanted))
+        return LabelFilter(rules) if rules else None
+
+    def _known_columns(self, listed: Iterable[Any]) -> list[int]:
+        if isinstance(listed, str):
+            raise ValueError(f"Give a list of labels to allow or deny. Got the string {listed!r} instead.")
+        columns, listed = self._columns(), list(listed)
+        for label in listed:
+            if not isinstance(label, Hashable) or label not in columns:
+                raise ValueError(f"Label {label!r} is not known to this model.")
+        return [columns[label] for label in listed]
+
+    def _label(self, column: int) -> Any:
+        label = self.classes_[column]
+        return label.item() if isinstance(label, np.generic) else label
+
+    def _columns(self) -> dict[Any, int]:
+        return {label: column for column, label in enumerate(self.classes_.tolist())}
+
+    def _chosen_threshold(self, X: Matrix, Y: csr_matrix, rng: np.random.Generator, **side: Any) -> float:
+        """Words are about rows that the model has not seen."""
+        if not isinstance(self.threshold, str):
+            return float(self.threshold)
+        if len(self._trainable_rows(Y, **side)) < 5:  # too few to hold any out
+            return 0.5 if self.threshold in ("auto", "f1") else 1.0
+        held, ids, scores = self._held_out(X, Y, min(self.max_labels, Y.shape[1]), rng, **side)
+        hits = metrics.Ranking(Y[held], ids, ids.shape[1]).hits
+        observed = side.get("observed")
+        present = metrics.known_cells(None if observed is None else observed[held], ids)
+        precision = params.as_precision(self.threshold)
+        if precision > 0:
+            return selection.threshold_for_precision(hits[present], scores[present], precision)
+        return selection.best_threshold(hits[present], scores[present], Y[held].nnz)
+
+    def _held_out(
+        self, X: Matrix, Y: csr_matrix, k: int, rng: np.random.Generator, **side: Any
+    ) -> tuple[Array, Array, Array]:
+        """Rows, and their top-k by a model that has not seen them. A method may know a cheaper way."""
+        return self._score_on_holdout(clone(self), X, Y, k, rng, **side)
+
+    def _score_on_holdout(
+        self, probe: XMCEstimator, X: Matrix, Y: csr_matrix, k: int, rng: np.random.Generator, **side: Any
+    ) -> tuple[Array, Array, Array]:
+        rows = self._trainable_rows(Y, **side)
+        share = min(0.2, MAX_HELD_OUT / len(rows))
+        train, held = (rows[some] for some in selection.random_split(len(rows), share, random_state=rng))
+        probe.set_params(threshold=0.0)
+        probe.classes_, probe.n_features_in_ = self.classes_, self.n_features_in_
+        probe.label_counts_ = np.bincount(Y[train].indices, minlength=Y.shape[1])
+        probe.n_samples_fit_ = len(train)
+        probe._fit(X[train], Y[train], rng, **self.side_rows(side, train))
+        return held, *probe.predict_topk(X[held], k)
+
+
+def _rows_of(value: Any, rows: Array) -> Any:
+    value = value if issparse(value) else np.asarray(value)
+    return value[rows] if value.ndim == 1 else csr_matrix(value)[rows]
+
+
+def _generator(random_state: Any) -> np.random.Generator:
+    if isinstance(random_state, np.random.RandomState):
+        random_state = random_state.randint(2**31 - 1)
+    return np.random.default_rng(random_state)
+
+
+def load(path: PathLike) -> XMCEstimator:
+    """Load a model that `save` wrote, as the class that it was."""
+    manifest, state = model_folder.load(path)
+    return restored(manifest["class"], manifest["parameters"], state, path)
+
+
+def restored(
+    name: str, parameters: Mapping[str, Any], learnt: Mapping[str, Any], path: PathLike
+) -> XMCEstimator:
+    """A method by its name, with parameters and what it learnt; path : named in errors."""
+    method = _methods().get(name)
+    if method is None:
+        raise ModelError(f"{path} is a {name}, which this version of exmlds does not have.")
+    try:
+        model = method.from_plain(parameters)
+    except (TypeError, KeyError) as error:
+        raise ModelError(f"{path} has parameters that {name} does not take: {error}.") from None
+    for attribute, value in learnt.items():
+        setattr(model, attribute, restored(*value, path) if isinstance(value, Fitted) else value)
+    if learnt:
+        model._restore()
+    return model
+
+
+def _methods() -> dict[str, type[XMCEstimator]]:
+    """Every concrete estimator by its class name: the public ones, and those that users have derived."""
+    package = import_module(__package__)
+    for name in package.__all__:
+        getattr(package, name)
+    found: dict[str, type[XMCEstimator]] = {}
+    todo = [XMCEstimator]
+    while todo:
+        for method in todo.pop().__subclasses__():
+            todo.append(method)
+            if not getattr(method, "__abstractmethods__", None):
+                found.setdefault(method.__name__, method)
+    return found

@@ -1,0 +1,198 @@
+"""Which format a file has, told by how it begins."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from ...errors import DataError
+from ...wording import for_no_labels, say
+from .documents import PARQUET, URI, ZIP, ReadOptions, count
+from .fields import LABEL_NAMES, TEXT_NAMES, guess
+from .formats import DELIMITERS, READERS
+from .table import allow_large_cells
+
+SEEN = 64  # words of a line that tell whether it is numbers
+_NUMBERS = re.compile(rb"-?[0-9,]+(:\S*)?")
+_PAIR = re.compile(rb"[0-9]+:\S*")
+_JSON = re.compile(rb"\s*(\{|\[\s*\{)")
+
+
+def sniff_format(path: Path, start: bytes, options: ReadOptions) -> str:
+    """The format: what can be nothing else first, plain lines last."""
+    if start.startswith(PARQUET):
+        return "parquet"
+    if _JSON.match(start):
+        return "jsonl"
+    if is_numeric(start):
+        raise DataError(f"{path} holds numbers, not texts. Read it with read_xc, or say {say('format')}.")
+    lines = first_lines(start)
+    if not any(line.strip() for line in lines):
+        raise DataError(f"{path} holds no documents.")
+    table = _named_table(lines, options)
+    if table:
+        return table
+    label = re.compile(rf"(?<![^ \t]){re.escape(options.label_prefix)}")
+    if any(map(label.search, lines)):
+        return "fasttext"
+    if options.text or options.labels:  # no other format has fields
+        return max(DELIMITERS, key=lambda kind: max(len(_header(lines, d)) for d in DELIMITERS[kind]))
+    table = _partly_named_table(lines, options.labelled)
+    if table:
+        return table
+    if _have_uris(lines):
+        return "annif-tsv"
+    if _is_libmultilabel(path, lines, options):
+        return "libmultilabel"
+    table = _other_table(lines, options.labelled)
+    if table:
+        return table
+    if options.labelled:
+        known = ", ".join(READERS)
+        raise DataError(
+            f"{path} is none of the formats that are read: {known}. Say {say('format')} if it is one. "
+            f"Plain text, a document a line, is for {for_no_labels()}."
+        )
+    return "lines"
+
+
+def first_lines(start: bytes) -> list[str]:
+    """The lines that are not empty."""
+    lines = start.decode("utf-8", "replace").split("\n")
+    return [line.removesuffix("\r") for line in lines if line not in ("", "\r")]
+
+
+def is_numeric(start: bytes) -> bool:
+    """Whether the first row is numbers and most rows hold some: a file of numbers with a fault is no text."""
+    if start.startswith(ZIP):
+        return True
+    rows = [line.partition(b"#")[0].split(None, SEEN)[:SEEN] for line in start.split(b"\n")]
+    rows = [row for row in rows if row]
+    if not rows or not all(map(_NUMBERS.fullmatch, rows[0])):
+        return False
+    some = [all(map(_NUMBERS.fullmatch, row)) or any(map(_PAIR.fullmatch, row)) for row in rows]
+    return 2 * sum(some) > len(rows)
+
+
+def _have_uris(lines: list[str]) -> bool:
+    """Whether most of what stands behind a tab is URIs."""
+    return _mostly_uris(line.partition("\t")[2] for line in lines)
+
+
+def _mostly_uris(cells: Iterable[str]) -> bool:
+    filled = [words for cell in cells if (words := cell.split())]
+    return bool(filled) and 2 * sum(all(map(URI.fullmatch, words)) for words in filled) > len(filled)
+
+
+def _is_libmultilabel(path: Path, lines: list[str], options: ReadOptions) -> bool:
+    """Whether lines have its cells: most, or all where it may be plain text. What is not clear is refused."""
+    tabs = lines[0].count("\t")
+    rows = [line.split("\t") for line in lines if line.count("\t") == tabs]
+    enough = 2 * len(rows) >= len(lines) if options.labelled else len(rows) == len(lines)
+    if tabs not in (1, 2) or not enough:
+        return False
+    clear = _labels_before_texts(rows, options.label_separator)
+    if clear and tabs == 1 and not options.labelled:
+        raise DataError(
+            f"{path}: every line holds one tab. Say {say('format', 'libmultilabel')} if labels stand before "
+            f"it, or {say('format', 'lines')} if all of a line is the text."
+        )
+    if options.labelled and not clear:
+        line = "id<TAB>label label<TAB>text" if tabs == 2 else "label label<TAB>text"
+        raise DataError(
+            f"{path}:1: got {count(rows[0])} a line, and it is not clear which holds the text. If this is a "
+            f"header, say {say('text')} and {say('labels')}; if lines are `{line}`, say "
+            f"{say('format', 'libmultilabel')}; else put a header above them, with the names text and labels."
+        )
+    return clear
+
+
+def _labels_before_texts(rows: list[list[str]], separator: str | None) -> bool:
+    """Whether the last cells are clearly the texts: of twice as many words, and without a header above them.
+
+    Where it is said what stands between labels, it must stand before the texts. What is before the labels
+    must be ids: words that differ.
+    """
+    ids, labels, texts = [row[:-2] for row in rows], [row[-2] for row in rows], [row[-1] for row in rows]
+    named = [cell for row in ids for cell in row]
+    if len(set(named)) < len(named) or any(len(cell.split()) != 1 for cell in named):
+        return False
+    lengths = [len(text.split()) for text in texts]
+    header = {len(cell.split()) for cell in rows[0]} == {1} and len(rows) > 2 and min(lengths[1:]) > 1
+    if header or _mostly_uris(texts):
+        return False
+    if separator is not None:
+        return sum(cell.count(separator) for cell in labels) > sum(text.count(separator) for text in texts)
+    return sum(lengths) >= 2 * max(1, sum(len(cell.split()) for cell in labels))
+
+
+def _header(lines: Iterable[str], delimiter: str) -> list[str]:
+    cells = next(_cells(lines, delimiter, _blanks_follow(lines, delimiter)), [])
+    return [cell.strip() for cell in cells]
+
+
+def _blanks_follow(lines: Iterable[str], delimiter: str) -> bool:
+    """Whether each delimiter of the header has a blank behind it, as in prose, and in some tables."""
+    header = next(_cells(lines, delimiter), [])
+    return len(header) > 1 and all(cell.startswith(" ") for cell in header[1:])
+
+
+def _cells(lines: Iterable[str], delimiter: str, skip_blanks: bool = False) -> Iterator[list[str]]:
+    allow_large_cells()
+    try:
+        yield from csv.reader(lines, delimiter=delimiter, skipinitialspace=skip_blanks)
+    except csv.Error:
+        return
+
+
+def _named_table(lines: list[str], options: ReadOptions) -> str | None:
+    """A table whose header has the columns that are wanted."""
+    for kind, delimiters in DELIMITERS.items():
+        if any(_has_columns(lines, delimiter, options) for delimiter in delimiters):
+            return kind
+    return None
+
+
+def _has_columns(lines: list[str], delimiter: str, options: ReadOptions) -> bool:
+    """Plain text may begin with a usual word, and has blanks behind its commas: it must not lose a line."""
+    names = _header(lines, delimiter)
+    text = set(options.text) <= set(names) if options.text else guess(names, TEXT_NAMES)
+    labels = options.labels in names if options.labels else guess(names, LABEL_NAMES)
+    may_be_prose = not options.text and (len(names) == 1 or _blanks_follow(lines, delimiter))
+    return bool(text and (labels or not (options.labelled or may_be_prose)))
+
+
+def _partly_named_table(lines: list[str], labelled: bool) -> str | None:
+    """A table with words for a header, one of them usual; it could be taken for a line of LibMultiLabel."""
+    for kind, delimiters in DELIMITERS.items():
+        for delimiter in delimiters:
+            header = _header(lines, delimiter)
+            words = len(header) > 1 and all(len(cell.split()) == 1 for cell in header)
+            words = words and (labelled or not _blanks_follow(lines, delimiter))
+            if words and guess(header, TEXT_NAMES + LABEL_NAMES):
+                return kind
+    return None
+
+
+def _other_table(lines: list[str], labelled: bool) -> str | None:
+    """A table by its looks: a row of names, and as many cells in most rows.
+
+    Plain text may have tabs, too; without labels, names between tabs are words.
+    """
+    for kind, delimiters in DELIMITERS.items():
+        for delimiter in delimiters:
+            header, *rows = list(_cells(lines, delimiter)) or [[]]
+            names = len(header) > 1 and len(set(header)) == len(header)
+            names = names and all(cell and cell == cell.strip() and len(cell) <= 60 for cell in header)
+            if delimiter == "\t" and not labelled:
+                names = names and all(len(cell.split()) == 1 for cell in header)
+            if names and rows and 2 * sum(len(row) == len(header) for row in rows) >= len(rows):
+                return kind
+    return None
+
+
+def with_delimiter(options: ReadOptions, lines: list[str], among: str) -> ReadOptions:
+    best = max(among, key=lambda d: (_has_columns(lines, d, options), len(_header(lines, d))))
+    return options._replace(delimiter=best, skip_blanks=_blanks_follow(lines, best))

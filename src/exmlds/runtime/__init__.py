@@ -1,0 +1,1 @@
+"""How work runs: threads, progress and memory."""

@@ -1,0 +1,102 @@
+"""Opening and replacing files, with errors that say what to do."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import tempfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from difflib import get_close_matches
+from pathlib import Path
+from typing import IO, Any
+
+from ..errors import DataError
+
+PathLike = str | os.PathLike[str]
+
+
+@contextmanager
+def reading(path: PathLike) -> Iterator[IO[bytes]]:
+    """Open a file for its bytes, unpacked if it is gzipped, whatever its name."""
+    path = Path(path)
+    try:
+        with path.open("rb") as raw:
+            if raw.read(2) == b"\x1f\x8b":
+                raw.seek(0)
+                with gzip.GzipFile(fileobj=raw) as unpacked:
+                    yield io.BufferedReader(unpacked, 1 << 17)
+            else:
+                raw.seek(0)
+                yield raw
+    except FileNotFoundError:
+        raise DataError(f"{path}: there is no such file.{_nearest(path)}") from None
+    except IsADirectoryError:
+        raise DataError(f"{path} is a folder; name a file in it.{_listing(path)}") from None
+    except PermissionError:
+        raise DataError(f"{path}: no permission to read it.") from None
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise DataError(f"{path}: damaged or truncated gzip file ({error}); fetch it again.") from None
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error}).") from None
+
+
+def bytes_read(file: IO[bytes]) -> int:
+    """How much of the file on disk a handle of `reading` has consumed."""
+    unpacked = getattr(file, "raw", None)
+    packed: Any = unpacked.fileobj if isinstance(unpacked, gzip.GzipFile) else file
+    return packed.tell()
+
+
+def _nearest(path: Path) -> str:
+    with suppress(OSError):
+        near = get_close_matches(path.name, os.listdir(path.parent or "."), n=1, cutoff=0.75)
+        if near:
+            return f" Did you mean {path.with_name(near[0])}?"
+    return ""
+
+
+def _listing(path: Path) -> str:
+    with suppress(OSError):
+        names = sorted(entry.name + "/" * entry.is_dir() for entry in path.iterdir())[:8]
+        if names:
+            return f" It holds: {', '.join(names)}."
+    return ""
+
+
+@contextmanager
+def replacing(path: PathLike) -> Iterator[IO[bytes]]:
+    """Write a file under a temporary name and rename it when all went well; gzipped if it ends in .gz.
+
+    A link is followed. A pipe or a device is written to as it is: there is nothing to replace.
+    """
+    path = Path(os.path.realpath(path))
+    if path.exists() and not path.is_file() and not path.is_dir():
+        with path.open("wb") as device:
+            yield device
+        return
+    try:
+        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be written ({error.strerror}).") from None
+    try:
+        with os.fdopen(handle, "wb") as raw:
+            if path.suffix == ".gz":
+                # mtime=0: the same content gives the same file
+                with gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=6, mtime=0) as packed:
+                    yield packed  # type: ignore[misc]
+            else:
+                yield raw
+            raw.flush()
+            os.fsync(raw.fileno())
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)
+        os.replace(temporary, path)
+    except IsADirectoryError:
+        raise DataError(f"{path} is a folder; name a file.") from None
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)

@@ -1,0 +1,1 @@
+"""Checks of input: parameters, targets, arrays and observed cells."""

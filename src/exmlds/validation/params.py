@@ -1,0 +1,139 @@
+"""The values that a parameter may take: declared once a parameter, checked at fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from numbers import Integral, Real
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class Constraint(NamedTuple):
+    """What is allowed, in words and as a test."""
+
+    description: str
+    allows: Callable[[Any], bool]
+
+
+def _is(value: Any, kind: type) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool)
+
+
+def whole(low: int) -> Constraint:
+    """A whole number from `low` on."""
+    return Constraint(
+        f"a whole number of at least {low}",
+        lambda value: _is(value, Integral) and value >= low,
+    )
+
+
+def number(low: float, high: float = np.inf, *, above: bool = False) -> Constraint:
+    """A number in [low, high], or in (low, high] where it must be `above`."""
+    edge = "more than" if above else "at least"
+    description = f"a number of {edge} {low:g}" + ("" if high == np.inf else f" and at most {high:g}")
+    return Constraint(
+        description,
+        lambda value: (
+            _is(value, Real)
+            and (low < value if above else low <= value)
+            and value <= high
+            and value != np.inf
+        ),
+    )
+
+
+def one_of(*choices: Any) -> Constraint:
+    """One of the choices."""
+    description = (
+        " or ".join(map(repr, choices)) if len(choices) < 3 else f"one of {', '.join(map(repr, choices))}"
+    )
+    plain = (str, bool, Real, type(None))  # arrays compare entry by entry
+    return Constraint(
+        description, lambda value: isinstance(value, plain) and any(value == choice for choice in choices)
+    )
+
+
+def three(limit: Constraint) -> Constraint:
+    """Three values, each within the limit."""
+    return Constraint(
+        f"three values, each {limit.description}",
+        lambda value: isinstance(value, (tuple, list)) and len(value) == 3 and all(map(limit.allows, value)),
+    )
+
+
+def either(*limits: Constraint) -> Constraint:
+    """What any of the limits allows."""
+    return Constraint(
+        " or ".join(limit.description for limit in limits),
+        lambda value: any(limit.allows(value) for limit in limits),
+    )
+
+
+N_JOBS = Constraint(
+    "None (all cores) or a whole number that is not 0",
+    lambda value: value is None or (_is(value, Integral) and value != 0),
+)
+SEED = Constraint(
+    "None, a whole number of at least 0 or a NumPy random generator",
+    lambda value: (
+        value is None
+        or (_is(value, Integral) and value >= 0)
+        or isinstance(value, (np.random.RandomState, np.random.Generator))
+    ),
+)
+
+
+UNITS = {"KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
+
+
+def as_bytes(value: float | str) -> float:
+    """Bytes from a number of them, or from words such as "500 MB"; NaN for anything else.
+
+    >>> as_bytes("1.5GB")
+    1500000000.0
+    """
+    number, unit = str(value).strip(), 1.0
+    if isinstance(value, str) and number[-2:].upper() in UNITS:
+        number, unit = number[:-2], UNITS[number[-2:].upper()]
+    try:
+        return float(number) * unit
+    except ValueError:
+        return np.nan
+
+
+MEMORY = Constraint(
+    "None, a number of bytes, or words such as '8 GB'",
+    lambda value: value is None or (not isinstance(value, bool) and 0 < as_bytes(value) < np.inf),
+)
+
+
+def as_precision(value: Any) -> float:
+    """The precision that words such as "precision=0.9" ask for; NaN for anything else.
+
+    >>> as_precision("precision=0.9")
+    0.9
+    """
+    name, _, number = str(value).partition("=")
+    try:
+        return float(number) if name.strip() == "precision" else np.nan
+    except ValueError:
+        return np.nan
+
+
+PRECISION = Constraint("words such as 'precision=0.9'", lambda value: 0 < as_precision(value) <= 1)
+
+
+def check_count(name: str, value: Any) -> None:
+    """Of an argument that says how many."""
+    if not whole(1).allows(value):
+        raise ValueError(f"{name} must be {whole(1).description}. Got {value!r} instead.")
+
+
+def check(owner: str, parameters: Mapping[str, Any], limits: Mapping[str, Constraint]) -> None:
+    """Raise a ValueError for the first parameter that is outside its limit."""
+    for name, value in parameters.items():
+        if not limits[name].allows(value):
+            raise ValueError(
+                f"The {name!r} parameter of {owner} must be {limits[name].description}. Got {value!r} instead."
+            )

@@ -1,0 +1,240 @@
+"""Labels as users have them, into the columns of a sparse matrix, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_matrix, issparse
+
+Array = np.ndarray
+
+
+def encode(Y: Any, label_names: Sequence[str] | None = None) -> tuple[csr_matrix, Array]:
+    """(n, L) csr of ones and the (L,) classes that name its columns.
+
+    Y : 2-d array, data frame or sparse matrix of 0 and 1; a list of lists or sets of labels, names or
+        numbers; or a 1-d array with one label a row
+    label_names : the names of all columns; for rows of labels they also say the order of the columns
+    """
+    Y = as_array(Y)
+    if is_indicator(Y):
+        if label_names is None and hasattr(Y, "columns"):
+            label_names = [str(name) for name in Y.columns]
+        matrix = indicator(Y)
+        return matrix, _classes(label_names, matrix.shape[1])
+    rows = label_rows(Y)
+    _refuse_indicator(Y, rows)
+    if label_names is not None:
+        classes = _classes(label_names, len(label_names))
+        return from_rows(rows, _listed(rows, classes)), classes
+    try:
+        names = sorted({label for row in rows for label in row})
+    except TypeError:
+        raise ValueError("The labels in Y must be all strings or all whole numbers.") from None
+    classes = np.array(names) if names and not isinstance(names[0], str) else _objects(names)
+    return from_rows(rows, {name: column for column, name in enumerate(names)}), classes
+
+
+def _listed(rows: list[list[Any]], classes: Array) -> dict[Any, int]:
+    columns = {name: column for column, name in enumerate(classes)}
+    for number, row in enumerate(rows):
+        for label in row:
+            if label not in columns:
+                raise ValueError(f"Label {label!r} of row {number} is not among the label_names.")
+    return columns
+
+
+def as_array(Y: Any) -> Any:
+    """Array-likes that are neither arrays nor sequences, as arrays."""
+    return np.asarray(Y) if hasattr(Y, "__array__") and not hasattr(Y, "ndim") else Y
+
+
+def is_indicator(Y: Any) -> bool:
+    """Whether Y is a matrix of 0 and 1 rather than rows of labels."""
+    return issparse(Y) or getattr(Y, "ndim", 0) == 2
+
+
+def indicator(Y: Any) -> csr_matrix:
+    """A matrix of 0 and 1 of any kind and dtype as csr float32 with sorted columns."""
+    if not issparse(Y):
+        Y = np.asarray(Y)
+        try:
+            Y = Y if Y.dtype.kind in "biuf" else Y.astype(np.float64)
+        except (TypeError, ValueError):
+            raise ValueError(
+                "A 2-d Y must hold 0 and 1. Got other things instead; labels go in one list a row."
+            ) from None
+    matrix = csr_matrix(Y)
+    if matrix.data.dtype != bool:
+        strange = np.flatnonzero((matrix.data != 0) & (matrix.data != 1))
+        if strange.size:
+            row = int(np.searchsorted(matrix.indptr, strange[0], side="right")) - 1
+            raise ValueError(
+                f"Y must hold 0 and 1 only. Got {matrix.data[strange[0]]} in row {row} instead. "
+                "Are these values, not labels? Unknown label type: continuous targets can't be learnt."
+            )
+    matrix = matrix.astype(np.float32, copy=True)
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    matrix.data[:] = 1
+    return matrix
+
+
+def label_rows(Y: Any) -> list[list[Any]]:
+    """Y as one list of labels a row."""
+    if isinstance(Y, str) or not isinstance(Y, Iterable):
+        raise ValueError(
+            f"Y must be a matrix of 0 and 1, or one list of labels a row. Got {type(Y).__name__} instead."
+        )
+    rows = []
+    for i, row in enumerate(Y):
+        if isinstance(row, (list, tuple, set, frozenset, np.ndarray)) and not _is_scalar_array(row):
+            labels = [_plain(label, i) for label in row]
+        else:
+            labels = [_plain(row, i)]
+        rows.append(labels)
+    return rows
+
+
+def _refuse_indicator(Y: Any, rows: list[list[Any]]) -> None:
+    """Nested lists of 0 and 1 are more likely a matrix than labels; which one can't be told."""
+    are_lists = all(isinstance(row, (list, tuple)) for row in Y)
+    one_length = len({len(row) for row in rows}) == 1 and len(rows[0]) > 1
+    if are_lists and one_length and all(label in (0, 1) for row in rows for label in row):
+        raise ValueError(
+            "Y is lists of 0 and 1 of one length. A matrix of 0 and 1 must be an array, np.array(Y); "
+            "lists hold the labels themselves."
+        )
+
+
+def _is_scalar_array(row: Any) -> bool:
+    return isinstance(row, np.ndarray) and row.ndim == 0
+
+
+def _plain(label: Any, row: int) -> Any:
+    if isinstance(label, np.generic) or _is_scalar_array(label):
+        label = label.item()
+    if isinstance(label, (str, int)) and not isinstance(label, bool):
+        return label
+    if isinstance(label, bool) or (isinstance(label, float) and label.is_integer()):
+        return int(label)
+    kind = " Unknown label type: continuous targets can't be learnt." if isinstance(label, float) else ""
+    raise ValueError(f"Labels must be strings or whole numbers. Got {label!r} in row {row} instead.{kind}")
+
+
+def from_rows(rows: Sequence[Iterable[Any]], column: dict[Any, int]) -> csr_matrix:
+    """(n, L) csr; a label that has no column yet gets the next one."""
+    indices: list[int] = []
+    indptr = [0]
+    for row in rows:
+        indices.extend(sorted({column.setdefault(label, len(column)) for label in row}))
+        indptr.append(len(indices))
+    parts = (np.ones(len(indices), np.float32), np.array(indices, np.int32), np.array(indptr))
+    return csr_matrix(parts, shape=(len(indptr) - 1, len(column)))
+
+
+class LabelMatrix:
+    """A matrix of labels by labels that cross-validation must not cut, however many rows it has.
+
+    scikit-learn takes everything with as many rows as X for something that goes by rows.
+    """
+
+    def __init__(self, matrix: Any) -> None:
+        self.matrix = matrix
+
+
+def cooccurrence(C: Any, n_labels: int) -> csr_matrix:
+    """A label co-occurrence matrix as csr float64: checked for shape, numbers, signs and symmetry."""
+    try:
+        C = C if issparse(C) else np.atleast_2d(C)
+    except ValueError:
+        raise ValueError(
+            "label_cooccurrence must be a matrix of numbers; its rows differ in length."
+        ) from None
+    if C.ndim != 2 or C.dtype.kind not in "biuf":
+        got = f"{C.ndim} dimensions" if C.ndim != 2 else f"{C.dtype}"
+        raise ValueError(f"label_cooccurrence must be a matrix of numbers. Got {got} instead.")
+    C = csr_matrix(C, dtype=np.float64, copy=True)
+    if C.shape != (n_labels, n_labels):
+        raise ValueError(
+            f"label_cooccurrence must be of shape {(n_labels, n_labels)}, one row and one column a label. "
+            f"Got {C.shape} instead. If cross-validation has cut it, pass exmlds.LabelMatrix(C)."
+        )
+    C.sum_duplicates()
+    for words, wrong in (
+        ("finite", ~np.isfinite(C.data)),
+        ("at least 0", np.where(np.isfinite(C.data), C.data, 0) < 0),
+    ):
+        if wrong.any():
+            place = int(np.argmax(wrong))
+            row = int(np.searchsorted(C.indptr, place, side="right")) - 1
+            raise ValueError(
+                f"label_cooccurrence must be {words}. Got {C.data[place]} for labels {row} and "
+                f"{C.indices[place]} instead."
+            )
+    uneven = abs(C - C.T).tocoo()
+    if uneven.nnz and uneven.data.max() > 1e-6 * max(C.data.max(), 1e-300):
+        place = int(np.argmax(uneven.data))
+        i, j = int(uneven.row[place]), int(uneven.col[place])
+        raise ValueError(
+            f"label_cooccurrence must be symmetric. Got {C[i, j]} for labels {i} and {j}, but {C[j, i]} for "
+            f"{j} and {i}."
+        )
+    C.eliminate_zeros()
+    if not C.nnz:
+        raise ValueError("label_cooccurrence holds nothing but zeros.")
+    return C
+
+
+def observed_cells(known: Any, Y: csr_matrix) -> csr_matrix:
+    """The cells of Y that are known, as csr of ones; those that are present are known."""
+    try:
+        known = indicator(known)
+    except ValueError:
+        raise ValueError("observed must be a matrix of the shape of Y that holds 0 and 1 only.") from None
+    if known.shape != Y.shape:
+        raise ValueError(f"observed must be of the shape of Y, {Y.shape}. Got {known.shape} instead.")
+    return csr_matrix(known.maximum(Y), dtype=np.float32)
+
+
+def of_missing(Y: csr_matrix, *, label_cooccurrence: Any, observed: Any) -> dict[str, Any]:
+    """What is known of missing labels, checked, by the names that `fit` takes."""
+    C = label_cooccurrence.matrix if isinstance(label_cooccurrence, LabelMatrix) else label_cooccurrence
+    return {
+        "label_cooccurrence": None if C is None else cooccurrence(C, Y.shape[1]),
+        "observed": None if observed is None else observed_cells(observed, Y),
+    }
+
+
+def row_weights(weights: Any, n: int) -> Array:
+    """(n,) float32 weights of rows, checked."""
+    try:
+        found = np.asarray(weights, np.float32)
+    except (TypeError, ValueError):
+        raise ValueError("sample_weight must be one number a row.") from None
+    if found.shape != (n,):
+        raise ValueError(f"sample_weight must be of shape {(n,)}. Got {found.shape} instead.")
+    if not np.isfinite(found).all() or (found < 0).any() or not found.any():
+        raise ValueError("sample_weight must be finite and not negative, and not all weights may be zero.")
+    return found
+
+
+def _classes(label_names: Sequence[str] | None, n_labels: int) -> Array:
+    if label_names is None:
+        return np.arange(n_labels)
+    if len(label_names) != n_labels:
+        raise ValueError(f"There are {len(label_names)} label_names, but Y has {n_labels} columns.")
+    if len(set(label_names)) < n_labels:
+        seen: set[str] = set()
+        twice = next(name for name in label_names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        raise ValueError(f"label_names must differ; {twice!r} stands twice.")
+    return _objects([str(name) for name in label_names])
+
+
+def _objects(names: list[str]) -> Array:
+    # Objects, not 'U': one long name would make every entry as wide as itself.
+    classes = np.empty(len(names), object)
+    classes[:] = names
+    return classes

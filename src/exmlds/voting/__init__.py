@@ -1,0 +1,1 @@
+"""Methods whose nearest training rows vote: fit, search, settings, memory, label space and explanation."""

@@ -1,0 +1,106 @@
+"""Co-occurrences of labels and observed cells, as users give them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.sparse import coo_array, csc_matrix, csr_matrix
+
+from exmlds.validation import targets
+
+C = np.array([[3, 1, 0], [1, 2, 0.5], [0, 0.5, 0]])
+Y = csr_matrix(np.array([[1, 0, 0], [0, 1, 1]], np.float32))
+
+
+def changed(i: int, j: int, value: float) -> np.ndarray:
+    wrong = C.copy()
+    wrong[i, j] = value
+    return wrong
+
+
+@pytest.mark.parametrize("form", [np.asarray, csr_matrix, csc_matrix, coo_array, np.ndarray.tolist])
+def test_any_kind_of_matrix(form: Any) -> None:
+    found = targets.cooccurrence(form(C), 3)
+    assert found.format == "csr"
+    assert found.dtype == np.float64
+    assert found.nnz == 6
+    np.testing.assert_array_equal(found.toarray(), C)
+
+
+def test_whole_numbers_and_booleans() -> None:
+    for dtype in (np.int8, np.uint64, bool):
+        found = targets.cooccurrence(np.eye(3).astype(dtype), 3)
+        np.testing.assert_array_equal(found.toarray(), np.eye(3))
+
+
+def test_the_users_matrix_is_left_alone() -> None:
+    given = csr_matrix((np.array([1.0, 2, 0]), np.array([0, 0, 1]), np.array([0, 2, 3])), shape=(2, 2))
+    found = targets.cooccurrence(given, 2)
+    assert found.toarray().tolist() == [[3, 0], [0, 0]]
+    assert given.data.tolist() == [1, 2, 0]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (C[:2], r"shape \(3, 3\), one row and one column a label. Got \(2, 3\) instead.*exmlds.LabelMatrix"),
+        (np.eye(4), r"shape \(3, 3\).* Got \(4, 4\) instead"),
+        (np.ones(3), r"shape \(3, 3\).* Got \(1, 3\) instead"),
+        (changed(1, 2, np.nan), "must be finite. Got nan for labels 1 and 2 instead"),
+        (changed(2, 2, np.inf), "must be finite. Got inf for labels 2 and 2 instead"),
+        (changed(0, 1, -2), r"must be at least 0. Got -2.0 for labels 0 and 1 instead"),
+        (changed(0, 2, 4), r"must be symmetric. Got 4.0 for labels 0 and 2, but 0.0 for 2 and 0"),
+        (np.zeros((3, 3)), "holds nothing but zeros"),
+        (csr_matrix((3, 3)), "holds nothing but zeros"),
+        ([["a"] * 3] * 3, "must be a matrix of numbers"),
+        ([[1, 2, 3], [1]], "must be a matrix of numbers"),
+        (np.ones((3, 3, 3)), "must be a matrix of numbers"),
+        ("C.npz", "must be a matrix of numbers"),
+    ],
+)
+def test_an_error_says_what_and_where(wrong: Any, message: str) -> None:
+    with pytest.raises(ValueError, match="label_cooccurrence.*" + message):
+        targets.cooccurrence(wrong, 3)
+    if isinstance(wrong, np.ndarray) and wrong.ndim == 2:
+        with pytest.raises(ValueError, match="label_cooccurrence.*" + message):
+            targets.cooccurrence(csr_matrix(wrong), 3)
+
+
+def test_the_largest_asymmetry_is_named() -> None:
+    wrong = C.copy()
+    wrong[0, 1], wrong[2, 1] = 1.5, 9
+    with pytest.raises(ValueError, match="labels 1 and 2, but 9.0 for 2 and 1|labels 2 and 1, but 0.5"):
+        targets.cooccurrence(wrong, 3)
+
+
+def test_asymmetry_by_rounding_is_allowed() -> None:
+    for scale in (1e-12, 1, 1e12):
+        targets.cooccurrence(scale * changed(0, 1, 1 + 1e-7), 3)
+        with pytest.raises(ValueError, match="symmetric"):
+            targets.cooccurrence(scale * changed(0, 1, 1 + 1e-5), 3)
+
+
+def test_explicit_zeros_are_dropped() -> None:
+    given = csr_matrix((np.array([2.0, 0]), np.array([0, 1]), np.array([0, 2, 2])), shape=(2, 2))
+    assert targets.cooccurrence(given, 2).nnz == 1
+
+
+def test_present_labels_are_known() -> None:
+    known = targets.observed_cells(np.array([[0, 1, 0], [0, 1, 0]]), Y)
+    assert known.format == "csr"
+    assert known.toarray().tolist() == [[1, 1, 0], [0, 1, 1]]
+    assert (known.data == 1).all()
+    everything = targets.observed_cells(csr_matrix(np.ones((2, 3), bool)), Y)
+    assert everything.toarray().tolist() == [[1] * 3] * 2
+
+
+def test_observed_must_have_the_shape_of_the_labels() -> None:
+    with pytest.raises(ValueError, match=r"observed.*shape of Y, \(2, 3\). Got \(3, 2\) instead"):
+        targets.observed_cells(np.ones((3, 2)), Y)
+
+
+def test_observed_must_be_0_and_1() -> None:
+    with pytest.raises(ValueError, match="observed must be .* holds 0 and 1 only"):
+        targets.observed_cells(np.array([[0, 1, 0], [0, 0.5, 0]]), Y)
