@@ -89,9 +89,10 @@ def predictions(sets: list[str], seeds: list[int], only: list[str]) -> Iterator[
             for seed in seeds:
                 yield f"{name}/{label}/{seed}", *make(seed).fit(X, Y, **side(Y)).predict_topk(queries, TOP)
         if name.startswith("reuters") and (not only or "TextClassifier" in only):
-            texts = [document.text for document in open_texts(find(name, "test"))][:QUERIES]
+            train, test = (find(name, split).with_name(f"{split}.jsonl.gz") for split in ("train", "test"))
+            texts = [document.text for document in open_texts(test)][:QUERIES]
             for seed in seeds:
-                model = TextClassifier(model=ExMLDS(random_state=seed)).fit(open_texts(find(name, "train")))
+                model = TextClassifier(model=ExMLDS(random_state=seed)).fit(open_texts(train))
                 yield f"{name}/TextClassifier/{seed}", *model.predict_topk(texts, TOP)
 
 

@@ -86,7 +86,7 @@ def large() -> dict[str, Any]:
     for learner in model.learners_:
         learner.parts[:] = [
             part._replace(
-                found=index.build(
+                row_index=index.build(
                     quantize.times(A[part.rows], part.V, part.columns), model.metric, model.storage
                 )
             )

@@ -140,13 +140,13 @@ def compare(name: str, libraries: dict[str, Library], folder: Path) -> tuple[dic
         fitted.save(folder / name)
     model: Any = exmlds.load(folder / name)
     part = model.learners_[0].parts[0]
-    rows = quantize.unpack(part.found.segments[0].rows)
+    rows = quantize.unpack(part.row_index.segments[0].rows)
     Q = unit_rows(quantize.times(features.apply(model.feature_map_, asking.X), part.V, part.columns))
 
     def exact() -> Array:
         told: dict[str, Any] = {"n_jobs": None, "stage": "searching", "total": len(Q)}
         return np.concatenate(
-            list(map_blocks(lambda b: index.search(part.found, Q[b], K)[0], blocks(len(Q), 256), **told))
+            list(map_blocks(lambda b: index.search(part.row_index, Q[b], K)[0], blocks(len(Q), 256), **told))
         )
 
     def quality(ids: Array) -> dict[str, float]:
@@ -162,7 +162,7 @@ def compare(name: str, libraries: dict[str, Library], folder: Path) -> tuple[dic
     right = exact()
     whole = 1e6 * seconds(exact) / len(Q)
     with one_blas_thread():
-        one = alone(lambda q: index.search(part.found, q, K), 50)
+        one = alone(lambda q: index.search(part.row_index, q, K), 50)
     runs = [{"library": "exact", "us_in_batch": whole, "us_alone": one, **quality(right)}]
     for links, ef_construction in SETTINGS:
         graphs, built, kept = {}, {}, []

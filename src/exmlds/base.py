@@ -22,6 +22,7 @@ from .errors import ModelError
 from .runtime import progress
 from .runtime.memory import DataSize, Estimate
 from .runtime.parallel import blocks, map_blocks, one_blas_thread
+from .selection import HeldOutScores, HoldOut
 from .storage import model_folder
 from .storage.files import PathLike
 from .topk import LabelFilter, padded, to_csr
@@ -31,7 +32,6 @@ from .validation.arrays import Matrix, block_of
 Array = np.ndarray
 
 BLOCK = 256  # rows predicted at a time
-MAX_HELD_OUT = 3_000  # rows that a threshold is chosen on
 
 
 class Fitted(NamedTuple):
@@ -42,38 +42,24 @@ class Fitted(NamedTuple):
     learnt: dict[str, Any]
 
 
-class XMCEstimator(ClassifierMixin, BaseEstimator, ABC):
-    """A scikit-learn classifier on sparse labels.
+class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
+    """What a fitted model can do: top-k, names, thresholds, probabilities, explanations, save.
 
-    Parameters of every method
-    --------------------------
-    threshold : the score from which `predict` says yes: "auto", or "f1", has the best micro-F1 on held-out
-        rows; "precision=0.9" is the lowest at which so many of the labels said there are true; or a number
-    max_labels : labels of a row that `decision_function` and `predict` consider
-    max_memory : bytes, or words such as "8 GB", that a fit may take by its `estimate`; None: no limit
-    n_jobs : threads; None means all cores. The result does not depend on it
-    random_state : the same seed gives the same model
-    verbose : 1 shows progress on a terminal
-
-    Attributes after fit
-    --------------------
+    Attributes
+    ----------
     classes_ : (L,) labels, in the order of the columns of Y
     label_counts_ : (L,) training rows of each label
-    n_samples_fit_ : training rows
-    threshold_ : the score from which `predict` says yes
+    n_samples_fit_ : number of training rows
+    threshold_ : the score from which `predict` assigns a label
     """
 
-    # Parameters of every method, with what they may be; a method adds its own.
-    _constraints: ClassVar[Mapping[str, params.Constraint]] = {
-        "threshold": params.either(params.one_of("auto", "f1"), params.PRECISION, params.number(0)),
-        "max_labels": params.whole(1),
-        "max_memory": params.MEMORY,
-        "n_jobs": params.N_JOBS,
-        "random_state": params.SEED,
-        "verbose": params.whole(0),
-    }
+    classes_: Array
+    label_counts_: Array
+    n_samples_fit_: int
+    threshold_: float
+    n_features_in_: int
 
-    # Set by every method's __init__.
+    # Parameters of every method.
     threshold: str | float
     max_labels: int
     max_memory: float | str | None
@@ -81,76 +67,12 @@ class XMCEstimator(ClassifierMixin, BaseEstimator, ABC):
     random_state: Any
     verbose: int
 
-    # Parameters that are worth tuning, with values to try, in this order.
-    _space: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
-
-    # What `fit` takes beside X and Y, and whether it goes by rows.
-    _side: ClassVar[Mapping[str, bool]] = {}
-
-    @abstractmethod
-    def _fit(self, X: Matrix, Y: csr_matrix, rng: np.random.Generator, **side: Any) -> None:
-        """Learn from X, (n, d) csr or dense float32, and Y, (n, L) csr of ones, and what else `fit` takes."""
-
     @abstractmethod
     def _candidates(self, X: Matrix, k: int) -> tuple[Array, Array]:
         """The k best labels of a block of rows: (b, k) int64 columns, best first, and (b, k) float32 scores.
 
         Scores are above 0 and at most 1; −1 pads where there are fewer. Called on several threads at once.
         """
-
-    @abstractmethod
-    def _estimate(self, data: DataSize) -> Estimate:
-        """What a fit on data of this size takes."""
-
-    def fit(self, X: Any, Y: Any, *, label_names: Sequence[str] | None = None) -> Self:
-        """Learn from rows and their labels.
-
-        Parameters
-        ----------
-        X : (n, d) sparse or dense, any numeric dtype
-        Y : (n, L) sparse or dense matrix of 0 and 1; or one list or set of labels a row, names or numbers
-        label_names : L names of the columns of Y; with lists of names, all names in the order of the
-            columns, also those that no row has
-        """
-        return self._learn(X, Y, label_names)
-
-    def _learn(self, X: Any, Y: Any, label_names: Sequence[str] | None, **side: Any) -> Self:
-        params.check(type(self).__name__, self.get_params(deep=False), self._constraints)
-        with progress.shown(self.verbose > 0), one_blas_thread():
-            X = self._checked_rows(X, reset=True)
-            Y, self.classes_ = self._checked_labels(X, Y, label_names)
-            side = self._checked_side(Y, **side)
-            self.label_counts_ = np.bincount(Y.indices, minlength=Y.shape[1])
-            self.n_samples_fit_ = X.shape[0]
-            self._check_memory(DataSize.of(X, Y))
-            fit_rng, threshold_rng = self._start_rng(X, Y, _generator(self.random_state)).spawn(2)
-            self._fit(X, Y, fit_rng, **side)
-            self.threshold_ = self._chosen_threshold(X, Y, threshold_rng, **side)
-        return self
-
-    def _start_rng(self, X: Matrix, Y: csr_matrix, rng: np.random.Generator) -> np.random.Generator:
-        """What a fit draws from: another than `rng` where it goes on from a checkpoint."""
-        return rng
-
-    def estimate(
-        self, n: int, d: int, n_labels: int, nnz: int | None = None, nnz_labels: int | None = None
-    ) -> Estimate:
-        """The memory that a fit will take and the size of its model, in bytes, before there is any.
-
-        Parameters
-        ----------
-        n, d, n_labels : rows, features, labels
-        nnz : stored values of X; n × d if not given
-        nnz_labels : stored values of Y; five a row if not given
-        """
-        params.check(type(self).__name__, self.get_params(deep=False), self._constraints)
-        for name, value in {"n": n, "d": d, "n_labels": n_labels}.items():
-            params.check_count(name, value)
-        return self._estimate(
-            DataSize(
-                n, d, n_labels, n * d if nnz is None else nnz, 5 * n if nnz_labels is None else nnz_labels
-            )
-        )
 
     def predict_topk(self, X: Any, k: int = 5, *, allow: Any = None, deny: Any = None) -> tuple[Array, Array]:
         """The k best labels of each row.
@@ -221,17 +143,15 @@ class XMCEstimator(ClassifierMixin, BaseEstimator, ABC):
         X = self._checked_rows(X, reset=False)
         if feature_names is not None and np.shape(feature_names) != (X.shape[1],):
             raise ValueError(f"X has {X.shape[1]} features, but feature_names is {np.shape(feature_names)}.")
-        asked = None if label is None else self._known_columns([label])[0]
-        found = []
-        for row in (X[i : i + 1] for i in range(X.shape[0])):
-            chosen = self._candidates(row, 1)[0][0, 0] if asked is None else asked
-            found.append(self._explained(row, int(chosen), n, feature_names))
-        return found
+        column = None if label is None else self._known_columns([label])[0]
+        return [self._explain_row(X[i : i + 1], column, n, feature_names) for i in range(X.shape[0])]
 
-    def _explained(self, X: Matrix, label: int, n: int, feature_names: Any, kept: Any = None) -> Any:
-        """An `Explanation` of a label, a column of `classes_`, for one row.
+    def _explain_row(
+        self, X: Matrix, label: int | None, n: int, feature_names: Any, kept_row: Any = None
+    ) -> Any:
+        """An `Explanation` of a label, a column of `classes_` or the best one, for the row X, (1, d).
 
-        kept : gives a training row, (1, d), by its number, where the model does not keep them itself
+        kept_row : a function that gives a training row, (1, d), where the model does not keep them itself
         """
         raise NotImplementedError(f"{type(self).__name__} does not explain its predictions.")
 
@@ -276,7 +196,7 @@ class XMCEstimator(ClassifierMixin, BaseEstimator, ABC):
         learnt = {name: value for name, value in vars(self).items() if name.endswith("_")}
         return {
             name: Fitted(type(value).__name__, value.plain_parameters(), value._state())
-            if isinstance(value, XMCEstimator)
+            if isinstance(value, XMCPredictor)
             else value
             for name, value in learnt.items()
         }
@@ -302,50 +222,6 @@ class XMCEstimator(ClassifierMixin, BaseEstimator, ABC):
         """Whether rows are as `validate_data` makes them, which takes long for one row."""
         is_alike = isinstance(X, csr_matrix) and X.dtype == np.float32 and X.shape[1] == self.n_features_in_
         return is_alike and X.shape[0] > 0 and bool(np.isfinite(X.data).all())
-
-    def _checked_labels(
-        self, X: Matrix, Y: Any, label_names: Sequence[str] | None
-    ) -> tuple[csr_matrix, Array]:
-        if Y is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
-        encoded, classes = targets.encode(Y, label_names)
-        if encoded.shape[0] != X.shape[0]:
-            raise ValueError(f"X has {X.shape[0]} rows, but Y has {encoded.shape[0]}.")
-        if not encoded.nnz:
-            raise ValueError("Y holds no label at all; there is nothing to learn.")
-        return encoded, classes
-
-    def _checked_side(self, Y: csr_matrix, **side: Any) -> dict[str, Any]:
-        """What `fit` takes beside X and Y, checked against the labels."""
-        return side
-
-    @classmethod
-    def side_rows(cls, side: Mapping[str, Any], rows: Array) -> dict[str, Any]:
-        """The part of it that belongs to these rows; what does not go by rows stays whole."""
-        for name in side:
-            if name not in cls._side:
-                known = f"only {', '.join(cls._side)}" if cls._side else "nothing"
-                raise ValueError(f"{cls.__name__} takes {known} beside X and Y. Got {name!r}.")
-        return {
-            name: _rows_of(value, rows) if cls._side[name] and value is not None else value
-            for name, value in side.items()
-        }
-
-    def _trainable_rows(self, Y: csr_matrix, **side: Any) -> Array:
-        """The rows that teach, and tell of a threshold: not those without a label, or without weight."""
-        has_label, weights = np.diff(Y.indptr) > 0, side.get("sample_weight")
-        return np.flatnonzero(has_label if weights is None else has_label & (weights > 0))
-
-    def _check_memory(self, data: DataSize) -> None:
-        if self.max_memory is None:
-            return
-        needed, allowed = self._estimate(data).memory, params.as_bytes(self.max_memory)
-        if needed > allowed:
-            raise ValueError(
-                f"{type(self).__name__} needs about {needed / 1e9:.2g} GB for {data.n:,} rows, "
-                f"{data.d:,} features and {data.n_labels:,} labels, but 'max_memory' allows "
-                f"{allowed / 1e9:.2g} GB. Allow more, or use fewer rows or features, or a smaller model."
-            )
 
     def _in_blocks(
         self, work: Callable[[slice], tuple[Array, Array]], n: int, k: int, stage: str
@@ -394,47 +270,202 @@ class XMCEstimator(ClassifierMixin, BaseEstimator, ABC):
         label = self.classes_[column]
         return label.item() if isinstance(label, np.generic) else label
 
+    def _prior(self, column: int) -> float:
+        """The share of training rows that have a label."""
+        return float(self.label_counts_[column] / self.n_samples_fit_)
+
     def _columns(self) -> dict[Any, int]:
         return {label: column for column, label in enumerate(self.classes_.tolist())}
 
-    def _chosen_threshold(self, X: Matrix, Y: csr_matrix, rng: np.random.Generator, **side: Any) -> float:
-        """Words are about rows that the model has not seen."""
+
+class XMCEstimator(XMCPredictor):
+    """A scikit-learn classifier on sparse labels.
+
+    Parameters of every method
+    --------------------------
+    threshold : the score from which `predict` says yes: "auto", or "f1", has the best micro-F1 on held-out
+        rows; "precision=0.9" is the lowest at which so many of the labels said there are true; or a number
+    max_labels : labels of a row that `decision_function` and `predict` consider
+    max_memory : bytes, or words such as "8 GB", that a fit may take by its `estimate`; None: no limit
+    n_jobs : threads; None means all cores. The result does not depend on it
+    random_state : the same seed gives the same model
+    verbose : 1 shows progress on a terminal
+
+    Attributes after fit
+    --------------------
+    classes_ : (L,) labels, in the order of the columns of Y
+    label_counts_ : (L,) training rows of each label
+    n_samples_fit_ : training rows
+    threshold_ : the score from which `predict` says yes
+    """
+
+    # Parameters of every method, with what they may be; a method adds its own.
+    _constraints: ClassVar[Mapping[str, params.Constraint]] = {
+        "threshold": params.either(params.one_of("auto", "f1"), params.PRECISION, params.number(0)),
+        "max_labels": params.whole(1),
+        "max_memory": params.MEMORY,
+        "n_jobs": params.N_JOBS,
+        "random_state": params.SEED,
+        "verbose": params.whole(0),
+    }
+
+    # Parameters that are worth tuning, with values to try, in this order.
+    _space: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
+
+    # What `fit` takes beside X and Y, and whether it goes by rows.
+    _side: ClassVar[Mapping[str, bool]] = {}
+
+    def fit(self, X: Any, Y: Any, *, label_names: Sequence[str] | None = None) -> Self:
+        """Learn from rows and their labels.
+
+        Parameters
+        ----------
+        X : (n, d) sparse or dense, any numeric dtype
+        Y : (n, L) sparse or dense matrix of 0 and 1; or one list or set of labels a row, names or numbers
+        label_names : L names of the columns of Y; with lists of names, all names in the order of the
+            columns, also those that no row has
+        """
+        return self._learn(X, Y, label_names)
+
+    @abstractmethod
+    def _fit(self, X: Matrix, Y: csr_matrix, rng: np.random.Generator, **side: Any) -> HeldOutScores | None:
+        """Learn from X, (n, d) csr or dense float32, and Y, (n, L) csr of ones, and what else `fit` takes.
+
+        A method that scored held-out rows on the way returns their scores, and the threshold is chosen on
+        them; None fits a clone on a part of the rows for that.
+        """
+
+    @abstractmethod
+    def _estimate(self, data: DataSize) -> Estimate:
+        """What a fit on data of this size takes."""
+
+    def _learn(self, X: Any, Y: Any, label_names: Sequence[str] | None, **side: Any) -> Self:
+        X, Y, rng, side = self._start(X, Y, label_names, **side)
+        return self._train(X, Y, rng, side)
+
+    def _start(
+        self, X: Any, Y: Any, label_names: Sequence[str] | None, **side: Any
+    ) -> tuple[Matrix, csr_matrix, np.random.Generator, dict[str, Any]]:
+        """Check parameters and input, and set what every method has; returns what `_fit` takes."""
+        params.check(type(self).__name__, self.get_params(deep=False), self._constraints)
+        X = self._checked_rows(X, reset=True)
+        Y, self.classes_ = self._checked_labels(X, Y, label_names)
+        side = self._checked_side(Y, **side)
+        self.label_counts_ = np.bincount(Y.indices, minlength=Y.shape[1])
+        self.n_samples_fit_ = X.shape[0]
+        self._check_memory(DataSize.of(X, Y))
+        return X, Y, _generator(self.random_state), side
+
+    def _train(
+        self, X: Matrix, Y: csr_matrix, rng: np.random.Generator, side: dict[str, Any], **run: Any
+    ) -> Self:
+        """Fit, then choose the threshold; run : what `_fit` takes beside data, such as a checkpoint."""
+        fit_rng, threshold_rng = rng.spawn(2)
+        with progress.shown(self.verbose > 0), one_blas_thread():
+            held_out = self._fit(X, Y, fit_rng, **side, **run)
+            self.threshold_ = self._choose_threshold(X, Y, held_out, threshold_rng, **side)
+        return self
+
+    def estimate(
+        self, n: int, d: int, n_labels: int, nnz: int | None = None, nnz_labels: int | None = None
+    ) -> Estimate:
+        """The memory that a fit will take and the size of its model, in bytes, before there is any.
+
+        Parameters
+        ----------
+        n, d, n_labels : rows, features, labels
+        nnz : stored values of X; n × d if not given
+        nnz_labels : stored values of Y; five a row if not given
+        """
+        params.check(type(self).__name__, self.get_params(deep=False), self._constraints)
+        for name, value in {"n": n, "d": d, "n_labels": n_labels}.items():
+            params.check_count(name, value)
+        return self._estimate(
+            DataSize(
+                n, d, n_labels, n * d if nnz is None else nnz, 5 * n if nnz_labels is None else nnz_labels
+            )
+        )
+
+    def _checked_labels(
+        self, X: Matrix, Y: Any, label_names: Sequence[str] | None
+    ) -> tuple[csr_matrix, Array]:
+        if Y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
+        encoded, classes = targets.encode(Y, label_names)
+        if encoded.shape[0] != X.shape[0]:
+            raise ValueError(f"X has {X.shape[0]} rows, but Y has {encoded.shape[0]}.")
+        if not encoded.nnz:
+            raise ValueError("Y holds no label at all; there is nothing to learn.")
+        return encoded, classes
+
+    def _checked_side(self, Y: csr_matrix, **side: Any) -> dict[str, Any]:
+        """What `fit` takes beside X and Y, checked against the labels."""
+        return side
+
+    @classmethod
+    def side_rows(cls, side: Mapping[str, Any], rows: Array) -> dict[str, Any]:
+        """The part of it that belongs to these rows; what does not go by rows stays whole."""
+        for name in side:
+            if name not in cls._side:
+                known = f"only {', '.join(cls._side)}" if cls._side else "nothing"
+                raise ValueError(f"{cls.__name__} takes {known} beside X and Y. Got {name!r}.")
+        return selection.rows_of_side(side, cls._side, rows)
+
+    def _trainable_rows(self, Y: csr_matrix, **side: Any) -> Array:
+        """The rows that teach, and tell of a threshold: not those without a label, or without weight."""
+        has_label, weights = np.diff(Y.indptr) > 0, side.get("sample_weight")
+        return np.flatnonzero(has_label if weights is None else has_label & (weights > 0))
+
+    def _check_memory(self, data: DataSize) -> None:
+        if self.max_memory is None:
+            return
+        needed, allowed = self._estimate(data).memory, params.as_bytes(self.max_memory)
+        if needed > allowed:
+            raise ValueError(
+                f"{type(self).__name__} needs about {needed / 1e9:.2g} GB for {data.n:,} rows, "
+                f"{data.d:,} features and {data.n_labels:,} labels, but 'max_memory' allows "
+                f"{allowed / 1e9:.2g} GB. Allow more, or use fewer rows or features, or a smaller model."
+            )
+
+    def _choose_threshold(
+        self, X: Matrix, Y: csr_matrix, held_out: HeldOutScores | None, rng: np.random.Generator, **side: Any
+    ) -> float:
+        """The threshold as given, or tuned on held-out rows where it is a string."""
         if not isinstance(self.threshold, str):
             return float(self.threshold)
         if len(self._trainable_rows(Y, **side)) < 5:  # too few to hold any out
             return 0.5 if self.threshold in ("auto", "f1") else 1.0
-        held, ids, scores = self._held_out(X, Y, min(self.max_labels, Y.shape[1]), rng, **side)
-        hits = metrics.Ranking(Y[held], ids, ids.shape[1]).hits
+        if held_out is None:
+            held_out = self._score_on_holdout(X, Y, min(self.max_labels, Y.shape[1]), rng, **side)
+        rows, ids, scores = held_out
+        hits = metrics.Ranking(Y[rows], ids, ids.shape[1]).hits
         observed = side.get("observed")
-        present = metrics.known_cells(None if observed is None else observed[held], ids)
+        present = metrics.known_cells(None if observed is None else observed[rows], ids)
         precision = params.as_precision(self.threshold)
         if precision > 0:
             return selection.threshold_for_precision(hits[present], scores[present], precision)
-        return selection.best_threshold(hits[present], scores[present], Y[held].nnz)
-
-    def _held_out(
-        self, X: Matrix, Y: csr_matrix, k: int, rng: np.random.Generator, **side: Any
-    ) -> tuple[Array, Array, Array]:
-        """Rows, and their top-k by a model that has not seen them. A method may know a cheaper way."""
-        return self._score_on_holdout(clone(self), X, Y, k, rng, **side)
+        return selection.best_threshold(hits[present], scores[present], Y[rows].nnz)
 
     def _score_on_holdout(
-        self, probe: XMCEstimator, X: Matrix, Y: csr_matrix, k: int, rng: np.random.Generator, **side: Any
-    ) -> tuple[Array, Array, Array]:
+        self, X: Matrix, Y: csr_matrix, k: int, rng: np.random.Generator, **side: Any
+    ) -> HeldOutScores:
+        """Fit a clone on a part of the rows and score the others. A method may know a cheaper way."""
         rows = self._trainable_rows(Y, **side)
-        share = min(0.2, MAX_HELD_OUT / len(rows))
-        train, held = (rows[some] for some in selection.random_split(len(rows), share, random_state=rng))
-        probe.set_params(threshold=0.0)
-        probe.classes_, probe.n_features_in_ = self.classes_, self.n_features_in_
-        probe.label_counts_ = np.bincount(Y[train].indices, minlength=Y.shape[1])
-        probe.n_samples_fit_ = len(train)
+        train, held = (rows[some] for some in HoldOut.random(len(rows), rng))
+        probe = self._probe()
+        probe._start_as(self, Y[train])
         probe._fit(X[train], Y[train], rng, **self.side_rows(side, train))
-        return held, *probe.predict_topk(X[held], k)
+        return HeldOutScores(held, *probe.predict_topk(X[held], k))
 
+    def _probe(self) -> Self:
+        """An unfitted clone whose threshold needs no rows."""
+        return clone(self).set_params(threshold=0.0)
 
-def _rows_of(value: Any, rows: Array) -> Any:
-    value = value if issparse(value) else np.asarray(value)
-    return value[rows] if value.ndim == 1 else csr_matrix(value)[rows]
+    def _start_as(self, other: XMCEstimator, Y: csr_matrix) -> None:
+        """Take over the labels and features of another estimator, to learn from some of its rows."""
+        self.classes_, self.n_features_in_ = other.classes_, other.n_features_in_
+        self.label_counts_ = np.bincount(Y.indices, minlength=Y.shape[1])
+        self.n_samples_fit_ = Y.shape[0]
 
 
 def _generator(random_state: Any) -> np.random.Generator:
@@ -443,7 +474,7 @@ def _generator(random_state: Any) -> np.random.Generator:
     return np.random.default_rng(random_state)
 
 
-def load(path: PathLike) -> XMCEstimator:
+def load(path: PathLike) -> XMCPredictor:
     """Load a model that `save` wrote, as the class that it was."""
     manifest, state = model_folder.load(path)
     return restored(manifest["class"], manifest["parameters"], state, path)
@@ -451,7 +482,7 @@ def load(path: PathLike) -> XMCEstimator:
 
 def restored(
     name: str, parameters: Mapping[str, Any], learnt: Mapping[str, Any], path: PathLike
-) -> XMCEstimator:
+) -> XMCPredictor:
     """A method by its name, with parameters and what it learnt; path : named in errors."""
     method = _methods().get(name)
     if method is None:
@@ -467,13 +498,13 @@ def restored(
     return model
 
 
-def _methods() -> dict[str, type[XMCEstimator]]:
+def _methods() -> dict[str, type[XMCPredictor]]:
     """Every concrete estimator by its class name: the public ones, and those that users have derived."""
     package = import_module(__package__)
     for name in package.__all__:
         getattr(package, name)
-    found: dict[str, type[XMCEstimator]] = {}
-    todo = [XMCEstimator]
+    found: dict[str, type[XMCPredictor]] = {}
+    todo = [XMCPredictor]
     while todo:
         for method in todo.pop().__subclasses__():
             todo.append(method)

@@ -8,14 +8,18 @@ from numbers import Integral
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, issparse
 from sklearn.base import clone
 
 from . import kernels
+from .validation.arrays import Matrix
 
 Array = np.ndarray
 Seed = int | None | np.random.Generator
 Candidate = TypeVar("Candidate")
+
+MAX_HELD_OUT = 3_000  # rows of one hold-out
+FEW_HELD_OUT = 2_000  # rows below which a hold-out is repeated on other folds
 
 
 def random_split(n: int, share: float = 0.2, *, random_state: Seed = None) -> tuple[Array, Array]:
@@ -252,3 +256,98 @@ def tune(
                 yield last
                 if last.value > highest:
                     best, highest, improved = parameters, last.value, True
+
+
+class TrainingSet(NamedTuple):
+    """Rows to learn from, their labels, and what else `fit` was given.
+
+    side : arguments of `fit` beside X and Y, by name
+    by_row : which of them have a line for each row
+    fraction : share of all training rows in this subset
+    """
+
+    X: Matrix
+    Y: csr_matrix
+    side: Mapping[str, Any]
+    by_row: Mapping[str, bool]
+    fraction: float = 1.0
+
+    @property
+    def n(self) -> int:
+        return self.Y.shape[0]
+
+    @property
+    def row_weights(self) -> Array | None:
+        """(n,) sample weights, or None where all rows count the same."""
+        return self.side.get("sample_weight")
+
+    @property
+    def observed(self) -> csr_matrix | None:
+        """(n, L) the cells of Y that are known, or None where all are."""
+        return self.side.get("observed")
+
+    def label_counts(self) -> Array:
+        """(L,) float32 rows of each label, scaled up to all training rows where this is a subset."""
+        return (np.bincount(self.Y.indices, minlength=self.Y.shape[1]) / self.fraction).astype(np.float32)
+
+    def subset(self, rows: Array) -> TrainingSet:
+        """Some of the rows, with their part of what `fit` was given."""
+        side = rows_of_side(self.side, self.by_row, rows)
+        return TrainingSet(self.X[rows], self.Y[rows], side, self.by_row)
+
+
+def rows_of_side(side: Mapping[str, Any], by_row: Mapping[str, bool], rows: Array) -> dict[str, Any]:
+    """The arguments of `fit` for some of the rows; what has no line for each row stays whole."""
+    return {
+        name: _take_rows(value, rows) if by_row[name] and value is not None else value
+        for name, value in side.items()
+    }
+
+
+def _take_rows(value: Any, rows: Array) -> Any:
+    value = value if issparse(value) else np.asarray(value)
+    return value[rows] if value.ndim == 1 else csr_matrix(value)[rows]
+
+
+class HoldOut(NamedTuple):
+    """A split of rows 0…n−1 on which thresholds, settings and stackers are chosen.
+
+    train_rows, held_rows : numbers of the rows to train on and of those held out
+    """
+
+    train_rows: Array
+    held_rows: Array
+
+    @classmethod
+    def random(cls, n: int, rng: np.random.Generator) -> HoldOut:
+        """Hold out a random fifth of the rows, at most `MAX_HELD_OUT`."""
+        return cls(*random_split(n, min(0.2, MAX_HELD_OUT / n), random_state=rng))
+
+    @classmethod
+    def of(cls, n: int, held_rows: Array) -> HoldOut:
+        """Hold out these rows of n."""
+        return cls(np.setdiff1d(np.arange(n), held_rows), held_rows)
+
+    @classmethod
+    def folds(cls, n: int, rng: np.random.Generator) -> list[HoldOut]:
+        """Disjoint splits, each as large as `random`; several where one would hold out few rows."""
+        size = max(1, min(n // 5, MAX_HELD_OUT))
+        order = rng.permutation(n)
+        n_folds = min(5, max(1, round(FEW_HELD_OUT / size)))
+        return [cls.of(n, order[i * size : (i + 1) * size]) for i in range(n_folds)]
+
+    def split(self, rows: TrainingSet) -> tuple[TrainingSet, TrainingSet]:
+        """The training rows, which know what fraction of all they are, and the held-out rows."""
+        train = rows.subset(self.train_rows)
+        return train._replace(fraction=len(self.train_rows) / rows.n), rows.subset(self.held_rows)
+
+
+class HeldOutScores(NamedTuple):
+    """Predictions for held-out rows by a model that has not seen them.
+
+    rows : (h,) their numbers among all rows;  ids, scores : (h, k) labels, best first, −1 pads, and scores
+    """
+
+    rows: Array
+    ids: Array
+    scores: Array

@@ -81,8 +81,8 @@ def _show(why: Explanation, texts: Any) -> None:
     ]
     if why.other_voters:
         rows.append(("other voters", f"{why.other_voters:.3f}", "", ""))
-    if why.beside:
-        rows.append(("nearness of the label, or prior", f"{why.beside:.3f}", "", ""))
+    if why.prior_or_label_score:
+        rows.append(("nearness of the label, or prior", f"{why.prior_or_label_score:.3f}", "", ""))
     rows.append(("together", f"{why.votes:.3f}", "", ""))
     print_table(("training row", "share of the vote", "similarity", "near by"), rows, title="Votes")
     if why.margin is not None:

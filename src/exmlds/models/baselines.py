@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from ..base import MAX_HELD_OUT, XMCEstimator
+from ..base import XMCEstimator
 from ..runtime.memory import DataSize, Estimate
+from ..selection import MAX_HELD_OUT, HeldOutScores
 from ..stages import index, vote
 from ..validation import params
 from ..validation.arrays import Matrix
@@ -142,18 +143,17 @@ class FeatureNeighbors(XMCEstimator):
         weights = vote.weigh(neighbors, similarities, self.vote, self.temperature)
         return vote.top_labels(neighbors, weights, self.labels_, k)
 
-    def _held_out(
+    def _score_on_holdout(
         self, X: Matrix, Y: csr_matrix, k: int, rng: np.random.Generator, **side: Any
-    ) -> tuple[Array, Array, Array]:
-        """Each row asked leaves itself out of the vote."""
+    ) -> HeldOutScores:
+        """Leave-one-out: each row is left out of its own neighbours."""
         n_held = min(MAX_HELD_OUT, len(self.voters_))
-        places = np.sort(rng.choice(len(self.voters_), n_held, replace=False))
-        rows = self.voters_[places]
+        positions = np.sort(rng.choice(len(self.voters_), n_held, replace=False))
+        rows = self.voters_[positions]
 
-        def ask(block: slice) -> tuple[Array, Array]:
-            asked = X[rows[block]]
-            neighbors, similarities = index.search(self.index_, asked, self.n_neighbors + 1)
-            neighbors[neighbors == places[block, None]] = -1
+        def search(block: slice) -> tuple[Array, Array]:
+            neighbors, similarities = index.search(self.index_, X[rows[block]], self.n_neighbors + 1)
+            neighbors[neighbors == positions[block, None]] = -1
             return self._counted(neighbors, similarities, k)
 
-        return rows, *self._in_blocks(ask, n_held, k, "choosing the threshold")
+        return HeldOutScores(rows, *self._in_blocks(search, n_held, k, "choosing the threshold"))

@@ -7,23 +7,28 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.sparse import csr_matrix
-from sklearn.base import clone
 
 from .. import metrics
-from ..base import MAX_HELD_OUT, XMCEstimator
-from ..reranking import pipeline
-from ..reranking.pipeline import Config, RerankingPipeline, ShortlistScores, TrainingSet, WarmStart
+from ..base import XMCEstimator
+from ..reranking import explain as reranking_explain
+from ..reranking.cross_fit import cross_fit, refit, stack
+from ..reranking.pipeline import (
+    RerankingPipeline,
+    ShortlistScores,
+    extend_by_votes,
+    fit_shortlister,
+    rank_by_stacker,
+    transform_sparse,
+)
 from ..reranking.search import (
-    MIN_GAIN,
-    SEARCH_HELD_ROWS,
-    SEARCH_TRAIN_ROWS,
+    EPOCHS,
+    TEMPERATURES,
     ConfigSearch,
-    HoldOut,
+    SearchTrial,
     TimeBudget,
-    stacked_quality,
-    tune_temperature,
 )
 from ..runtime.memory import DataSize, Estimate
+from ..selection import HeldOutScores, TrainingSet
 from ..stages import features, rerank, stacking
 from ..validation import params, targets
 from ..validation.arrays import Matrix
@@ -31,15 +36,16 @@ from ..voting import explain
 from ..voting.base import MIN_ROWS_TO_TUNE, NeighborVoting
 from ..voting.explain import ExplainOptions, Explanation
 from ..voting.label_space import LabelSpaceMixin
-from ..voting.settings_search import mean_precision
+from ..voting.votes import VotingModel
+from .exmlds3 import ExMLDS3
 from .exmlds4 import ExMLDS4
 
 Array = np.ndarray
 
-FEW_HELD_OUT = 2_000  # below which rows are held out several times
+N_NEIGHBORS = 100  # rows that vote: with fewer, many labels have no vote at all
 
 
-class ExMLDS(LabelSpaceMixin):
+class ExMLDS(LabelSpaceMixin, XMCEstimator):
     """The method to take without reading further: neighbours propose labels, classifiers put them in order.
 
     Parameters
@@ -62,9 +68,11 @@ class ExMLDS(LabelSpaceMixin):
 
     Attributes after fit
     --------------------
-    voting_ : the fitted method that proposes labels;  second_ : another one, whose votes count too, or None
+    shortlister_ : the fitted method that makes short lists;  second_shortlister_ : another one, or None
     shortlist_, cost_ : as chosen;  shortlist_recall_ : share of true labels on the lists of held-out rows
     held_out_quality_ : the mean of P@1, P@3 and P@5 on held-out rows
+    search_results_ : what was tried and the score of each trial, as lists under "step", "params", "score" and
+        "seconds"
 
     Example
     -------
@@ -88,15 +96,16 @@ class ExMLDS(LabelSpaceMixin):
         "time_budget": params.either(params.one_of(None), params.number(0, above=True)),
         "keep_rows": params.one_of(False, True),
     }
-    voting_: NeighborVoting
-    second_: NeighborVoting | None
+    shortlister_: NeighborVoting
+    second_shortlister_: NeighborVoting | None
     shortlist_: int
     feature_map_: features.Features | None
     lifts_: Array | None = None
     classifiers_: rerank.Classifiers | None
     counts_: Array
-    blend_: stacking.Stacker | None
+    stacker_: stacking.Stacker | None
     shortlist_recall_: float
+    search_results_: dict[str, list[Any]]
 
     _space: ClassVar[Mapping[str, tuple[Any, ...]]] = {
         "candidates": ("joint", "sppmi"),
@@ -179,195 +188,168 @@ class ExMLDS(LabelSpaceMixin):
             weights = targets.row_weights(weights, Y.shape[0])
         return {"sample_weight": weights, **targets.of_missing(Y, **side)}
 
-    def _learn(self, X: Any, Y: Any, label_names: Sequence[str] | None, **side: Any) -> Self:
-        try:
-            return super()._learn(X, Y, label_names, **side)
-        finally:
-            self.__dict__.pop("_held", None)
-
-    def _fit(self, X: Matrix, Y: csr_matrix, rng: np.random.Generator, **side: Any) -> None:
-        clock = TimeBudget(self.time_budget)
-        plan_rng, held_rng, first_rng, more_rng, again_rng = rng.spawn(5)
+    def _fit(self, X: Matrix, Y: csr_matrix, rng: np.random.Generator, **side: Any) -> HeldOutScores | None:
+        budget = TimeBudget(self.time_budget)
+        search_rng, fold_rng, fit_rng, ensemble_rng, refit_rng = rng.spawn(5)
         labelled = self._trainable_rows(Y, **side)
         if not labelled.size:
             raise ValueError("No row with a label has a sample_weight above 0.")
-        lesson = _normalize_weights(TrainingSet(X, Y, side).rows(type(self), labelled))
+        rows = _normalize_weights(TrainingSet(X, Y, side, self._side).subset(labelled))
         self.kept_rows_ = X.copy() if self.keep_rows else None
-        self._held: tuple[Array, Array, Array] | None = None  # until the threshold is chosen
-        by_gain = self.objective == "psp" and len(labelled) >= MIN_ROWS_TO_TUNE
-        self.gains_ = _inverse_propensity_gains(lesson.Y) if by_gain else None
-        if len(labelled) < MIN_ROWS_TO_TUNE:
-            self._take_votes_alone(lesson, first_rng, labelled)
-            return
-        plan = self._planner().plan(self._small_trial(lesson, plan_rng), len(labelled), plan_rng, clock)
-        planned = clock.spent()
-        said: list[ShortlistScores] = []
-        asked: list[Array] = []
-        for held in _folds(len(labelled), held_rng):
-            if said and not clock.allows(2.5 * (clock.spent() - planned) / len(said)):
-                break
-            trial = HoldOut.of(lesson, held, type(self))
-            course = WarmStart(trial.train_rows)
-            if not said:
-                plan, members = self._fit_first_fold(plan, trial, course, first_rng, more_rng, clock)
-            else:
-                members = pipeline.fit_pipeline(plan, trial.lesson, first_rng, course)
-            said.append(members.score_in_blocks(trial.held.X))
-            asked.append(held)
-        self._weigh(pipeline.concatenate(said), lesson, np.concatenate(asked), labelled)
-        taught = labelled[trial.train_rows]
-        if clock.allows(1.25 * (clock.spent() - planned) / len(asked)):
-            members, taught = (
-                pipeline.fit_pipeline(plan, lesson, again_rng, course),
-                labelled,
-            )  # goes on, on all rows
-        self._take(members, plan.cost, taught)
+        if rows.n < MIN_ROWS_TO_TUNE:  # too few to choose anything on
+            self._store_votes_alone(rows, fit_rng, labelled)
+            return None
+        self.gains_ = _inverse_propensity_gains(rows.Y) if self.objective == "psp" else None
+        may_grow = self.n_learners == "auto" and self.time_budget is not None
 
-    def _planner(self) -> ConfigSearch:
-        return ConfigSearch(*(getattr(self, name) for name in ConfigSearch._fields))
-
-    def _small_trial(self, lesson: TrainingSet, rng: np.random.Generator) -> HoldOut:
-        n = lesson.X.shape[0]
-        held = min(SEARCH_HELD_ROWS, max(round(0.3 * n), 1))
-        rows = rng.permutation(n)[: held + SEARCH_TRAIN_ROWS]
-        return HoldOut.of(lesson.rows(type(self), rows), np.arange(held), type(self))
-
-    def _fit_first_fold(
-        self,
-        plan: Config,
-        trial: HoldOut,
-        course: WarmStart,
-        rng: np.random.Generator,
-        more_rng: np.random.Generator,
-        clock: TimeBudget,
-    ) -> tuple[Config, RerankingPipeline]:
-        """The plan with the temperature, and as many learners, as held-out rows reward; and what it gives."""
-        propose_rng, order_rng, second_rng = rng.spawn(3)
-        voting = pipeline.fit_shortlister(plan.voting, trial.lesson, propose_rng, course)
-        second = (
-            None
-            if plan.second is None
-            else pipeline.fit_shortlister(plan.second, trial.lesson, second_rng, course)
-        )
-        for fitted in (voting, second):
-            if fitted is not None:
-                tune_temperature(fitted, trial)
-        members = pipeline.order(plan, voting, second, trial.lesson, order_rng, course=course)
-        if self.n_learners == "auto" and clock.budget is not None and isinstance(voting, ExMLDS4):
-            self._grow_ensemble(plan, members, trial, more_rng, clock)
-        return plan._replace(
-            voting=_with_tuned_params(voting), second=second and _with_tuned_params(second)
-        ), members
-
-    def _grow_ensemble(
-        self,
-        plan: Config,
-        members: RerankingPipeline,
-        trial: HoldOut,
-        rng: np.random.Generator,
-        clock: TimeBudget,
-    ) -> None:
-        """While there is time, and the blend is better for them on held-out rows."""
-
-        def quality() -> float:
-            return stacked_quality(members.score_in_blocks(trial.held.X), trial.held)
-
-        voting, took, best = members.voting, 0.0, quality()
-        while clock.allows(4 * took):
-            before, learners = clock.spent(), voting.learners_
-            voting.learners_ = [
-                *learners,
-                *pipeline.fit_shortlister(plan.voting, trial.lesson, rng).learners_,
-            ]
-            gained = quality() - best
-            took = clock.spent() - before
-            if gained < MIN_GAIN:
-                voting.learners_ = learners
-                break
-            best += gained
-
-    def _weigh(self, said: ShortlistScores, lesson: TrainingSet, rows: Array, labelled: Array) -> None:
-        """Fit the blend on what is said of held-out rows of a lesson, and keep what it makes of them."""
-        held = lesson.rows(type(self), rows)
-        self.blend_ = pipeline.add_label_bias(pipeline.weigh(said, held), said, held)
-        if self.gains_ is None:
-            self.blend_ = pipeline.add_top_reranker(self.blend_, said, held)
-        self.shortlist_recall_ = float(metrics.among(held.Y, said.ids).sum() / max(held.Y.nnz, 1))
-        ids, scores = pipeline.ranked(self.blend_, said, max(5, self.max_labels), self.gains_)
-        self.held_out_quality_ = mean_precision(held.Y, ids[:, :5])
-        self._held = (labelled[rows], ids[:, : self.max_labels], scores[:, : self.max_labels])
-
-    def _take(self, members: RerankingPipeline, cost: float, rows: Array) -> None:
-        self.voting_, self.second_, self.shortlist_, self.counts_ = members[:4]
-        self.feature_map_, self.classifiers_, self.lifts_ = members[4:]
-        self.cost_, self.rows_ = cost, rows.astype(np.int32)
-
-    def _take_votes_alone(self, lesson: TrainingSet, rng: np.random.Generator, rows: Array) -> None:
-        """Of too few rows to choose on."""
-        planner = self._planner()
-        voting = pipeline.fit_shortlister(
-            planner.voting(planner.first_method(lesson.side), "l2"), lesson, rng
-        )
-        self._take(
-            RerankingPipeline(voting, None, lesson.Y.shape[1], lesson.counts(), None, None, None),
-            np.nan,
+        # 1. Search the configuration on a sample of the rows.
+        config, trials = self._config_search(side).search(rows, search_rng, budget)
+        # 2. Fit it on folds, and score the rows that each fold holds out.
+        fitted = cross_fit(
+            config,
             rows,
+            fold_rng=fold_rng,
+            fit_rng=fit_rng,
+            ensemble_rng=ensemble_rng if may_grow else None,
+            budget=budget,
         )
-        self.blend_, self.held_out_quality_, self.shortlist_recall_ = None, np.nan, np.nan
+        # 3. Stack the evidence on held-out rows, and calibrate probabilities there.
+        held = rows.subset(fitted.held_rows)
+        stacked = stack(fitted.scores, held, max(5, self.max_labels), self.gains_)
+        # 4. Fit again on all rows.
+        pipeline, used = refit(fitted, rows, refit_rng, budget)
+
+        self._store(pipeline, config.cost, labelled[used], trials)
+        self.stacker_ = stacked.stacker
+        self.shortlist_recall_, self.held_out_quality_ = stacked.recall, stacked.quality
+        k = self.max_labels
+        return HeldOutScores(labelled[fitted.held_rows], stacked.ids[:, :k], stacked.probabilities[:, :k])
+
+    def _store(
+        self, pipeline: RerankingPipeline, cost: float, rows: Array, trials: list[SearchTrial]
+    ) -> None:
+        self.shortlister_, self.second_shortlister_, self.shortlist_, self.counts_ = pipeline[:4]
+        self.feature_map_, self.classifiers_, self.lifts_ = pipeline[4:]
+        self.cost_, self.rows_ = cost, rows.astype(np.int32)
+        columns = zip(*trials) if trials else ((), (), (), ())
+        self.search_results_ = dict(zip(SearchTrial._fields, map(list, columns)))
+
+    def _store_votes_alone(self, rows: TrainingSet, rng: np.random.Generator, numbers: Array) -> None:
+        """Fit a shortlister with its default settings, whose votes are the prediction."""
+        method = self._make_shortlister(self._first_method(rows.side), "l2", EPOCHS)
+        shortlister, _ = fit_shortlister(method, rows, rng)
+        counts = rows.label_counts()
+        pipeline = RerankingPipeline(shortlister, None, rows.Y.shape[1], counts, None, None, None)
+        self._store(pipeline, np.nan, numbers, [])
+        self.gains_, self.stacker_ = None, None
+        self.held_out_quality_, self.shortlist_recall_ = np.nan, np.nan
+
+    def _config_search(self, side: Mapping[str, Any]) -> ConfigSearch:
+        return ConfigSearch(
+            self._make_shortlister,
+            self._first_method(side),
+            self.candidates == "auto",
+            self.shortlist,
+            self.loss,
+            self.cost,
+        )
+
+    def _first_method(self, side: Mapping[str, Any]) -> str:
+        """The shortlister that is tried before others; labels that are missing need joint SPPMI."""
+        given = side.get("label_cooccurrence") is not None or side.get("observed") is not None
+        if given or self.complete_labels not in ("auto", 0):
+            if self.candidates == "joint":
+                raise ValueError(
+                    "candidates='joint' can't use label_cooccurrence, observed or complete_labels; "
+                    "leave 'candidates' at 'auto'."
+                )
+            return "missing"
+        return "sppmi" if self.candidates == "sppmi" else "joint"
+
+    def _make_shortlister(self, name: str, kind: str, n_epochs: int) -> NeighborVoting:
+        """An unfitted voting method on this kind of features."""
+        shared: dict[str, Any] = {
+            "features": kind,
+            "n_neighbors": N_NEIGHBORS,
+            "temperature": TEMPERATURES[0],
+            "threshold": 0.0,
+            "n_jobs": self.n_jobs,
+            "max_memory": self.max_memory,
+        }
+        if name == "joint":
+            n_learners = 1 if self.n_learners == "auto" else int(self.n_learners)
+            # Converting float16 embeddings would take most of the time of a single query.
+            return ExMLDS4(n_epochs=n_epochs, n_learners=n_learners, storage="float32", **shared)
+        if name == "missing":
+            return ExMLDS3(complete_labels=self.complete_labels, **{**shared, "temperature": "auto"})
+        return ExMLDS3(n_components=100, l2=1.0, mu=(1.0, 1.0, 10.0), complete_labels=0.0, **shared)
 
     def _candidates(self, X: Matrix, k: int) -> tuple[Array, Array]:
-        if self.blend_ is None:
-            return self.voting_._candidates(X, k)
-        return self._rerank(self._jury().opinions(X, k), k)
+        if self.stacker_ is None:
+            return self.shortlister_._candidates(X, k)
+        return self._rerank(self._pipeline().score(X, k), k)
 
-    def _rerank(self, said: ShortlistScores, k: int) -> tuple[Array, Array]:
-        """The k best labels of what is said, with their scores."""
-        assert self.blend_ is not None
-        listed = min(self.shortlist_, said.ids.shape[1])
-        first = said.cut(slice(None), slice(listed))
-        best, scores = pipeline.ranked(self.blend_, first, k, self.gains_)
-        return (best, scores) if k <= listed else _extend_by_votes(best, scores, said, k, self.gains_)
+    def _rerank(self, scores: ShortlistScores, k: int) -> tuple[Array, Array]:
+        """The k best labels of short lists and what follows them, with their scores."""
+        assert self.stacker_ is not None
+        listed = min(self.shortlist_, scores.ids.shape[1])
+        top = scores.slice(slice(None), slice(listed))
+        ids, probabilities = rank_by_stacker(self.stacker_, top, k, self.gains_)
+        if k <= listed:
+            return ids, probabilities
+        return extend_by_votes(ids, probabilities, scores, k, self.gains_)
 
-    def _jury(self) -> RerankingPipeline:
-        asked = self.voting_, self.second_, self.shortlist_
-        return RerankingPipeline(*asked, self.counts_, self.feature_map_, self.classifiers_, self.lifts_)
+    def _pipeline(self) -> RerankingPipeline:
+        return RerankingPipeline(
+            self.shortlister_,
+            self.second_shortlister_,
+            self.shortlist_,
+            self.counts_,
+            self.feature_map_,
+            self.classifiers_,
+            self.lifts_,
+        )
 
-    def _explained(self, X: Matrix, label: int, n: int, feature_names: Any, kept: Any = None) -> Explanation:
-        asked = ExplainOptions.of(n, feature_names, kept, self.kept_rows_)
-        why = explain.by_votes(self, X, label, asked)
-        if self.blend_ is None:
-            return why
-        said = self._jury().opinions(X, self.shortlist_)
-        column = np.flatnonzero(said.ids[0, : self.shortlist_] == label)
-        if not len(column):
-            ids, scores = self._candidates(X, len(self.classes_))
-            return why._replace(score=float(scores[0][ids[0] == label].sum()))
-        listed = said.cut(slice(None), slice(self.shortlist_))
-        ids, scores = self._rerank(listed, self.shortlist_)
-        score = float(scores[0][ids[0] == label].sum())
-        beside = "place it takes" if self.gains_ is None else "gain of the label"
-        odds = explain.log_odds(self.blend_, listed, int(column[0]), score, beside)
+    def _explain_row(
+        self, X: Matrix, label: int | None, n: int, feature_names: Any, kept_row: Any = None
+    ) -> Explanation:
+        found, pipeline = self.shortlister_.search_neighbors(X), self._pipeline()
+        options = ExplainOptions.of(n, feature_names, kept_row, self.kept_rows_)
+        if self.stacker_ is None:
+            label = int(self.shortlister_.rank(found, 1)[0][0, 0]) if label is None else label
+            return self._explain_votes(found, X, label, options)
+        scores = pipeline.score(X, found=found)
+        ids, probabilities = self._rerank(scores, min(self.shortlist_, scores.ids.shape[1]))
+        label = int(ids[0, 0]) if label is None else label
+        why = self._explain_votes(found, X, label, options)
+        column = np.flatnonzero(scores.ids[0, : self.shortlist_] == label)
+        if not len(column):  # it follows the short list, if anybody voted for it
+            n_labels = len(self.classes_)
+            ids, probabilities = self._rerank(pipeline.score(X, n_labels, found), n_labels)
+            return why._replace(score=float(probabilities[0][ids[0] == label].sum()))
+        score = float(probabilities[0][ids[0] == label].sum())
+        adjustment = "top-rank adjustment" if self.gains_ is None else "gain of the label"
+        listed = scores.slice(slice(None), slice(self.shortlist_))
+        odds = reranking_explain.log_odds(self.stacker_, listed, int(column[0]), score, adjustment)
         why = why._replace(score=score, log_odds=odds)
         if self.classifiers_ is None or self.feature_map_ is None:
             return why
-        A = pipeline.transform_sparse(self.feature_map_, X)
-        return why._replace(margin=explain.margin(self.classifiers_, A, label, asked))
+        A = transform_sparse(self.feature_map_, X)
+        return why._replace(margin=reranking_explain.margin(self.classifiers_, A, label, options))
 
-    def _voting_model(self) -> tuple[NeighborVoting, Array]:
-        return self.voting_, self.rows_
+    def _explain_votes(self, found: list[Any], X: Matrix, label: int, options: ExplainOptions) -> Explanation:
+        breakdown = self.shortlister_.vote_breakdown(found, label)
+        name, prior = self._label(label), self._prior(label)
+        return explain.by_votes(self._voting_model(), breakdown, X, name, prior, options)
 
-    def _held_out(
-        self, X: Matrix, Y: csr_matrix, k: int, rng: np.random.Generator, **side: Any
-    ) -> tuple[Array, Array, Array]:
-        if self._held is not None:
-            return self._held
-        return super()._held_out(X, Y, k, rng, **side)
+    def _voting_model(self) -> VotingModel:
+        return self.shortlister_._voting_model()._replace(row_numbers=self.rows_)
 
     def predict_proba(self, X: Any) -> csr_matrix:
         """(n, L) csr of calibrated probabilities of the labels on short lists, at most `max_labels` a row.
 
-        Labels that take the first places have the probabilities of these. Where `max_labels` is more than a
-        short list holds, those after it have less than its last, by votes.
+        A label that the top re-ranker moves has the probability of its new rank. Where `max_labels` is more
+        than a short list holds, labels after it have lower probabilities than its last, by votes.
         """
         scores = self.decision_function(X)
         if self.gains_ is not None:
@@ -375,34 +357,15 @@ class ExMLDS(LabelSpaceMixin):
         return scores
 
     def _estimate(self, data: DataSize) -> Estimate:
-        estimate = self._planner().estimate(data)
+        estimate = self._config_search({}).estimate(data)
         return estimate.with_rows(data) if self.keep_rows else estimate
 
 
-def _with_tuned_params(voting: NeighborVoting) -> NeighborVoting:
-    """The method, to be fitted anew with what was chosen on held-out rows."""
-    settings: dict[str, Any] = {"temperature": voting.temperature_}
-    for name, value in voting.get_params(deep=False).items():
-        if isinstance(value, str) and value == "auto" and hasattr(voting, f"{name}_"):
-            settings[name] = getattr(voting, f"{name}_")
-    if isinstance(voting, ExMLDS4):
-        settings |= {"n_learners": len(voting.learners_)}
-    return clone(voting).set_params(**settings)
-
-
-def _normalize_weights(lesson: TrainingSet) -> TrainingSet:
-    """The mean weight of a row is 1."""
-    if lesson.weights is None:
-        return lesson
-    return lesson._replace(side={**lesson.side, "sample_weight": lesson.weights / lesson.weights.mean()})
-
-
-def _folds(n: int, rng: np.random.Generator) -> list[Array]:
-    """Rows to hold out in turn: a fifth, or MOST_HELD_OUT; several times where that is few."""
-    size = max(1, min(n // 5, MAX_HELD_OUT))
-    order = rng.permutation(n)
-    n_folds = min(5, max(1, round(FEW_HELD_OUT / size)))
-    return [order[i * size : (i + 1) * size] for i in range(n_folds)]
+def _normalize_weights(rows: TrainingSet) -> TrainingSet:
+    """Scale the sample weights so that their mean is 1."""
+    if rows.row_weights is None:
+        return rows
+    return rows._replace(side={**rows.side, "sample_weight": rows.row_weights / rows.row_weights.mean()})
 
 
 def _inverse_propensity_gains(Y: csr_matrix) -> Array:
@@ -410,17 +373,3 @@ def _inverse_propensity_gains(Y: csr_matrix) -> Array:
     inverse = metrics.inverse_propensity(Y)
     occurs = np.bincount(Y.indices, minlength=Y.shape[1]) > 0
     return np.minimum(inverse / inverse[occurs].max(), 1).astype(np.float32)
-
-
-def _extend_by_votes(
-    best: Array, scores: Array, said: ShortlistScores, k: int, gains: Array | None
-) -> tuple[Array, Array]:
-    """The list with labels after it, by votes; they are less sure than any of the list."""
-    ids, votes = said.ids[:, best.shape[1] : k], said.votes[:, best.shape[1] : k]
-    first = np.maximum(votes.max(axis=1, keepdims=True, initial=0), np.finfo(np.float32).tiny)
-    sure, there = scores if gains is None else scores / gains[best], best >= 0
-    after = np.min(sure, axis=1, keepdims=True, where=there, initial=1) * np.minimum(votes / first, 1)
-    if gains is not None:
-        last = np.min(scores, axis=1, keepdims=True, where=there, initial=1)
-        after = np.minimum.accumulate(np.minimum(after * gains[ids], last), axis=1)
-    return np.hstack([best, ids]), np.hstack([scores, pipeline.break_ties(after, 1)])

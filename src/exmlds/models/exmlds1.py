@@ -150,7 +150,7 @@ class ExMLDS1(NeighborVoting):
             n_neighbors=self.n_neighbors_fit,
             conditional=conditional,
         )
-        S = sppmi.operator(overlaps, n_jobs=self.n_jobs, max_bytes=self._max_overlaps())
+        S = sppmi.operator(overlaps, n_jobs=self.n_jobs, max_bytes=self._memory_model().max_overlaps)
         U, s = factorize.embed(S, rank, rng, symmetric=not conditional)
         # Rows of U belong to label sets, W^½ times as long as those of their rows.
         return Embedding((U * np.sqrt(s) / overlaps.scale[:, None])[label_sets.group])

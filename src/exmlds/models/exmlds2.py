@@ -13,6 +13,7 @@ from ..stages import factorize, neighbors, sgns, sppmi
 from ..validation import params
 from ..validation.arrays import Matrix
 from ..voting.base import REGRESSION, NeighborVoting
+from ..voting.memory import MemoryModel, part_rows
 from ..voting.votes import Embedding
 
 Array = np.ndarray
@@ -141,18 +142,23 @@ class ExMLDS2(NeighborVoting):
         }
         return cls(**{**settings, **changes})
 
-    def _embedding_bytes(self, data: DataSize, n_parts: int) -> float:
-        """The pairs with their order, the table of negatives, and the vectors; overlaps if they are asked."""
-        m = self._part_rows(data.n, n_parts)
-        overlaps = super()._embedding_bytes(data, n_parts) if self.context == "embedding" else 0.0
-        return overlaps + 40.0 * m * self.n_neighbors_fit + 128.0 * m + 8.0 * m * self.n_components
+    def _memory_model(self) -> MemoryModel:
+        memory = super()._memory_model()
+
+        def embedding_bytes(data: DataSize, n_parts: int) -> float:
+            """The pairs with their order, the table of negatives and the vectors; overlaps where needed."""
+            m = part_rows(data.n, n_parts)
+            overlaps = memory.factorization_bytes(data, n_parts) if self.context == "embedding" else 0.0
+            return overlaps + 40.0 * m * self.n_neighbors_fit + 128.0 * m + 8.0 * m * self.n_components
+
+        return memory._replace(embedding_bytes=embedding_bytes)
 
     def _embed(
         self, X: Matrix, Y: csr_matrix, rank: int, rng: np.random.Generator, **given: Any
     ) -> Embedding:
         ties_rng, vectors_rng = rng.spawn(2)
-        places, group = self._context_places(X, Y, rank, ties_rng)
-        near = self._contexts(places, group, self.n_neighbors_fit, ties_rng)
+        points, group = self._context_points(X, Y, rank, ties_rng)
+        near = self._contexts(points, group, self.n_neighbors_fit, ties_rng)
         n = Y.shape[0]
         n_negative, n_epochs = self._effort(n)
         pairs = [sgns.relate(neighbors.graph(near, n), n_negative, power=self.smoothing)]
@@ -161,17 +167,17 @@ class ExMLDS2(NeighborVoting):
             state = sgns.epoch(state, pairs, self.learning_rate)
         return Embedding(state.vectors)
 
-    def _context_places(
+    def _context_points(
         self, X: Matrix, Y: csr_matrix, rank: int, rng: np.random.Generator
     ) -> tuple[Matrix, Array]:
-        """Where contexts are nearest, and the place of each row; distinct label sets are one place."""
+        """The points that contexts are searched among, and the point of each row; equal sets share one."""
         if self.context == "features":
             return X, np.arange(X.shape[0])
         label_sets = sppmi.distinct(Y)
         if self.context == "labels":
             return label_sets.sets, label_sets.group
         overlaps = sppmi.prepare(label_sets)
-        S = sppmi.operator(overlaps, n_jobs=self.n_jobs, max_bytes=self._max_overlaps())
+        S = sppmi.operator(overlaps, n_jobs=self.n_jobs, max_bytes=self._memory_model().max_overlaps)
         U, s = factorize.embed(S, rank, rng)
         return U * np.sqrt(s) / overlaps.scale[:, None], label_sets.group
 

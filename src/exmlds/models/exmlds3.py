@@ -9,14 +9,16 @@ import numpy as np
 from scipy.sparse import csr_matrix
 from sklearn.utils.validation import check_is_fitted
 
-from ..base import MAX_HELD_OUT
 from ..runtime.memory import DataSize
+from ..selection import HeldOutScores, TrainingSet
 from ..stages import complete, factorize, neighbors, sgns, sppmi, vote
 from ..stages.vote import LabelScorer
 from ..validation import params, targets
 from ..validation.arrays import Matrix
 from ..voting.base import REGRESSION, NeighborVoting
-from ..voting.votes import Embedding, Votes
+from ..voting.memory import MemoryModel
+from ..voting.settings_search import Grid
+from ..voting.votes import Embedding, FitRun, MapWarmStart, Votes
 
 Array = np.ndarray
 
@@ -46,8 +48,8 @@ class ExMLDS3(NeighborVoting):
     n_negative : for each label–label, row–row and row–label pair; one number or three (solver "sgns")
     n_epochs, learning_rate, n_neighbors_fit : of the skip-grams, and their neighbours that are context
         (solver "sgns")
-    n_parts, n_parts_probed, n_learners, features, l2, l1, metric, search, vote, temperature : as in `ExMLDS1`;
-        the embedding is one for all parts
+    n_parts, n_parts_probed, n_learners, features, l2, l1, metric, search, vote, temperature : as in
+        `ExMLDS1`; all parts share one embedding
 
     The others are those of every method, `XMCEstimator`.
 
@@ -200,35 +202,50 @@ class ExMLDS3(NeighborVoting):
     def _checked_side(self, Y: csr_matrix, **side: Any) -> dict[str, Any]:
         return targets.of_missing(Y, **side)
 
-    def _embedding_bytes(self, data: DataSize, n_parts: int) -> float:
-        """Rows and labels together, whatever the parts; C and Yᵀ, and labels that completion adds."""
-        nodes = data.n + data.n_labels
-        pairs = min(float(data.n_labels) ** 2, (data.nnz_labels / data.n) * data.nnz_labels)
-        completed = complete.KEPT * data.nnz_labels if self.complete_labels else 0
-        overlaps = min(self._max_overlaps(), 4.0 * nodes**2)
-        return overlaps + 20.0 * nodes * 1.1 * self.n_components + 24.0 * pairs + 12.0 * completed
+    def _memory_model(self) -> MemoryModel:
+        memory = super()._memory_model()
+        completes = bool(self.complete_labels)
 
-    def _labels_bytes(self, data: DataSize) -> float:
-        places = 4.0 * data.n_labels * self.n_components
-        return places + data.labels_bytes() * (complete.KEPT / 4 if self.complete_labels else 1)
+        def embedding_bytes(data: DataSize, n_parts: int) -> float:
+            """Rows and labels together, whatever the parts; C and Yᵀ, and labels that completion adds."""
+            nodes = data.n + data.n_labels
+            pairs = min(float(data.n_labels) ** 2, (data.nnz_labels / data.n) * data.nnz_labels)
+            completed = complete.KEPT * data.nnz_labels if completes else 0
+            overlaps = min(memory.max_overlaps, 4.0 * nodes**2)
+            return overlaps + 20.0 * nodes * 1.1 * self.n_components + 24.0 * pairs + 12.0 * completed
 
-    def _fit(self, X: Matrix, Y: csr_matrix, rng: np.random.Generator, **side: Any) -> None:
+        def labels_bytes(data: DataSize) -> float:
+            embeddings = 4.0 * data.n_labels * self.n_components
+            return embeddings + data.labels_bytes() * (complete.KEPT / 4 if completes else 1)
+
+        return memory._replace(
+            n_embeddings=2 if self.mu == "auto" else 1,
+            max_splits=5,  # few rows with few visible labels would decide otherwise
+            embedding_bytes=embedding_bytes,
+            labels_bytes=labels_bytes,
+        )
+
+    def _fit_voting(
+        self, X: Matrix, Y: csr_matrix, rng: np.random.Generator, run: FitRun, **side: Any
+    ) -> tuple[HeldOutScores | None, MapWarmStart | None]:
         C = side["label_cooccurrence"]
         self.visible_share_ = 1.0 if C is None else complete.visible_share(Y, C)
-        super()._fit(X, Y, rng, **side)
-        self.mu_, self.complete_labels_ = [*self._chosen["mu"]], self._chosen["complete_labels"]
+        return super()._fit_voting(X, Y, rng, run, **side)
 
-    def _n_embeddings(self) -> int:
-        return 2 if self.mu == "auto" else 1
-
-    def _embedding_settings(self, Y: csr_matrix, **side: Any) -> list[dict[str, Any]]:
+    def _grid(self, rows: TrainingSet) -> Grid:
         if self.mu != "auto":
-            return [{"mu": tuple(float(weight) for weight in self.mu)}]
-        return [{"mu": (1.0, 1.0, 10.0)}, {"mu": (1 / self.visible_share_, 0.0, 1.0)}]
-
-    def _voting_settings(self) -> list[dict[str, Any]]:
+            mus = [tuple(float(weight) for weight in self.mu)]
+        else:
+            mus = [(1.0, 1.0, 10.0), (1 / self.visible_share_, 0.0, 1.0)]
         strengths = STRENGTHS if self.complete_labels == "auto" else (float(self.complete_labels),)
-        return [{"complete_labels": strength} for strength in strengths]
+        return (
+            super()
+            ._grid(rows)
+            ._replace(
+                embeddings=[{"mu": mu} for mu in mus],
+                votings=[{"complete_labels": strength} for strength in strengths],
+            )
+        )
 
     def _voting_labels(self, Y: csr_matrix, **given: Any) -> csr_matrix:
         C, strength = given["label_cooccurrence"], given["complete_labels"]
@@ -237,34 +254,28 @@ class ExMLDS3(NeighborVoting):
         P = complete.conditional_share(csr_matrix(Y.T @ Y) if C is None else C)
         return complete.complete(Y, P, strength, given["observed"])
 
-    def _n_splits(self, n: int) -> int:
-        """More where few rows with few visible labels would decide."""
-        return int(np.clip(round(MAX_HELD_OUT / (0.2 * n)), 1, 5))
-
     def _rank(
         self, votes: Votes, labels: csr_matrix, scorer: LabelScorer | None, k: int
     ) -> tuple[Array, Array]:
         assert scorer is not None
         return vote.top_labels_with_embeddings(
-            votes.neighbors, votes.weights, labels, votes.places, scorer, k
+            votes.neighbors, votes.weights, labels, votes.embeddings, scorer, k
         )
 
-    def _has_no_votes(self, votes: Votes) -> bool:
-        assert self.scorer_ is not None
-        if votes.weights.any():
-            return False
-        return bool(
-            (sum(self.scorer_.scaled(z) for z in votes.places) @ self.scorer_.embeddings.T <= 0).all()
-        )
-
-    def _shares(self, votes: Votes, weights: Array, has: Array, label: int) -> tuple[Array, float]:
-        assert self.scorer_ is not None
-        present = votes.neighbors[0] >= 0
-        s1 = weights[present] @ self.labels_[votes.neighbors[0][present]]
+    def _vote_shares(self, votes: Votes, label: int) -> tuple[Array, float] | None:
+        scorer, neighbors = self.scorer_, votes.neighbors[0]
+        assert scorer is not None
+        summed = np.sum([scorer.scaled(z) for z in votes.embeddings], axis=0)
+        if not votes.weights.any() and (summed @ scorer.embeddings.T <= 0).all():
+            return None
+        present = neighbors >= 0
+        weights = votes.weights[0] * present
+        has_label = self.labels_[np.maximum(neighbors, 0)][:, [label]].toarray().ravel()
+        s1 = weights[present] @ self.labels_[neighbors[present]]
         length = max(float(np.linalg.norm(s1)), 1e-30)
-        Z = self.scorer_.scaled(np.sum([self.scorer_.scaled(z) for z in votes.places], axis=0))
-        shares = weights * has / (2 * length)
-        return shares, max(float(Z[0] @ self.scorer_.embeddings[label]) / 2, -float(shares.sum()))
+        shares = weights * has_label / (2 * length)
+        label_score = float(scorer.scaled(summed)[0] @ scorer.embeddings[label]) / 2
+        return shares, max(label_score, -float(shares.sum()))
 
     def _embed(
         self, X: Matrix, Y: csr_matrix, rank: int, rng: np.random.Generator, **given: Any
@@ -277,7 +288,7 @@ class ExMLDS3(NeighborVoting):
         A = sppmi.prepare(
             label_sets, shift=self.shift, smoothing=self.smoothing, cooccurrence=C, mu=given["mu"]
         )
-        S = sppmi.operator(A, n_jobs=self.n_jobs, max_bytes=self._max_overlaps())
+        S = sppmi.operator(A, n_jobs=self.n_jobs, max_bytes=self._memory_model().max_overlaps)
         U, s = factorize.embed(S, rank, rng)
         Z = U * np.sqrt(s) / A.scale[:, None]
         n_sets = len(label_sets.counts)

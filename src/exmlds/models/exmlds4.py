@@ -17,11 +17,13 @@ from ..storage.files import PathLike
 from ..validation import params
 from ..validation.arrays import Matrix, unit_rows
 from ..voting.base import NeighborVoting
-from ..voting.votes import Embedding
+from ..voting.memory import MemoryModel, part_rows
+from ..voting.votes import Embedding, LinearMap, MapContext, MapWarmStart
 
 Array = np.ndarray
 
 EPOCHS = (4, 8, 12)
+MORE_EPOCHS = 2  # where training is resumed with more rows
 LARGEST_PART = {"exact": 100_000, "approximate": 1_000_000}  # rows; beyond, a search takes too long
 NOT_OF_THE_RESULT = {"keep_rows", "n_jobs", "verbose"}
 
@@ -38,24 +40,6 @@ class Contexts(Embedding):
         near = self.rows[rows]
         near = np.where(near >= 0, places[near], -1)
         return np.take_along_axis(near, np.argsort(near < 0, axis=1, kind="stable"), axis=1)
-
-
-class MapWarmStart:
-    """Where the joint learning of one map stands: a fit that is given it goes on from there.
-
-    columns : (d',) features that occurred;  state : of the map of these
-    """
-
-    columns: Array
-    state: joint.JointState | None = None
-
-    def resume(self, state: joint.JointState, columns: Array) -> joint.JointState:
-        """A state to begin with, brought to where the features were that occurred before."""
-        if self.state is None:
-            return state
-        _, mine, theirs = np.intersect1d(columns, self.columns, assume_unique=True, return_indices=True)
-        state.V[mine], state.squares[mine] = self.state.V[theirs], self.state.squares[theirs]
-        return state._replace(epoch=self.state.epoch)
 
 
 class ExMLDS4(NeighborVoting):
@@ -114,10 +98,7 @@ class ExMLDS4(NeighborVoting):
     }
 
     _embeds_whole: ClassVar[bool] = True
-    _checkpoint: Checkpoint | None = None  # while it fits
-    _folder: PathLike | None = None
-    _course: MapWarmStart | None = None  # of a fit of one map in one part
-    _learners_at_once: ClassVar[bool] = True
+    has_random_start: ClassVar[bool] = True
 
     _space: ClassVar[Mapping[str, tuple[Any, ...]]] = {
         "n_epochs": (8, 12, 20),
@@ -212,36 +193,17 @@ class ExMLDS4(NeighborVoting):
         """
         if self.index == "approximate":
             ann_index.require()  # better before a long fit than after it
-        self._folder = checkpoint
-        try:
-            return self._learn(X, Y, label_names)
-        finally:
-            self._checkpoint, self._folder = None, None
-
-    def _start_rng(self, X: Matrix, Y: csr_matrix, rng: np.random.Generator) -> np.random.Generator:
-        if self._folder is None:
-            return rng
+        X, Y, rng, side = self._start(X, Y, label_names)
+        if checkpoint is None:
+            return self._train(X, Y, rng, side)
         parameters = {k: v for k, v in self.get_params(deep=False).items() if k not in NOT_OF_THE_RESULT}
         run = {
             "version": __version__,
             "data": digest(X, Y),
             "parameters": json.dumps(parameters, default=str),
         }
-        self._checkpoint = Checkpoint(self._folder, run, rng)
-        return self._checkpoint.rng()
-
-    def _choose_settings(
-        self, X: Matrix, Y: csr_matrix, rows: Array, rng: np.random.Generator, side: Mapping[str, Any]
-    ) -> None:
-        kept = self._checkpoint.get("settings") if self._checkpoint else None
-        if kept:
-            for name, value in kept.items():
-                setattr(self, name, value)
-            return
-        super()._choose_settings(X, Y, rows, rng, side)
-        if self._checkpoint:
-            names = ("features_", "n_epochs_", "temperature_", "_chosen", "_held")
-            self._checkpoint.put("settings", {name: getattr(self, name) for name in names})
+        kept = Checkpoint(checkpoint, run, rng)
+        return self._train(X, Y, kept.rng(), side, checkpoint=kept)
 
     def _embed(
         self, X: Matrix, Y: csr_matrix, rank: int, rng: np.random.Generator, **given: Any
@@ -259,27 +221,10 @@ class ExMLDS4(NeighborVoting):
             return super()._partition(X, n_parts, cap, whole, rng)
         return partition.gate(X, whole.rows, n_parts, cap, rng, n_rounds=self.n_rounds)
 
-    def _path_settings(self) -> list[dict[str, Any]]:
+    def _paths(self) -> list[dict[str, Any]]:
         return [{"n_epochs": n} for n in (EPOCHS if self.n_epochs == "auto" else (int(self.n_epochs),))]
 
-    def _map(
-        self,
-        X: Matrix,
-        Y: csr_matrix,
-        Z: Array,
-        columns: Array,
-        path: dict[str, Any],
-        rng: np.random.Generator,
-    ) -> Array:
-        state = joint.init(X.shape[1], self.n_components, rng)
-        if self._course is not None:
-            state = self._course.resume(state, columns)
-        state = next(self._states(X, Y, Z, [path], state, self._checkpoint))
-        if self._course is not None:
-            self._course.columns, self._course.state = columns, state
-        return state.V
-
-    def _maps(
+    def _fit_maps(
         self,
         X: Matrix,
         Y: csr_matrix,
@@ -287,34 +232,30 @@ class ExMLDS4(NeighborVoting):
         paths: list[dict[str, Any]],
         rank: int,
         rng: np.random.Generator,
-    ) -> Iterator[Array]:
-        return (state.V.copy() for state in self._states(X, Y, Z, paths, joint.init(X.shape[1], rank, rng)))
-
-    def _states(
-        self,
-        X: Matrix,
-        Y: csr_matrix,
-        near: Array,
-        paths: list[dict[str, Any]],
-        state: joint.JointState,
-        checkpoint: Checkpoint | None = None,
-    ) -> Iterator[joint.JointState]:
-        """After the epochs of each setting; a checkpoint keeps every one, and is where a fit goes on from."""
+        context: MapContext | None = None,
+    ) -> Iterator[LinearMap]:
+        """Joint learning: AdaGrad with Z, the contexts of rows; the number of epochs is the setting."""
         sets, group, _ = sppmi.distinct(Y)
         unit_sets = unit_rows(sets) if self.negatives == "dissimilar" else None
         loss = joint.Loss(self.loss, self.similarity, self.gamma, self.margin, self.n_negative)
+        state = joint.init(X.shape[1], rank, rng)
+        ends = [path["n_epochs"] for path in paths]
+        checkpoint = None if context is None else context.checkpoint
+        if context is not None and context.warm_start is not None:
+            state = _resume(context.warm_start, state, context.columns)
+            ends = [state.epoch + MORE_EPOCHS]
         name = f"map-{state.seed:016x}"
         kept = checkpoint.get(name) if checkpoint else None
         if kept:
             state = kept["state"]._replace(
                 V=np.array(kept["state"].V), squares=np.array(kept["state"].squares)
             )
-        for path in paths:
-            while state.epoch < path["n_epochs"]:
+        for end in ends:
+            while state.epoch < end:
                 state = joint.epoch(
                     state,
                     X,
-                    near,
+                    Z,
                     group,
                     loss,
                     learning_rate=self.learning_rate,
@@ -322,25 +263,26 @@ class ExMLDS4(NeighborVoting):
                     sets=unit_sets,
                     n_jobs=self.n_jobs,
                 )
-                self._advance(len(near))
+                if context is not None:
+                    context.advance(len(Z))
                 if checkpoint:
                     checkpoint.put(name, {"state": state})
-            yield state
+            yield LinearMap(state.V, state)
 
-    def _largest_part(self) -> int:
-        return LARGEST_PART[self.index]
+    def _memory_model(self) -> MemoryModel:
+        def embedding_bytes(data: DataSize, n_parts: int) -> float:
+            """V with the sums of squares and a copy, the graph, and the pairs of a batch."""
+            m = part_rows(data.n, n_parts)
+            maps = 12.0 * memory.part_features(data, m) * self.n_components
+            return maps + 16.0 * m * self.n_neighbors_fit + self.batch_size**2 * (24.0 + self.n_neighbors_fit)
 
-    def _rows_learnt(self, n: int) -> int:
-        return super()._rows_learnt(n) * self._chosen["n_epochs"]
-
-    def _searched(self, X: Matrix, V: Array, Z: Array) -> Array:
-        return np.asarray(X @ V)
-
-    def _embedding_bytes(self, data: DataSize, n_parts: int) -> float:
-        """V with the sums of squares and a copy, the graph, and the pairs of a batch."""
-        m = self._part_rows(data.n, n_parts)
-        maps = 12.0 * self._part_features(data, m) * self.n_components
-        return maps + 16.0 * m * self.n_neighbors_fit + self.batch_size**2 * (24.0 + self.n_neighbors_fit)
+        memory = super()._memory_model()
+        return memory._replace(
+            index_kind=self.index,
+            largest_part=LARGEST_PART[self.index],
+            learners_in_parallel=True,
+            embedding_bytes=embedding_bytes,
+        )
 
     @classmethod
     def paper(cls, **changes: Any) -> Self:
@@ -361,3 +303,11 @@ class ExMLDS4(NeighborVoting):
             "temperature": 1.0,
         }
         return cls(**{**settings, **changes})
+
+
+def _resume(warm_start: MapWarmStart, state: joint.JointState, columns: Array) -> joint.JointState:
+    """A new state that continues from the warm start where features occurred before."""
+    before = warm_start.state
+    _, own, theirs = np.intersect1d(columns, warm_start.columns, assume_unique=True, return_indices=True)
+    state.V[own], state.squares[own] = before.V[theirs], before.squares[theirs]
+    return state._replace(epoch=before.epoch)

@@ -16,12 +16,12 @@ from sklearn.utils.validation import check_is_fitted
 from ..base import XMCEstimator, restored
 from ..errors import ModelError
 from ..runtime import progress
-from ..runtime.memory import DataSize, Estimate
+from ..runtime.memory import Estimate
 from ..validation import params
 from ..validation.arrays import Matrix
-from ..voting.base import NeighborVoting
 from ..voting.explain import Explanation
 from ..voting.label_space import LabelSpaceMixin
+from ..voting.votes import VotingModel
 from .exmlds import ExMLDS
 
 Array = np.ndarray
@@ -133,19 +133,21 @@ class TextClassifier(LabelSpaceMixin):
         X = self._checked_rows(X, reset=False)
         return self.model_.predict_proba(X)
 
-    def _explained(self, X: Matrix, label: int, n: int, feature_names: Any, kept: Any = None) -> Explanation:
+    def _explain_row(
+        self, X: Matrix, label: int | None, n: int, feature_names: Any, kept_row: Any = None
+    ) -> Explanation:
         if self.texts_ is not None:
             texts = self.texts_
 
-            def kept(row: int) -> csr_matrix:
+            def kept_row(row: int) -> csr_matrix:
                 return self.vectorizer_.transform([texts[row]])
 
         names = self.feature_names_ if feature_names is None else feature_names
-        return self.model_._explained(X, label, n, names, kept)
+        return self.model_._explain_row(X, label, n, names, kept_row)
 
-    def _voting_model(self) -> tuple[NeighborVoting, Array]:
+    def _voting_model(self) -> VotingModel:
         if not isinstance(self.model_, LabelSpaceMixin):
-            raise NotImplementedError(f"{type(self.model_).__name__} does not tell where labels lie.")
+            raise NotImplementedError(f"{type(self.model_).__name__} has no label space.")
         return self.model_._voting_model()
 
     def _checked_rows(self, X: Any, *, reset: bool) -> Matrix:
@@ -157,11 +159,11 @@ class TextClassifier(LabelSpaceMixin):
     def _candidates(self, X: Matrix, k: int) -> tuple[Array, Array]:
         return self.model_._candidates(X, k)
 
-    def _fit(self, X: Matrix, Y: csr_matrix, rng: np.random.Generator, **side: Any) -> None:
-        raise NotImplementedError("The model is fitted by `fit`.")
-
-    def _estimate(self, data: DataSize) -> Estimate:
-        return (self.model or ExMLDS())._estimate(data)
+    def estimate(
+        self, n: int, d: int, n_labels: int, nnz: int | None = None, nnz_labels: int | None = None
+    ) -> Estimate:
+        """The memory that a fit of the model will take, and its size; see `XMCEstimator.estimate`."""
+        return (self.model or ExMLDS()).estimate(n, d, n_labels, nnz, nnz_labels)
 
     def plain_parameters(self) -> dict[str, Any]:
         """As they stand in a manifest: a vectorizer and a model by class and parameters."""

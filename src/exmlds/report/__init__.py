@@ -331,7 +331,7 @@ def _short(text: str) -> str:
 
 def _probabilities(method: Any, ids: Array, scores: Array) -> tuple[str, Array | None]:
     """What the scores of a method are, and the probabilities, if they are or hold such."""
-    if not isinstance(method, ExMLDS) or method.blend_ is None:
+    if not isinstance(method, ExMLDS) or method.stacker_ is None:
         return "shares of the training rows" if isinstance(method, MostFrequent) else "shares of votes", None
     if method.gains_ is None:
         return "probabilities", scores

@@ -1,74 +1,45 @@
-"""Who is asked about a row by `ExMLDS`: neighbours, who propose labels, and classifiers, who order them."""
+"""A voting method makes short lists of labels, and linear classifiers score the labels on them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_matrix, issparse
 from sklearn.base import clone
 
 from .. import metrics
-from ..base import BLOCK, XMCEstimator
-from ..models.exmlds4 import ExMLDS4
-from ..models.exmlds4 import MapWarmStart as MapWarmStart
+from ..base import BLOCK
 from ..runtime import parallel
-from ..runtime.memory import DataSize
+from ..runtime.logs import phase
+from ..selection import TrainingSet
 from ..stages import features, label_lift, rerank, stacking, top_rerank
 from ..validation.arrays import Matrix
 from ..voting.base import NeighborVoting
+from ..voting.votes import MapWarmStart, SearchResult
 
 Array = np.ndarray
 
-MOST_PAIRS = 1_000_000  # of rows and labels that classifiers learn from where all labels are listed, beside
-FEWEST_LISTED = 20  # the true ones; but so many of a row
-MAX_LIFT_LABELS = 2_000  # labels, at most, whose pairs are counted; not where cells are unknown
-SECOND_TOP_K = 300  # labels that the second names, at most; others have no vote of it
-STACKER_PAIRS = 200_000  # pairs that the blend is fitted on, at most
-N_PASSES, N_MORE_PASSES = 10, 5  # over the examples of a label: at first, and where a lesson goes on
-MORE_EPOCHS = 2  # of joint learning, where a lesson goes on
-TIE_STEP = np.float32(
-    2**-22
-)  # share of itself that a score loses from place to place: two steps of a float32
-PRUNE_BELOW = 0.03  # of a label's largest weight: without those below nothing was lost
-
-
-class TrainingSet(NamedTuple):
-    """Rows that teach, their labels, what `fit` takes beside them; share : of all rows, that they are."""
-
-    X: Matrix
-    Y: csr_matrix
-    side: Mapping[str, Any]
-    share: float = 1.0
-
-    @property
-    def weights(self) -> Array | None:
-        """(n,) how much each row counts, where they do not all count the same."""
-        return self.side["sample_weight"]
-
-    @property
-    def observed(self) -> csr_matrix | None:
-        """(n, L) the cells of Y that are known, where not all are."""
-        return self.side["observed"]
-
-    def counts(self) -> Array:
-        """(L,) float32 rows of each label: about, where they are a share of all rows, those of all."""
-        return (np.bincount(self.Y.indices, minlength=self.Y.shape[1]) / self.share).astype(np.float32)
-
-    def rows(self, method: type[XMCEstimator], rows: Array) -> TrainingSet:
-        return TrainingSet(self.X[rows], self.Y[rows], method.side_rows(self.side, rows))
+MAX_PAIRS = 1_000_000  # negative pairs that classifiers learn from where all labels are on the short list,
+MIN_LISTED = 20  # but at least so many of a row
+MAX_LIFT_LABELS = 2_000  # labels up to which all pairs of labels are counted
+SECOND_TOP_K = 300  # labels that the second shortlister ranks; others have no vote of it
+STACKER_PAIRS = 200_000  # pairs of a row and a label that the stacker is fitted on, at most
+N_PASSES, N_MORE_PASSES = 10, 5  # over the examples of a label: at first, and after a warm start
+TIE_STEP = np.float32(2**-22)  # relative step between equal scores of neighbouring ranks: two float32 steps
+PRUNE_BELOW = 0.03  # share of a label's largest weight; without smaller weights nothing was lost
 
 
 class Config(NamedTuple):
     """What is to be fitted.
 
-    voting : the method that makes short lists, with its settings;  shortlist : labels on a list
-    second : another one, whose votes for the labels on the lists count too, or None
-    features, loss, cost : of the classifiers; the loss "none" is without them
+    shortlister : the voting method that makes short lists, unfitted;  shortlist : labels on a list
+    second : another one, whose votes for the labels on the lists are evidence too, or None
+    features, loss, cost : of the classifiers; the loss "none" leaves them out
     """
 
-    voting: NeighborVoting
+    shortlister: NeighborVoting
     second: NeighborVoting | None
     shortlist: int
     features: str
@@ -77,37 +48,61 @@ class Config(NamedTuple):
 
 
 class ShortlistScores(NamedTuple):
-    """What is said of the labels on short lists, (b, k) each.
+    """The evidence on the labels of short lists, (b, k) each.
 
-    ids : −1 pads;  votes : shares;  margins : of the classifiers;  counts : rows of the labels that taught
-    seconds : shares of the second's votes;  company : what other labels on the list say
+    ids : labels, −1 pads;  votes : shares of the votes;  margins : of the classifiers
+    counts : training rows of the labels;  second_votes : shares of the second shortlister's votes, or None
+    cooccurrence : lift by the other labels on the list, or None
     """
 
     ids: Array
     votes: Array
     margins: Array
     counts: Array
-    seconds: Array | None
-    label_lift: Array | None
+    second_votes: Array | None
+    cooccurrence: Array | None
 
     def evidence(self) -> Array:
-        """(b, k, f) for the blend."""
+        """(b, k, f) the features of the stacker."""
         return stacking.evidence(*self[1:])
 
-    def kinds(self) -> list[tuple[str, ...]]:
-        """(f,) what each piece of evidence is about."""
-        return stacking.kinds(self.seconds is not None, self.label_lift is not None)
+    def evidence_names(self) -> list[tuple[str, ...]]:
+        """(f,) the kinds of evidence that each feature of the stacker is made of."""
+        return stacking.kinds(self.second_votes is not None, self.cooccurrence is not None)
 
-    def cut(self, rows: slice, columns: slice) -> ShortlistScores:
-        return ShortlistScores._make(None if told is None else told[rows, columns] for told in self)
+    def slice(self, rows: slice, columns: slice) -> ShortlistScores:
+        return ShortlistScores._make(None if part is None else part[rows, columns] for part in self)
+
+
+def concatenate(blocks: Sequence[ShortlistScores]) -> ShortlistScores:
+    """The scores of several blocks of rows as one."""
+    return ShortlistScores._make(
+        None if parts[0] is None else np.concatenate(parts) for parts in zip(*blocks)
+    )
+
+
+class WarmStart(NamedTuple):
+    """Where a fit ended, so that one on more rows continues from there.
+
+    rows : (n,) ascending, what the rows of the fit are called in the next one
+    map : training of the shortlister's map, or None
+    examples, alphas : of the classifiers and their dual variables, or None
+    """
+
+    rows: Array
+    map: MapWarmStart | None = None
+    examples: rerank.Examples | None = None
+    alphas: Array | None = None
 
 
 class RerankingPipeline(NamedTuple):
-    """voting, second : fitted;  shortlist : labels of a row that all are asked about
-    counts : (L,) rows of each label that taught;  lifts : (L, L) of `label_lift`, where labels are few
+    """A fitted shortlister and classifiers.
+
+    shortlister, second : fitted;  shortlist : labels of a row that are re-ranked
+    counts : (L,) training rows of each label;  lifts : (L, L) of `label_lift`, where labels are few
     """
 
-    voting: NeighborVoting
+    shortlister: NeighborVoting
     second: NeighborVoting | None
     shortlist: int
     counts: Array
@@ -115,201 +110,235 @@ class RerankingPipeline(NamedTuple):
     classifiers: rerank.Classifiers | None
     lifts: Array | None
 
-    def opinions(self, X: Matrix, k: int = 0) -> ShortlistScores:
-        """Of the labels on short lists, and of those after them up to the k-th; these have no margin."""
-        n_labels = len(self.voting.classes_)
-        ids, votes = self.voting._candidates(X, min(max(k, self.shortlist), n_labels))
+    def score(self, X: Matrix, k: int = 0, found: list[SearchResult] | None = None) -> ShortlistScores:
+        """Score the labels on the short lists of a block of rows, and those after them up to the k-th.
+
+        Labels after the short list have no margin. found : what the shortlister found, where it is known
+        """
+        n_labels = len(self.shortlister.classes_)
+        found = self.shortlister.search_neighbors(X) if found is None else found
+        ids, votes = self.shortlister.rank(found, min(max(k, self.shortlist), n_labels))
         if self.shortlist >= n_labels:
             ids, votes = pad_with_all_labels(ids, votes, n_labels)
         counts = self.counts[np.maximum(ids, 0)]
-        seconds = None if self.second is None else _shares(self.second, X, ids)
+        second_votes = None if self.second is None else _vote_shares(self.second, X, ids)
         if self.classifiers is None or self.feature_map is None:
-            return ShortlistScores(ids, votes, np.zeros(ids.shape, np.float32), counts, seconds, None)
+            return ShortlistScores(ids, votes, np.zeros(ids.shape, np.float32), counts, second_votes, None)
         margins = np.full(ids.shape, -np.inf, np.float32)
         listed = ids[:, : self.shortlist]
         margins[:, : self.shortlist] = rerank.score(
             self.classifiers, transform_sparse(self.feature_map, X), listed
         )
         if self.lifts is None:
-            return ShortlistScores(ids, votes, margins, counts, seconds, None)
-        beside = np.zeros(ids.shape, np.float32)
-        beside[:, : self.shortlist] = label_lift.apply(self.lifts, listed, margins[:, : self.shortlist])
-        return ShortlistScores(ids, votes, margins, counts, seconds, beside)
+            return ShortlistScores(ids, votes, margins, counts, second_votes, None)
+        cooccurrence = np.zeros(ids.shape, np.float32)
+        cooccurrence[:, : self.shortlist] = label_lift.apply(self.lifts, listed, margins[:, : self.shortlist])
+        return ShortlistScores(ids, votes, margins, counts, second_votes, cooccurrence)
 
     def score_in_blocks(self, X: Matrix) -> ShortlistScores:
-        told = parallel.map_blocks(
-            lambda block: self.opinions(X[block]),
+        """Score the labels on the short lists of many rows, block by block on several threads."""
+        blocks = parallel.map_blocks(
+            lambda block: self.score(X[block]),
             parallel.blocks(X.shape[0], BLOCK),
-            n_jobs=self.voting.n_jobs,
+            n_jobs=self.shortlister.n_jobs,
             stage="held-out rows",
             total=X.shape[0],
         )
-        return concatenate(list(told))
+        return concatenate(list(blocks))
 
 
-def concatenate(said: Sequence[ShortlistScores]) -> ShortlistScores:
-    """What is said of several blocks of rows as one."""
-    return ShortlistScores._make(None if told[0] is None else np.concatenate(told) for told in zip(*said))
+class FittedPipeline(NamedTuple):
+    """A pipeline, and where a fit on more rows continues from."""
 
-
-class WarmStart:
-    """Where a lesson ended, so that one with more rows goes on from there.
-
-    map : of joint learning;  examples : of the classifiers, with their pulls
-    rows : (n,) ascending, what the rows of the lesson are called in the next one
-    """
-
-    def __init__(self, rows: Array) -> None:
-        self.rows, self.map = rows, MapWarmStart()
-        self.examples: tuple[rerank.Examples, Array] | None = None
+    pipeline: RerankingPipeline
+    warm_start: WarmStart
 
 
 def fit_pipeline(
-    plan: Config, lesson: TrainingSet, rng: np.random.Generator, course: WarmStart | None = None
-) -> RerankingPipeline:
-    """Fit what proposes labels, then the classifiers on what it proposes."""
-    propose_rng, order_rng, second_rng = rng.spawn(3)
-    voting = fit_shortlister(plan.voting, lesson, propose_rng, course)
-    second = None if plan.second is None else fit_shortlister(plan.second, lesson, second_rng, course)
-    return order(plan, voting, second, lesson, order_rng, course=course)
+    config: Config, rows: TrainingSet, rng: np.random.Generator, warm_start: WarmStart | None = None
+) -> FittedPipeline:
+    """Fit the shortlisters, then the classifiers on their short lists."""
+    first_rng, rerank_rng, second_rng = rng.spawn(3)
+    start = None if warm_start is None else warm_start.map
+    shortlister, ended = fit_shortlister(config.shortlister, rows, first_rng, start)
+    second = None
+    if config.second is not None:
+        # Only one of the two has a warm start: the other's `fit_as_shortlister` gives none.
+        second, second_ended = fit_shortlister(config.second, rows, second_rng, start)
+        ended = ended or second_ended
+    return fit_reranker(config, shortlister, second, rows, rerank_rng, ended=ended, warm_start=warm_start)
 
 
 def fit_shortlister(
-    voting: NeighborVoting, lesson: TrainingSet, rng: np.random.Generator, course: WarmStart | None = None
-) -> NeighborVoting:
-    """The method fitted to the lesson."""
-    theirs = {name: value for name, value in lesson.side.items() if name in voting._side}
-    fitted = clone(voting).set_params(random_state=int(rng.integers(2**31)))
-    if course is not None and isinstance(fitted, ExMLDS4) and _is_one_map(fitted, lesson):
-        fitted._course = course.map
-        if course.map.state is not None:
-            fitted.n_epochs = course.map.state.epoch + MORE_EPOCHS
-    fitted._map_storage = "float16"  # where training rows lie is read for each row asked about, V is not
-    fitted.fit(lesson.X, lesson.Y, **theirs)
-    fitted.__dict__.pop("_course", None)
-    fitted.voter_weights_ = lesson.weights
-    return fitted
-
-
-def _is_one_map(voting: ExMLDS4, lesson: TrainingSet) -> bool:
-    return voting.n_learners == 1 and voting._n_parts(DataSize.of(lesson.X, lesson.Y)) == 1
-
-
-def order(
-    plan: Config,
-    voting: NeighborVoting,
-    second: NeighborVoting | None,
-    lesson: TrainingSet,
+    method: NeighborVoting,
+    rows: TrainingSet,
     rng: np.random.Generator,
+    warm_start: MapWarmStart | None = None,
+) -> tuple[NeighborVoting, MapWarmStart | None]:
+    """The method fitted to the rows, and where a fit on more rows continues from."""
+    fitted = clone(method).set_params(random_state=int(rng.integers(2**31)))
+    with phase(f"short-listing by {type(method).__name__}", rows.n):
+        # V can be float16; the stored row embeddings are read at every query, so they stay float32.
+        return fitted, fitted.fit_as_shortlister(rows, warm_start=warm_start, map_storage="float16")
+
+
+def fit_reranker(
+    config: Config,
+    shortlister: NeighborVoting,
+    second: NeighborVoting | None,
+    rows: TrainingSet,
+    rng: np.random.Generator,
+    *,
     listed: Array | None = None,
-    course: WarmStart | None = None,
-) -> RerankingPipeline:
-    """Add classifiers to fitted methods; listed : (n, k) the short lists of the first, where known."""
-    if plan.loss == "none":
-        return RerankingPipeline(voting, second, plan.shortlist, lesson.counts(), None, None, None)
-    listed = shortlists_leave_one_out(voting, lesson.X, plan.shortlist) if listed is None else listed
-    if lesson.observed is not None:  # what is not known is no mistake
-        known = metrics.among(lesson.observed, listed) | ~metrics.tells(lesson.observed)[:, None]
-        listed = np.where(known, listed, -1)
-    feature_map = features.fit(plan.features, lesson.X, rng)
-    examples, start, n_epochs = rerank.examples(lesson.Y, listed), None, N_PASSES
-    if course is not None and course.examples is not None:
-        start, n_epochs = rerank.carry_alphas(*course.examples, course.rows, examples), N_MORE_PASSES
-    classifiers, alphas = rerank.fit(
-        transform_sparse(feature_map, lesson.X),
-        examples,
-        loss=plan.loss,
-        cost=plan.cost,
-        row_weights=lesson.weights,
-        keep_from=PRUNE_BELOW,
-        start=start,
-        n_epochs=n_epochs,
-        n_jobs=voting.n_jobs,
-    )
-    if course is not None:
-        course.examples = examples, alphas
-    is_paired = lesson.Y.shape[1] <= MAX_LIFT_LABELS and lesson.observed is None
-    lifts = label_lift.fit(lesson.Y) if is_paired else None
-    return RerankingPipeline(voting, second, plan.shortlist, lesson.counts(), feature_map, classifiers, lifts)
+    ended: MapWarmStart | None = None,
+    warm_start: WarmStart | None = None,
+) -> FittedPipeline:
+    """Add classifiers to fitted shortlisters.
 
-
-def shortlists_leave_one_out(voting: NeighborVoting, X: Matrix, k: int) -> Array:
-    """(n, k) the short lists of training rows, without their own votes."""
-    n, own = X.shape[0], np.arange(X.shape[0])
-    ids, votes = voting._in_blocks(
-        lambda block: voting._shortlist(X[block], k, own[block]), n, k, "short lists"
-    )
-    if k < len(voting.classes_):
-        return ids
-    return pad_with_all_labels(ids, votes, k)[0][:, : max(MOST_PAIRS // n, FEWEST_LISTED)]
-
-
-def weigh(said: ShortlistScores, held: TrainingSet) -> stacking.Stacker:
-    """The blend fitted on what is said of held-out rows."""
-    return stacking.fit(_pairs(said, held, STACKER_PAIRS // said.ids.shape[1] + 1))
-
-
-def add_label_bias(mix: stacking.Stacker, said: ShortlistScores, held: TrainingSet) -> stacking.Stacker:
-    """The blend with what each label has of its own, by what is said of held-out rows."""
-    return stacking.fit_label_bias(mix, _pairs(said, held, len(said.ids)), held.Y.shape[1])
-
-
-def add_top_reranker(mix: stacking.Stacker, said: ShortlistScores, held: TrainingSet) -> stacking.Stacker:
-    """The blend with who takes the first places of a row, by what is said of held-out rows."""
-    known, sums, _ = _blended(mix, said)
-    known_cells = metrics.known_cells(held.observed, said.ids)
-    sums, hits = np.where(known_cells, sums, -np.inf), metrics.among(held.Y, said.ids) & known_cells
-    rows, best = np.arange(len(sums))[:, None], _best(sums, top_rerank.TOPK_CANDIDATES)
-    weights = top_rerank.fit(known[rows, best], sums[rows, best], hits[rows, best], held.weights)
-    return mix._replace(top_weights=weights)
-
-
-def _pairs(said: ShortlistScores, held: TrainingSet, n: int) -> stacking.HeldOutPairs:
-    """Of the first n rows: their labels on the lists, as far as it is known whether they are true."""
-    said, Y, ids = said.cut(slice(n), slice(None)), held.Y[:n], said.ids[:n]
-    known = metrics.known_cells(None if held.observed is None else held.observed[:n], ids)
-    weights = None if held.weights is None else np.broadcast_to(held.weights[:n, None], ids.shape)[known]
-    return stacking.HeldOutPairs(said.evidence()[known], ids[known], metrics.among(Y, ids)[known], weights)
-
-
-def ranked(
-    mix: stacking.Stacker, said: ShortlistScores, k: int, gains: Array | None = None
-) -> tuple[Array, Array]:
-    """The k best of short lists by the blend, with probabilities, times `gains` of labels if given.
-
-    A label that moves up takes the probability of its new place, and those that it passes the next ones.
+    listed : (n, k) the short lists of the training rows, where they are known
+    ended : where the training of the shortlister's map ended;  warm_start : where the classifiers begin
     """
-    known, sums, scores = _blended(mix, said)
+    end = WarmStart(np.arange(rows.n), ended)
+    if config.loss == "none":
+        counts = rows.label_counts()
+        return FittedPipeline(
+            RerankingPipeline(shortlister, second, config.shortlist, counts, None, None, None), end
+        )
+    with phase("short lists of the training rows", rows.n):
+        if listed is None:
+            listed = shortlists_leave_one_out(shortlister, rows.X, config.shortlist)
+    if rows.observed is not None:  # an unknown cell is not a negative example
+        known = metrics.among(rows.observed, listed) | ~metrics.tells(rows.observed)[:, None]
+        listed = np.where(known, listed, -1)
+    feature_map = features.fit(config.features, rows.X, rng)
+    examples, start, n_epochs = rerank.examples(rows.Y, listed), None, N_PASSES
+    if warm_start is not None and warm_start.examples is not None and warm_start.alphas is not None:
+        start = rerank.carry_alphas(warm_start.examples, warm_start.alphas, warm_start.rows, examples)
+        n_epochs = N_MORE_PASSES
+    with phase("classifiers", rows.n):
+        classifiers, alphas = rerank.fit(
+            transform_sparse(feature_map, rows.X),
+            examples,
+            loss=config.loss,
+            cost=config.cost,
+            row_weights=rows.row_weights,
+            keep_from=PRUNE_BELOW,
+            start=start,
+            n_epochs=n_epochs,
+            n_jobs=shortlister.n_jobs,
+        )
+    counts_pairs = rows.Y.shape[1] <= MAX_LIFT_LABELS and rows.observed is None
+    lifts = label_lift.fit(rows.Y) if counts_pairs else None
+    pipeline = RerankingPipeline(
+        shortlister, second, config.shortlist, rows.label_counts(), feature_map, classifiers, lifts
+    )
+    return FittedPipeline(pipeline, end._replace(examples=examples, alphas=alphas))
+
+
+def shortlists_leave_one_out(shortlister: NeighborVoting, X: Matrix, k: int) -> Array:
+    """(n, k) the short lists of training rows, each without its own vote."""
+    n, own = X.shape[0], np.arange(X.shape[0])
+    ids, votes = shortlister.rank_in_blocks(
+        lambda block: shortlister.rank(shortlister.search_neighbors(X[block], own[block]), k),
+        n,
+        k,
+        "short lists",
+    )
+    if k < len(shortlister.classes_):
+        return ids
+    return pad_with_all_labels(ids, votes, k)[0][:, : max(MAX_PAIRS // n, MIN_LISTED)]
+
+
+def fit_stacker(scores: ShortlistScores, held_out: TrainingSet) -> stacking.Stacker:
+    """Fit the stacker on the scores of held-out rows."""
+    return stacking.fit(_held_out_pairs(scores, held_out, STACKER_PAIRS // scores.ids.shape[1] + 1))
+
+
+def add_label_bias(
+    stacker: stacking.Stacker, scores: ShortlistScores, held_out: TrainingSet
+) -> stacking.Stacker:
+    """Add a bias for each label, fitted on the scores of held-out rows."""
+    pairs = _held_out_pairs(scores, held_out, len(scores.ids))
+    return stacking.fit_label_bias(stacker, pairs, held_out.Y.shape[1])
+
+
+def add_top_reranker(
+    stacker: stacking.Stacker, scores: ShortlistScores, held_out: TrainingSet
+) -> stacking.Stacker:
+    """Fit the re-ranker of the top 9 on held-out scores."""
+    evidence, logits, _ = _stacked(stacker, scores)
+    is_known = metrics.known_cells(held_out.observed, scores.ids)
+    logits, hits = np.where(is_known, logits, -np.inf), metrics.among(held_out.Y, scores.ids) & is_known
+    rows, best = np.arange(len(logits))[:, None], _largest(logits, top_rerank.TOPK_CANDIDATES)
+    weights = top_rerank.fit(evidence[rows, best], logits[rows, best], hits[rows, best], held_out.row_weights)
+    return stacker._replace(top_weights=weights)
+
+
+def _held_out_pairs(scores: ShortlistScores, held_out: TrainingSet, n: int) -> stacking.HeldOutPairs:
+    """The labels on the short lists of the first n rows, as far as their cells are known."""
+    scores, Y, ids = scores.slice(slice(n), slice(None)), held_out.Y[:n], scores.ids[:n]
+    is_known = metrics.known_cells(None if held_out.observed is None else held_out.observed[:n], ids)
+    weights = held_out.row_weights
+    if weights is not None:
+        weights = np.broadcast_to(weights[:n, None], ids.shape)[is_known]
+    hits = metrics.among(Y, ids)[is_known]
+    return stacking.HeldOutPairs(scores.evidence()[is_known], ids[is_known], hits, weights)
+
+
+def rank_by_stacker(
+    stacker: stacking.Stacker, scores: ShortlistScores, k: int, gains: Array | None = None
+) -> tuple[Array, Array]:
+    """The k best labels of short lists, with probabilities, times `gains` of labels if given.
+
+    A label that the top re-ranker moves up takes the probability of its new rank, and those that it passes
+    take the next ones, so that probabilities stay sorted.
+    """
+    evidence, logits, probabilities = _stacked(stacker, scores)
     if gains is not None:
-        scores = scores * gains[np.maximum(said.ids, 0)]
-        sums = np.where(said.ids >= 0, scores, -np.inf)
-    rows, best = np.arange(len(sums))[:, None], _best(sums, max(k, top_rerank.TOPK_CANDIDATES))
-    scores = scores[rows, best]
-    if mix.top_weights is not None:
-        first = best[:, : top_rerank.TOPK_CANDIDATES]
-        seats = top_rerank.order(mix.top_weights, known[rows, first], sums[rows, first])
-        best = np.concatenate([first[rows, seats], best[:, top_rerank.TOPK_CANDIDATES :]], axis=1)
-    ids = said.ids[rows, best]
-    return ids[:, :k], np.where(ids >= 0, break_ties(scores), 0)[:, :k]
+        probabilities = probabilities * gains[np.maximum(scores.ids, 0)]
+        logits = np.where(scores.ids >= 0, probabilities, -np.inf)
+    rows, best = np.arange(len(logits))[:, None], _largest(logits, max(k, top_rerank.TOPK_CANDIDATES))
+    probabilities = probabilities[rows, best]
+    if stacker.top_weights is not None:
+        top = best[:, : top_rerank.TOPK_CANDIDATES]
+        order = top_rerank.order(stacker.top_weights, evidence[rows, top], logits[rows, top])
+        best = np.concatenate([top[rows, order], best[:, top_rerank.TOPK_CANDIDATES :]], axis=1)
+    ids = scores.ids[rows, best]
+    return ids[:, :k], np.where(ids >= 0, break_ties(probabilities), 0)[:, :k]
+
+
+def extend_by_votes(
+    best: Array, probabilities: Array, scores: ShortlistScores, k: int, gains: Array | None
+) -> tuple[Array, Array]:
+    """Append labels beyond the short list, by votes; their scores are below all of the list."""
+    ids, votes = scores.ids[:, best.shape[1] : k], scores.votes[:, best.shape[1] : k]
+    first = np.maximum(votes.max(axis=1, keepdims=True, initial=0), np.finfo(np.float32).tiny)
+    certainty, present = probabilities if gains is None else probabilities / gains[best], best >= 0
+    least = np.min(certainty, axis=1, keepdims=True, where=present, initial=1)
+    after = least * np.minimum(votes / first, 1)
+    if gains is not None:
+        last = np.min(probabilities, axis=1, keepdims=True, where=present, initial=1)
+        after = np.minimum.accumulate(np.minimum(after * gains[ids], last), axis=1)
+    return np.hstack([best, ids]), np.hstack([probabilities, break_ties(after, 1)])
 
 
 def break_ties(scores: Array, first: int = 0) -> Array:
-    """Scores (n, k) that do not rise, with equals told apart in their last digits: sorting keeps their order.
+    """Scores (n, k) that do not rise, with equal ones made to fall slightly: sorting then keeps their order.
 
-    first : the place of the first column
+    first : the rank of the first column
     """
     return scores * (1 - TIE_STEP * np.arange(first, first + scores.shape[1], dtype=np.float32))
 
 
-def _blended(mix: stacking.Stacker, said: ShortlistScores) -> tuple[Array, Array, Array]:
-    """The evidence, the sums and the probabilities of short lists; the sums of pads are −inf."""
-    known = said.evidence()
-    sums, scores = stacking.apply(mix, known, np.maximum(said.ids, 0))
-    return known, np.where(said.ids >= 0, sums, -np.inf), scores
+def _stacked(stacker: stacking.Stacker, scores: ShortlistScores) -> tuple[Array, Array, Array]:
+    """The evidence, the logits and the probabilities of short lists; the logits of pads are −inf."""
+    evidence = scores.evidence()
+    logits, probabilities = stacking.apply(stacker, evidence, np.maximum(scores.ids, 0))
+    return evidence, np.where(scores.ids >= 0, logits, -np.inf), probabilities
 
 
-def _best(scores: Array, k: int) -> Array:
-    """(n, k) columns of the largest scores, equals as they come."""
+def _largest(scores: Array, k: int) -> Array:
+    """(n, k) columns of the largest scores, equal ones in the order of the columns."""
     return np.argsort(-scores, axis=1, kind="stable")[:, :k]
 
 
@@ -322,16 +351,17 @@ def pad_with_all_labels(ids: Array, votes: Array, n_labels: int) -> tuple[Array,
     return best, np.take_along_axis(shares, best, axis=1)
 
 
-def _shares(voting: NeighborVoting, X: Matrix, ids: Array) -> Array:
-    """(b, k) the shares of the votes that these labels, −1 pads, get from a method."""
-    n_labels = len(voting.classes_)
-    found, votes = voting._candidates(X, min(SECOND_TOP_K, n_labels))
+def _vote_shares(method: NeighborVoting, X: Matrix, ids: Array) -> Array:
+    """(b, k) the shares of a method's votes that these labels, −1 pads, get."""
+    n_labels = len(method.classes_)
+    found, votes = method.rank(method.search_neighbors(X), min(SECOND_TOP_K, n_labels))
     shares = np.zeros((len(ids), n_labels + 1), np.float32)
     np.put_along_axis(shares, np.where(found >= 0, found, n_labels), votes, axis=1)
-    shares[:, n_labels] = 0  # of the pads
+    shares[:, n_labels] = 0  # the column of the pads
     return np.take_along_axis(shares, np.where(ids >= 0, ids, n_labels), axis=1)
 
 
 def transform_sparse(feature_map: features.Features, X: Matrix) -> csr_matrix:
+    """Transformed features as csr."""
     A = features.apply(feature_map, X)
     return A if issparse(A) else csr_matrix(A)

@@ -1,10 +1,13 @@
-"""What `ExMLDS` is to fit: method, features, costs and length of lists, chosen on held-out rows."""
+"""The search for the configuration of a re-ranking model: shortlister, features, cost and list length.
+
+Everything is chosen on held-out rows of a sample of the training rows.
+"""
 
 from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Mapping
+from collections.abc import Callable
 from functools import cache
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -12,212 +15,221 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import metrics
-from ..base import XMCEstimator
-from ..models.exmlds3 import ExMLDS3
-from ..models.exmlds4 import ExMLDS4
+from ..runtime.logs import logger
 from ..runtime.memory import DataSize, Estimate
+from ..selection import HoldOut, TrainingSet
 from ..stages import features
 from ..validation.arrays import Matrix
 from ..voting.base import NeighborVoting
 from ..voting.settings_search import mean_precision
-from . import pipeline
-from .pipeline import Config, TrainingSet
+from .pipeline import (
+    MAX_LIFT_LABELS,
+    Config,
+    ShortlistScores,
+    fit_reranker,
+    fit_shortlister,
+    fit_stacker,
+    rank_by_stacker,
+    shortlists_leave_one_out,
+)
 
 Array = np.ndarray
 
-COUNTS = ("l2", "log1p-l2", "idf-l2")  # features to choose among, where numbers are counts;
-SPARSE, DENSE = ("l2", "sqrt-l2"), ("l2", "standardize")  # others, of sparse rows; and of dense ones
-SEARCH_TRAIN_ROWS, SEARCH_HELD_ROWS = 2_100, 1_500  # rows that plans are taught by and compared on, at most
-FEW_ROWS = 8_000  # so many that joint SPPMI may be better
-FEW_LABELS = 128  # so many are all on the short list
-TEMPERATURE_ROWS = 1_500  # held-out rows to choose a temperature on
-N_NEIGHBORS = 100  # rows that vote: with fewer, many labels have no vote at all
-SHORTLISTS = (120, 240)
-COSTS = (1.0, 0.3)  # the second where it is no worse
+# Feature scalings to choose among where values are counts, for other sparse rows, and for dense rows.
+COUNTS, SPARSE, DENSE = ("l2", "log1p-l2", "idf-l2"), ("l2", "sqrt-l2"), ("l2", "standardize")
+SEARCH_TRAIN_ROWS, SEARCH_HELD_ROWS = 2_100, 1_500  # rows of the search's sample, at most
+FEW_ROWS = 8_000  # rows up to which joint SPPMI may be better than joint learning
+FEW_LABELS = 128  # labels up to which all of them are on the short list
+TEMPERATURE_ROWS = 1_500  # held-out rows that a temperature is chosen on
+SHORTLISTS = (120, 240)  # lengths to choose among
+COSTS = (1.0, 0.3)  # the second is taken where it is no worse
 TEMPERATURES = (0.05, 0.1, 0.03, 0.02)
-EPOCHS, DENSE_EPOCHS = 3, 10  # of joint learning, of sparse rows and of dense ones
+EPOCHS, DENSE_EPOCHS = 3, 10  # of joint learning, for sparse rows and for dense ones
 MIN_RECALL_GAIN = 0.01  # share of true labels that longer lists must hold more
-PLANNING = 0.2  # share of a time budget
-MIN_GAIN = 0.005  # gain on held-out rows for which learners are more, or costs higher
+SEARCH_SHARE = 0.2  # of a time budget
+MIN_GAIN = 0.005  # on held-out rows, for which learners are added or costs are higher
 
 
 class TimeBudget:
-    """The time that a fit may take, if any is said."""
+    """The seconds that a fit may take, if a budget was given."""
 
-    def __init__(self, budget: float | None) -> None:
-        self.started, self.budget = time.perf_counter(), budget
+    def __init__(self, seconds: float | None) -> None:
+        self.started, self.seconds = time.perf_counter(), seconds
 
     def spent(self) -> float:
         return time.perf_counter() - self.started
 
     def allows(self, seconds: float) -> bool:
-        return self.budget is None or self.spent() + seconds < self.budget
+        return self.seconds is None or self.spent() + seconds < self.seconds
 
-    def allows_plan(self) -> bool:
-        """Whether more may be tried before anything is fitted."""
-        return self.budget is None or self.spent() < PLANNING * self.budget
+    def allows_search(self) -> bool:
+        """Whether more configurations may be tried."""
+        return self.seconds is None or self.spent() < SEARCH_SHARE * self.seconds
 
 
-class HoldOut(NamedTuple):
-    """Rows that teach, and rows held out, on which plans are compared; taught : (n,) which teach, of all."""
+class SearchTrial(NamedTuple):
+    """What was tried, and the mean of P@1, P@3 and P@5 that it had on held-out rows."""
 
-    lesson: TrainingSet
-    train_rows: Array
-    held: TrainingSet
-
-    @classmethod
-    def of(cls, lesson: TrainingSet, held: Array, method: type[XMCEstimator]) -> HoldOut:
-        n = lesson.X.shape[0]
-        train_rows = np.setdiff1d(np.arange(n), held)
-        teaches = lesson.rows(method, train_rows)._replace(share=len(train_rows) / n)
-        return cls(teaches, train_rows, lesson.rows(method, held))
+    step: str
+    params: dict[str, Any]
+    score: float
+    seconds: float
 
 
 class Candidate(NamedTuple):
-    """One that proposes labels; as it was fitted to a trial, and the quality of its votes there."""
+    """A shortlister, unfitted and as fitted to the search's sample, and the quality of its votes there."""
 
-    voting: NeighborVoting
+    method: NeighborVoting
     fitted: NeighborVoting
     quality: float
 
 
 class ConfigSearch(NamedTuple):
-    """The parameters of `ExMLDS` that a plan depends on."""
+    """The parameters of `ExMLDS` that its configuration depends on.
 
-    candidates: str
-    n_learners: str | int
+    make_shortlister : gives an unfitted voting method by its name ("joint", "sppmi" or "missing"), its kind of
+        features and its epochs
+    first_method : the name of the shortlister that is tried first
+    is_open : whether "sppmi" may be tried beside "joint"
+    """
+
+    make_shortlister: Callable[[str, str, int], NeighborVoting]
+    first_method: str
+    is_open: bool
     shortlist: str | int
     loss: str
     cost: str | float
-    complete_labels: str | float
-    max_memory: float | str | None
-    n_jobs: int | None
 
-    def plan(self, trial: HoldOut, n: int, rng: np.random.Generator, clock: TimeBudget) -> Config:
-        """Choose on the held-out rows of a trial, as much as time allows; n : rows that there are in all."""
-        first, second = self._chosen_methods(trial, n, rng, clock)
+    def search(
+        self, rows: TrainingSet, rng: np.random.Generator, budget: TimeBudget
+    ) -> tuple[Config, list[SearchTrial]]:
+        """Choose on held-out rows of a sample, as much as time allows; returns also what was tried."""
+        trials: list[SearchTrial] = []
+        train, held = _sample(rows, rng)
+        first, second = self._choose_shortlisters(train, held, rows.n, rng, budget, trials)
         if self.loss == "none":
-            listed = self._lengths(trial.held.Y.shape[1])[0]
-            return Config(first.voting, second, listed, "l2", self.loss, COSTS[0])
-        return self._chosen_order(trial, first, rng, clock)._replace(second=second)
-
-    def first_method(self, side: Mapping[str, Any]) -> str:
-        """The method that is tried before others."""
-        if self._tells_of_missing(side):
-            if self.candidates == "joint":
-                raise ValueError(
-                    "candidates='joint' can't use label_cooccurrence, observed or complete_labels; "
-                    "leave 'candidates' at 'auto'."
-                )
-            return "missing"
-        return "sppmi" if self.candidates == "sppmi" else "joint"
-
-    def _tells_of_missing(self, side: Mapping[str, Any]) -> bool:
-        given = side["label_cooccurrence"] is not None or side["observed"] is not None
-        return given or self.complete_labels not in ("auto", 0)
-
-    def voting(self, name: str, kind: str, n_epochs: int = EPOCHS) -> NeighborVoting:
-        """A method that proposes labels, on this kind of features."""
-        shared: dict[str, Any] = {
-            "features": kind,
-            "n_neighbors": N_NEIGHBORS,
-            "temperature": TEMPERATURES[0],
-            "threshold": 0.0,
-            "n_jobs": self.n_jobs,
-            "max_memory": self.max_memory,
-        }
-        if name == "joint":
-            n_learners = 1 if self.n_learners == "auto" else int(self.n_learners)
-            # float16 would take most of the time of a row that is asked about alone.
-            return ExMLDS4(n_epochs=n_epochs, n_learners=n_learners, storage="float32", **shared)
-        if name == "missing":
-            return ExMLDS3(complete_labels=self.complete_labels, **{**shared, "temperature": "auto"})
-        return ExMLDS3(n_components=100, l2=1.0, mu=(1.0, 1.0, 10.0), complete_labels=0.0, **shared)
-
-    def _chosen_methods(
-        self, trial: HoldOut, n: int, rng: np.random.Generator, clock: TimeBudget
-    ) -> tuple[Candidate, NeighborVoting | None]:
-        """The best one by votes alone; and where rows are few, another, whose votes count too."""
-        X, method = trial.lesson.X, self.first_method(trial.lesson.side)
-        is_dense = features.fits("nystroem", X)
-        if method == "joint":
-            kinds = list(DENSE) if is_dense else [default_scaling(X)]
+            length = self._lengths(held.Y.shape[1])[0]
+            config = Config(first.method, second, length, "l2", self.loss, COSTS[0])
         else:
-            kinds = ["nystroem"] if is_dense else candidate_scalings(X)
+            chosen = self._choose_reranker(train, held, first, rng, budget, trials)
+            config = chosen._replace(second=second)
+        logger.debug("configuration: %s", config)
+        return config, trials
+
+    def _choose_shortlisters(
+        self,
+        train: TrainingSet,
+        held: TrainingSet,
+        n: int,
+        rng: np.random.Generator,
+        budget: TimeBudget,
+        trials: list[SearchTrial],
+    ) -> tuple[Candidate, NeighborVoting | None]:
+        """The best shortlister by votes alone; and where rows are few, another one, whose votes are evidence.
+
+        n : number of all training rows
+        """
+        is_dense, is_joint = features.fits("nystroem", train.X), self.first_method == "joint"
+        if is_joint:
+            kinds = list(DENSE) if is_dense else [default_scaling(train.X)]
+        else:
+            kinds = ["nystroem"] if is_dense else candidate_scalings(train.X)
         n_epochs = DENSE_EPOCHS if is_dense else EPOCHS
-        best = self._best_of(trial, [self.voting(method, kind, n_epochs) for kind in kinds], rng, clock)
-        # Joint learning grows better with more rows than the plan is made on, and needs no other then.
-        if method != "joint" or self.candidates == "joint" or n > FEW_ROWS or not clock.allows_plan():
+
+        def best_of(name: str, kinds: list[str]) -> Candidate:
+            tried: list[Candidate] = []
+            for kind in kinds:
+                if tried and not budget.allows_search():
+                    break
+                started, method = budget.spent(), self.make_shortlister(name, kind, n_epochs)
+                fitted, _ = fit_shortlister(method, train, copy.deepcopy(rng))
+                fitted, quality = tune_temperature(fitted, held)
+                tried.append(Candidate(method, fitted, quality))
+                chosen = {"candidates": name, "features": kind, "temperature": fitted.temperature_}
+                trials.append(SearchTrial("shortlister", chosen, quality, budget.spent() - started))
+            return max(tried, key=lambda candidate: candidate.quality)
+
+        best = best_of(self.first_method, kinds)
+        # Joint learning improves with more rows than the sample has, and needs no second shortlister then.
+        if not is_joint or not self.is_open or n > FEW_ROWS or not budget.allows_search():
             return best, None
-        rival = self._best_of(trial, [self.voting("sppmi", "nystroem" if is_dense else "l2")], rng, clock)
-        return (rival, best.voting) if rival.quality > best.quality else (best, rival.voting)
+        rival = best_of("sppmi", ["nystroem" if is_dense else "l2"])
+        return (rival, best.method) if rival.quality > best.quality else (best, rival.method)
 
-    def _best_of(
-        self, trial: HoldOut, votings: list[NeighborVoting], rng: np.random.Generator, clock: TimeBudget
-    ) -> Candidate:
-        tried: list[Candidate] = []
-        for voting in votings:
-            if tried and not clock.allows_plan():
-                break
-            fitted = pipeline.fit_shortlister(voting, trial.lesson, copy.deepcopy(rng))
-            tried.append(Candidate(voting, fitted, tune_temperature(fitted, trial)))
-        return max(tried, key=lambda method: method.quality)
-
-    def _chosen_order(
-        self, trial: HoldOut, method: Candidate, rng: np.random.Generator, clock: TimeBudget
+    def _choose_reranker(
+        self,
+        train: TrainingSet,
+        held: TrainingSet,
+        candidate: Candidate,
+        rng: np.random.Generator,
+        budget: TimeBudget,
+        trials: list[SearchTrial],
     ) -> Config:
         """Features first, then lower costs while they are no worse, then lists that miss few labels.
 
-        The more rows there are, the lower the best cost is, and a trial has few.
+        The more rows there are, the lower the best cost is, and the sample has few.
         """
-        lesson, lengths = trial.lesson, self._lengths(trial.held.Y.shape[1])
-        listed = pipeline.shortlists_leave_one_out(method.fitted, lesson.X, lengths[0])
+        lengths = self._lengths(held.Y.shape[1])
+        listed = shortlists_leave_one_out(candidate.fitted, train.X, lengths[0])
 
         @cache
-        def told(plan: Config) -> float:
-            members = pipeline.order(plan, method.fitted, None, lesson, copy.deepcopy(rng), listed)
-            return stacked_quality(members.score_in_blocks(trial.held.X), trial.held)
+        def quality(config: Config) -> float:
+            started = budget.spent()
+            pipeline, _ = fit_reranker(
+                config, candidate.fitted, None, train, copy.deepcopy(rng), listed=listed
+            )
+            score = stacked_quality(pipeline.score_in_blocks(held.X), held)
+            chosen = {"features": config.features, "cost": config.cost, "shortlist": config.shortlist}
+            trials.append(SearchTrial("re-ranker", chosen, score, budget.spent() - started))
+            return score
 
         cost = COSTS[0] if self.cost == "auto" else float(self.cost)
-        plan = Config(method.voting, None, lengths[0], "l2", self.loss, cost)
-        best, *others = (plan._replace(features=kind) for kind in candidate_scalings(lesson.X))
+        config = Config(candidate.method, None, lengths[0], "l2", self.loss, cost)
+        best, *others = (config._replace(features=kind) for kind in candidate_scalings(train.X))
         for other in others:
-            if clock.allows_plan() and told(other) > told(best):
+            if budget.allows_search() and quality(other) > quality(best):
                 best = other
         for cost in COSTS[1:] if self.cost == "auto" else ():
             lower = best._replace(cost=cost)
-            if not clock.allows_plan() or told(lower) < told(best) - MIN_GAIN:
+            if not budget.allows_search() or quality(lower) < quality(best) - MIN_GAIN:
                 break
             best = lower
-        if len(lengths) == 1 or not clock.allows_plan():
+        if len(lengths) == 1 or not budget.allows_search():
             return best
         return best._replace(
-            shortlist=shortest_sufficient(lengths, _recalls(method.fitted, trial, lengths[-1]))
+            shortlist=shortest_sufficient(lengths, _recalls(candidate.fitted, held, lengths[-1]))
         )
 
     def _lengths(self, n_labels: int) -> list[int]:
-        """Of short lists, to choose among."""
+        """Lengths of short lists to choose among."""
         if self.shortlist != "auto":
             return [min(int(self.shortlist), n_labels)]
         return [n_labels] if n_labels <= FEW_LABELS else [min(k, n_labels) for k in SHORTLISTS]
 
     def estimate(self, data: DataSize) -> Estimate:
-        """What the method that proposes labels takes, and the classifiers with their examples."""
-        names = {"joint": ("joint",), "sppmi": ("sppmi",)}.get(self.candidates, ("joint", "sppmi"))
+        """What the shortlisters take, and the classifiers with their examples."""
+        names = ["joint", "sppmi"] if self.is_open else [self.first_method]
         kind = "nystroem" if data.nnz > features.FILLED * data.n * data.d else "l2"
-        votings = [self.voting(name, kind if name == "sppmi" else "l2") for name in names]
-        asked = votings if data.n <= FEW_ROWS else votings[:1]
-        voting = Estimate(*map(sum, zip(*(voting.estimate(*data) for voting in asked))))
+        methods = [self.make_shortlister(name, kind if name == "sppmi" else "l2", EPOCHS) for name in names]
+        fitted = methods if data.n <= FEW_ROWS else methods[:1]
+        votes = Estimate(*map(sum, zip(*(method.estimate(*data) for method in fitted))))
         if self.loss == "none":
-            return voting
+            return votes
         listed = SHORTLISTS[-1] if self.shortlist == "auto" else int(self.shortlist)
         pairs = data.n * min(listed, data.n_labels) + data.nnz_labels
         weights = min(float(data.n_labels) * data.d, pairs * data.nnz / data.n) / 4
-        paired = data.n_labels**2 if data.n_labels <= pipeline.MAX_LIFT_LABELS else 0
+        lifts = data.n_labels**2 if data.n_labels <= MAX_LIFT_LABELS else 0
         return Estimate(
-            voting.memory + 40.0 * pairs + 8.0 * weights + 16.0 * paired,
-            voting.size + 5.0 * weights + 2.0 * paired,
+            votes.memory + 40.0 * pairs + 8.0 * weights + 16.0 * lifts,
+            votes.size + 5.0 * weights + 2.0 * lifts,
         )
+
+
+def _sample(rows: TrainingSet, rng: np.random.Generator) -> tuple[TrainingSet, TrainingSet]:
+    """Rows to train configurations on, and rows to compare them on."""
+    n_held = min(SEARCH_HELD_ROWS, max(round(0.3 * rows.n), 1))
+    sample = rng.permutation(rows.n)[: n_held + SEARCH_TRAIN_ROWS]
+    return HoldOut.of(len(sample), np.arange(n_held)).split(rows.subset(sample))
 
 
 def candidate_scalings(X: Matrix) -> list[str]:
@@ -229,41 +241,40 @@ def candidate_scalings(X: Matrix) -> list[str]:
 
 
 def default_scaling(X: Matrix) -> str:
-    """The kind of features that sparse rows are mapped by: large numbers made smaller, if they differ."""
+    """The kind of features for joint learning on sparse rows: large values are damped, if values differ."""
     kind = "log1p-l2" if features.are_counts(X) else "sqrt-l2"
     return kind if features.fits(kind, X) else "l2"
 
 
-def tune_temperature(voting: NeighborVoting, trial: HoldOut) -> float:
-    """Give a fitted method the temperature with the best votes on held-out rows; returns their quality.
+def tune_temperature(fitted: NeighborVoting, held: TrainingSet) -> tuple[NeighborVoting, float]:
+    """The fitted method with the temperature that is best on held-out rows, and the quality of its votes.
 
-    The best one depends on the number of rows.
+    The best temperature depends on the number of rows, so it is chosen again when there are more.
     """
-    chose_itself = voting.temperature == "auto"
-    temperatures = (voting.temperature_,) if chose_itself else TEMPERATURES
-    best = voting.ranked_at(trial.held.X[:TEMPERATURE_ROWS], temperatures, min(5, len(voting.classes_)))
-    told = [mean_precision(trial.held.Y[:TEMPERATURE_ROWS], ids) for ids in best]
-    voting.temperature_ = temperatures[int(np.argmax(told))]
-    return max(told)
+    is_tuned = fitted.temperature == "auto"
+    temperatures = (fitted.temperature_,) if is_tuned else TEMPERATURES
+    ranked = fitted.rank_at(held.X[:TEMPERATURE_ROWS], temperatures, min(5, len(fitted.classes_)))
+    qualities = [mean_precision(held.Y[:TEMPERATURE_ROWS], ids) for ids in ranked]
+    return fitted.with_temperature(temperatures[int(np.argmax(qualities))]), max(qualities)
 
 
-def stacked_quality(said: pipeline.ShortlistScores, held: TrainingSet) -> float:
-    """The mean of P@1, P@3 and P@5 on held-out rows, by a blend fitted on them."""
-    return mean_precision(held.Y, pipeline.ranked(pipeline.weigh(said, held), said, 5)[0])
+def stacked_quality(scores: ShortlistScores, held: TrainingSet) -> float:
+    """The mean of P@1, P@3 and P@5 on held-out rows, by a stacker fitted on them."""
+    return mean_precision(held.Y, rank_by_stacker(fit_stacker(scores, held), scores, 5)[0])
 
 
 def shortest_sufficient(lengths: list[int], recalls: Array) -> int:
-    """The first length after which the next holds hardly more; recalls : (k,) of lists of each length."""
+    """The first length after which the next one gains little recall; recalls : (k,) of each length."""
     for length, longer in pairwise(lengths):
         if recalls[longer - 1] < recalls[length - 1] + MIN_RECALL_GAIN:
             return length
     return lengths[-1]
 
 
-def _recalls(voting: NeighborVoting, trial: HoldOut, k: int) -> Array:
-    """(k,) share of the true labels of held-out rows that lists of each length hold by votes.
+def _recalls(fitted: NeighborVoting, held: TrainingSet, k: int) -> Array:
+    """(k,) share of the true labels of held-out rows that short lists of each length hold.
 
-    Labels without a vote are not counted, where lists hold all: on Bibtex nothing was gained by them.
+    Labels without a vote are not counted, even where lists hold all labels: on Bibtex they gained nothing.
     """
-    ids, _ = voting.predict_topk(trial.held.X, k)
-    return np.cumsum(metrics.among(trial.held.Y, ids).sum(axis=0)) / max(trial.held.Y.nnz, 1)
+    ids, _ = fitted.predict_topk(held.X, k)
+    return np.cumsum(metrics.among(held.Y, ids).sum(axis=0)) / max(held.Y.nnz, 1)

@@ -60,14 +60,16 @@ RECORDS = {
     ),
     "feature-map/1": _record("stages.features", "Features", "kind center scale landmarks projection gamma"),
     "graph/1": _record("stages.ann_index", "Graph", "saved"),
+    "held-out-scores/1": _record("selection", "HeldOutScores", "rows ids scores"),
     "index/1": _record("stages.index", "Index", "segments metric center"),
     "joint-state/1": _record("stages.joint", "JointState", "V squares seed epoch"),
     "label-scorer/1": _record("stages.vote", "LabelScorer", "embeddings gram"),
-    "learner/1": _record("voting.base", "Learner", "router parts"),
-    "part/1": _record("voting.base", "Part", "rows columns V index"),
+    "learner/1": _record("voting.votes", "Learner", "router parts"),
+    "part/1": _record("voting.votes", "Part", "rows columns V index"),
     "quantized/1": _record("stages.quantize", "Packed", "values scale"),
     "router/1": _record("stages.partition", "Router", "centers"),
     "segment/1": _record("stages.index", "Segment", "rows bias"),
+    "settings/1": _record("voting.votes", "Settings", "features path temperature embedding voting held_out"),
     "stacker/1": _record(
         "stages.stacking", "Stacker", "mean scale weights bias label_bias logits probabilities top_weights"
     ),

@@ -1,10 +1,11 @@
-"""Methods that embed rows by their labels, map features into that space, and let neighbours vote."""
+"""Methods that embed rows by their labels, map features into that space, and let nearest rows vote."""
 
 from __future__ import annotations
 
+import copy
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple, Self
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.sparse import csr_matrix, issparse
@@ -12,8 +13,11 @@ from sklearn.base import clone
 
 from ..base import BLOCK, XMCEstimator
 from ..runtime import parallel, progress
-from ..runtime.memory import DataSize
+from ..runtime.logs import logger, phase
+from ..runtime.memory import DataSize, Estimate
+from ..selection import HeldOutScores, TrainingSet
 from ..stages import features, index, neighbors, partition, quantize, regress, vote
+from ..stages.features import Features
 from ..stages.index import Index
 from ..stages.vote import LabelScorer
 from ..validation import params
@@ -21,13 +25,25 @@ from ..validation.arrays import Matrix
 from . import explain
 from .explain import ExplainOptions, Explanation, VoteBreakdown
 from .label_space import LabelSpaceMixin
-from .memory import MemoryBound
-from .settings_search import Grid, LabelledRows, choose
-from .votes import Embedding, Votes
+from .memory import MemoryModel, part_rows
+from .settings_search import Grid, choose
+from .votes import (
+    Embedding,
+    FitRun,
+    Learner,
+    LinearMap,
+    MapContext,
+    MapWarmStart,
+    Part,
+    SearchResult,
+    Settings,
+    Votes,
+    VotingModel,
+)
 
 Array = np.ndarray
 
-MIN_ROWS_TO_TUNE = 50  # rows below which there is nothing to choose on
+MIN_ROWS_TO_TUNE = 50  # rows below which settings are not chosen on held-out rows
 KINDS = ("l2", "log1p-l2", "none", "standardize", "nystroem")  # of equals, the first is taken
 TINY = np.finfo(np.float32).tiny
 
@@ -39,24 +55,11 @@ REGRESSION: Mapping[str, params.Constraint] = {
 }
 
 
-class Part(NamedTuple):
-    """A map of its own for rows that are near each other."""
+class NeighborVoting(LabelSpaceMixin, XMCEstimator):
+    """Features → parts → embed → map → index → vote; a method says how rows are embedded and mapped.
 
-    rows: Array  # (n,) training rows of the part
-    columns: Array  # (d',) features that occur in it
-    V: quantize.Packed  # (d', r)
-    found: Index  # of their embeddings
-
-
-class Learner(NamedTuple):
-    """A member of the ensemble."""
-
-    router: partition.Router
-    parts: list[Part]
-
-
-class NeighborVoting(MemoryBound, LabelSpaceMixin):
-    """Features → parts → embed → regress → index → vote; a method says how a part's rows are embedded.
+    A method implements `_embed`. It may override `_grid`, `_fit_maps`, `_partition`, `_voting_labels`, `_rank`,
+    `_vote_shares` and `_memory_model`.
 
     Attributes after fit
     --------------------
@@ -80,8 +83,12 @@ class NeighborVoting(MemoryBound, LabelSpaceMixin):
         "keep_rows": params.one_of(False, True),
     }
 
+    n_components: int
     n_neighbors: int
+    n_parts: str | int
     n_parts_probed: int
+    n_learners: int
+    features: str
     l2: str | float
     l1: float
     metric: str
@@ -89,18 +96,27 @@ class NeighborVoting(MemoryBound, LabelSpaceMixin):
     vote: str
     temperature: str | float
     keep_rows: bool
+    storage: str = "float32"  # of V and of the row embeddings, where it is not a parameter
 
     # What "auto" chooses among; of equals, the first is taken.
     _l2s: ClassVar[tuple[float, ...]] = (1.0, 0.1, 10.0)
     _temperatures: ClassVar[tuple[float, ...]] = (0.05, 0.02, 0.1, 0.01)
     # Whether rows are embedded all together, or part by part.
     _embeds_whole: ClassVar[bool] = False
-    _advance: progress.Advance = staticmethod(lambda rows: None)  # called with rows that were learnt from
+    # Whether maps start at random, so that an ensemble of them votes better than one.
+    has_random_start: ClassVar[bool] = False
 
-    # A method may make parameters of these.
-    _map_storage: str | None = None  # of the V of sparse rows, where it is another
+    features_: str
+    temperature_: float
+    feature_map_: Features
+    labels_: csr_matrix
+    learners_: list[Learner]
+    rows_: Array
+    kept_rows_: Matrix | None
     scorer_: LabelScorer | None = None  # of methods that embed labels
     voter_weights_: Array | None = None  # (n,) of training rows, where they do not all count the same
+
+    # What a method implements or overrides.
 
     @abstractmethod
     def _embed(
@@ -108,16 +124,47 @@ class NeighborVoting(MemoryBound, LabelSpaceMixin):
     ) -> Embedding:
         """Embed rows with these features, not transformed, and labels; of a part, or all.
 
-        given : what `fit` takes beside them, and the settings of `_embedding_settings`
+        given : what `fit` takes beside them, and the chosen settings
         """
 
-    def _embedding_settings(self, Y: csr_matrix, **side: Any) -> list[dict[str, Any]]:
-        """Settings of `_embed` to choose among on held-out rows, the default first."""
-        return [{}]
+    def _grid(self, rows: TrainingSet) -> Grid:
+        """The settings to choose among on held-out rows, the default of each first."""
+        kinds = KINDS if self.features == "auto" else (self.features,)
+        temperatures = self._temperatures if self.temperature == "auto" else (float(self.temperature),)
+        return Grid(
+            [kind for kind in kinds if self.features != "auto" or features.fits(kind, rows.X)],
+            self._paths(),
+            list(temperatures if self.vote == "similarity" else temperatures[:1]),
+            [{}],
+            [{}],
+        )
 
-    def _voting_settings(self) -> list[dict[str, Any]]:
-        """Settings of `_voting_labels` to choose among on held-out rows, the default first."""
-        return [{}]
+    def _paths(self) -> list[dict[str, Any]]:
+        """Settings of `_fit_maps` to choose among, in the order in which it takes them."""
+        return [{"l2": l2} for l2 in (self._l2s if self.l2 == "auto" else (float(self.l2),))]
+
+    def _fit_maps(
+        self,
+        X: Matrix,
+        Y: csr_matrix,
+        Z: Array,
+        paths: list[dict[str, Any]],
+        rank: int,
+        rng: np.random.Generator,
+        context: MapContext | None = None,
+    ) -> Iterator[LinearMap]:
+        """A map from transformed features X to embeddings, for each setting in turn: ridge regression on Z.
+
+        A map may be overwritten when the next one is asked for.
+        """
+        scaled = [path["l2"] * _mean_square(X) for path in paths]
+        return (LinearMap(V) for V in regress.path(X, Z, scaled, l1=self.l1, n_jobs=self.n_jobs))
+
+    def _partition(
+        self, X: Matrix, n_parts: int, cap: int, whole: Embedding | None, rng: np.random.Generator
+    ) -> tuple[partition.Router, list[Array]]:
+        """A router of new rows, and the training rows of each part, at most `cap`."""
+        return partition.fit(X, n_parts, cap=cap, rng=rng)
 
     def _voting_labels(self, Y: csr_matrix, **given: Any) -> csr_matrix:
         """(n, L) the labels that training rows vote for."""
@@ -126,296 +173,370 @@ class NeighborVoting(MemoryBound, LabelSpaceMixin):
     def _rank(
         self, votes: Votes, labels: csr_matrix, scorer: LabelScorer | None, k: int
     ) -> tuple[Array, Array]:
-        """The k best labels by the votes of rows, and of labels where they are embedded."""
+        """The k best labels by the votes of rows, and by label embeddings where a method has them."""
         return vote.top_labels(votes.neighbors, votes.weights, labels, k)
 
-    def _learn(self, X: Any, Y: Any, label_names: Sequence[str] | None, **side: Any) -> Self:
-        try:
-            return super()._learn(X, Y, label_names, **side)
-        finally:
-            # Of a fit, until the threshold is chosen.
-            for name in ("_held", "_chosen", "_advance", "_projected"):
-                self.__dict__.pop(name, None)
+    def _vote_shares(self, votes: Votes, label: int) -> tuple[Array, float] | None:
+        """(m,) what each neighbour adds to the score of a label of one row, and what label embeddings add.
 
-    def _fit(self, X: Matrix, Y: csr_matrix, rng: np.random.Generator, **side: Any) -> None:
+        None where no label has a vote, so that the prior is predicted.
+        """
+        if not votes.weights.any():
+            return None
+        has_label = self.labels_[np.maximum(votes.neighbors[0], 0)][:, [label]].toarray().ravel() > 0
+        weights = votes.weights[0] * (votes.neighbors[0] >= 0)
+        return weights * has_label / weights.sum(), 0.0
+
+    def _memory_model(self) -> MemoryModel:
+        return MemoryModel(
+            self.n_components,
+            self.n_parts,
+            self.n_learners,
+            self.features,
+            self.max_memory,
+            self.n_jobs,
+            self.keep_rows,
+            self.storage,
+        )
+
+    # Fitting.
+
+    def _fit(
+        self,
+        X: Matrix,
+        Y: csr_matrix,
+        rng: np.random.Generator,
+        checkpoint: Any = None,
+        **side: Any,
+    ) -> HeldOutScores | None:
+        return self._fit_voting(X, Y, rng, FitRun(checkpoint), **side)[0]
+
+    def fit_as_shortlister(
+        self, rows: TrainingSet, *, warm_start: MapWarmStart | None = None, map_storage: str | None = None
+    ) -> MapWarmStart | None:
+        """Fit within a re-ranking model, on rows that all have a label.
+
+        warm_start : training of one map on fewer rows, that is resumed
+        map_storage : storage of V where it differs from that of the row embeddings
+
+        Returns the training of the map, to be resumed with more rows, where there is only one map.
+        """
+        side = {name: value for name, value in rows.side.items() if name in self._side}
+        X, Y, rng, side = self._start(rows.X, rows.Y, None, **side)
+        fit_rng, _ = rng.spawn(2)
+        run = FitRun(warm_start=warm_start, row_weights=rows.row_weights, map_storage=map_storage)
+        _, ended = self._fit_voting(X, Y, fit_rng, run, **side)
+        self.threshold_ = 0.0
+        return ended
+
+    def _fit_voting(
+        self, X: Matrix, Y: csr_matrix, rng: np.random.Generator, run: FitRun, **side: Any
+    ) -> tuple[HeldOutScores | None, MapWarmStart | None]:
         settings_rng, features_rng, parts_rng, whole_rng = rng.spawn(4)
         labelled = self._trainable_rows(Y, **side)
-        self.kept_rows_ = X.copy() if self.keep_rows else None
-        self.rows_ = labelled.astype(np.int32)
-        X, Y, side = X[labelled], Y[labelled], self.side_rows(side, labelled)
-        self._held: tuple[Array, Array, Array] | None = None  # until the threshold is chosen
-        self._choose_settings(X, Y, labelled, settings_rng, side)
-        self._projected = features.fit(self.features_, X, features_rng)
-        chosen = {**side, **self._chosen}
-        whole = self._embed(X, Y, self.n_components, whole_rng, **chosen) if self._embeds_whole else None
-        labels = whole.labels if whole is not None else None
-        self.scorer_ = None if labels is None else vote.label_scorer(labels)
-        self.labels_ = self._voting_labels(Y, **chosen)
-        seeds = parts_rng.spawn(self.n_learners)
-        if self._learners_at_once and self.n_learners > 1:
-            with progress.stage("learners", self._rows_learnt(X.shape[0])) as self._advance:
-                fitted = parallel.map_blocks(
-                    lambda which: self._fit_learner(X, Y, whole, seeds[which.start], chosen),
-                    parallel.blocks(self.n_learners, 1),
-                    n_jobs=self.n_jobs,
-                    stage="learners",
-                    total=self.n_learners,
-                )
-                learners = list(fitted)
-        else:  # each shows its own stages
-            learners = [self._fit_learner(X, Y, whole, mine, chosen) for mine in seeds]
-        self.learners_, self.feature_map_ = learners, features.without_projection(self._projected)
+        kept_rows = X.copy() if self.keep_rows else None
+        rows = TrainingSet(X, Y, side, self._side).subset(labelled)
+        with phase("settings", rows.n):
+            settings = self._choose_settings(rows, labelled, settings_rng, run.checkpoint)
+        logger.debug("%s takes %s", type(self).__name__, settings._replace(held_out=None))
+        feature_map = features.fit(settings.features, rows.X, features_rng)
+        given = {**rows.side, **settings.chosen()}
+        whole = None
+        if self._embeds_whole:
+            with phase("embedding", rows.n):
+                whole = self._embed(rows.X, rows.Y, self.n_components, whole_rng, **given)
+        with phase("maps and index", rows.n):
+            seeds = parts_rng.spawn(self.n_learners)
+            fitted = self._fit_learners(rows, whole, feature_map, settings, seeds, run)
+        # All at once at the end: a fit that is stopped leaves the last one whole.
+        label_embeddings = None if whole is None else whole.labels
+        self.scorer_ = None if label_embeddings is None else vote.label_scorer(label_embeddings)
+        self.labels_ = self._voting_labels(rows.Y, **given)
+        self.learners_ = [learner for learner, _ in fitted]
+        self.feature_map_ = features.without_projection(feature_map)
+        self.features_, self.temperature_ = settings.features, settings.temperature
+        for name, value in settings.chosen().items():
+            setattr(self, f"{name}_", [*value] if isinstance(value, tuple) else value)
+        self.rows_, self.kept_rows_ = labelled.astype(np.int32), kept_rows
+        self.voter_weights_ = None if run.row_weights is None else run.row_weights[labelled]
+        return settings.held_out, fitted[0][1] if len(fitted) == 1 else None
 
-    def _rows_learnt(self, n: int) -> int:
-        """How many rows all learners learn from, one after another."""
-        return n * self.n_learners
+    def _choose_settings(
+        self, rows: TrainingSet, numbers: Array, rng: np.random.Generator, checkpoint: Any
+    ) -> Settings:
+        """Choose the settings that are "auto" on held-out rows, whose scores may serve the threshold too.
+
+        numbers : (n,) what the rows are called among all
+        """
+        kept = checkpoint.get("settings") if checkpoint else None
+        if kept is not None:
+            return kept["settings"]
+        grid = self._grid(rows)
+        if any(len(values) > 1 for values in grid) and rows.n >= MIN_ROWS_TO_TUNE:
+            settings = choose(self, grid, rows, numbers, rng)
+        else:
+            settings = grid.only()
+        if checkpoint:
+            checkpoint.put("settings", {"settings": settings})
+        return settings
+
+    def _fit_learners(
+        self,
+        rows: TrainingSet,
+        whole: Embedding | None,
+        feature_map: Features,
+        settings: Settings,
+        seeds: list[np.random.Generator],
+        run: FitRun,
+    ) -> list[tuple[Learner, MapWarmStart | None]]:
+        """Fit the members of the ensemble, on threads of their own where they need little memory."""
+
+        def fit_learner(
+            number: int, advance: progress.Advance = _ignore
+        ) -> tuple[Learner, MapWarmStart | None]:
+            return self._fit_learner(rows, whole, feature_map, settings, seeds[number], run, advance)
+
+        if not self._memory_model().learners_in_parallel or len(seeds) == 1:
+            return [fit_learner(number) for number in range(len(seeds))]  # each shows its own stages
+        total = rows.n * len(seeds) * settings.path.get("n_epochs", 1)
+        with progress.stage("learners", total) as advance:
+            fitted = parallel.map_blocks(
+                lambda which: fit_learner(which.start, advance),
+                parallel.blocks(len(seeds), 1),
+                n_jobs=self.n_jobs,
+                stage="learners",
+                total=len(seeds),
+            )
+            return list(fitted)
 
     def _fit_learner(
         self,
+        rows: TrainingSet,
+        whole: Embedding | None,
+        feature_map: Features,
+        settings: Settings,
+        rng: np.random.Generator,
+        run: FitRun,
+        advance: progress.Advance,
+    ) -> tuple[Learner, MapWarmStart | None]:
+        """Partition the rows and fit a map in each part; returns also how the map of a single part ended."""
+        n_parts = self._memory_model().count_parts(DataSize.of(rows.X, rows.Y))
+        routed = features.apply_for_routing(feature_map, rows.X) if n_parts > 1 else rows.X
+        router, parts = self._partition(routed, n_parts, part_rows(rows.n, n_parts), whole, rng)
+        del routed
+        present = [part for part in parts if part.size]
+        if len(present) < n_parts:
+            router = partition.Router(router.centers[[part.size > 0 for part in parts]])
+        if len(present) > 1 or self.n_learners > 1:
+            run = run._replace(warm_start=None)
+        fitted = []
+        for part, part_rng in zip(present, rng.spawn(len(present))):
+            X, Y = rows.X[part], rows.Y[part]
+            if whole is None:
+                given = {**rows.side, **settings.chosen()}
+                Z = self._embed(X, Y, self.n_components, part_rng, **given).rows
+            else:
+                Z = whole.part(part)
+            fitted.append(self._fit_part(X, Y, Z, part, feature_map, settings, part_rng, run, advance))
+        ended = fitted[0][1] if len(fitted) == 1 else None
+        return Learner(router, [part for part, _ in fitted]), ended
+
+    def _fit_part(
+        self,
         X: Matrix,
         Y: csr_matrix,
-        whole: Embedding | None,
+        Z: Array,
+        rows: Array,
+        feature_map: Features,
+        settings: Settings,
         rng: np.random.Generator,
-        given: Mapping[str, Any],
-    ) -> Learner:
-        n_parts = self._n_parts(DataSize.of(X, Y))
-        routed = features.apply_for_routing(self._projected, X) if n_parts > 1 else X
-        router, parts = self._partition(routed, n_parts, self._part_rows(X.shape[0], n_parts), whole, rng)
-        del routed
-        kept = [rows for rows in parts if rows.size]
-        if len(kept) < n_parts:
-            router = partition.Router(router.centers[[rows.size > 0 for rows in parts]])
-        fitted = []
-        for rows, mine in zip(kept, rng.spawn(len(kept))):
-            if whole is None:
-                Z = self._embed(X[rows], Y[rows], self.n_components, mine, **given).rows
-            else:
-                Z = whole.part(rows)
-            fitted.append(self._fit_part(X[rows], Y[rows], Z, rows, mine))
-        return Learner(router, fitted)
-
-    def _partition(
-        self, X: Matrix, n_parts: int, cap: int, whole: Embedding | None, rng: np.random.Generator
-    ) -> tuple[partition.Router, list[Array]]:
-        """A router of new rows, and the training rows of each part, at most `cap`."""
-        return partition.fit(X, n_parts, cap=cap, rng=rng)
-
-    def _fit_part(self, X: Matrix, Y: csr_matrix, Z: Array, rows: Array, rng: np.random.Generator) -> Part:
-        X = features.apply(self._projected, X)
+        run: FitRun,
+        advance: progress.Advance,
+    ) -> tuple[Part, MapWarmStart | None]:
+        X = features.apply(feature_map, X)
+        # A part keeps the rows of V for the features that occur in it.
         columns = np.unique(X.indices) if issparse(X) else np.arange(X.shape[1])
         X = X[:, columns] if len(columns) < X.shape[1] else X
-        path = {name: self._chosen[name] for name in self._path_settings()[0]}
-        V = self._map(X, Y, Z, columns, path, rng)
-        is_exact = self._is_searched_exactly(len(rows))
-        found = index.build(self._searched(X, V, Z), self.metric, self.storage, is_exact=is_exact)
-        return Part(rows, columns, self._packed(V, issparse(X)), found)
+        context = MapContext(columns, run.warm_start, run.checkpoint, advance)
+        V, state = next(self._fit_maps(X, Y, Z, [settings.path], self.n_components, rng, context))
+        is_exact = self._memory_model().is_searched_exactly(len(rows))
+        built = index.build(self._searched_rows(X, V, Z), self.metric, self.storage, is_exact=is_exact)
+        if feature_map.kind == "nystroem":
+            # The entries of such a V cancel each other, so that fewer bits would lose too much.
+            packed = quantize.pack(features.fold_projection(feature_map, V), "float32")
+        else:
+            packed = quantize.pack(V, (run.map_storage if issparse(X) else None) or self.storage)
+        return Part(rows, columns, packed, built), None if state is None else MapWarmStart(columns, state)
 
-    def _packed(self, V: Array, is_sparse: bool) -> quantize.Packed:
-        """As a part keeps it; a map of the kernel as it is, since its numbers cancel each other."""
-        if self._projected.kind == "nystroem":
-            return quantize.pack(features.fold_projection(self._projected, V), "float32")
-        return quantize.pack(V, (self._map_storage if is_sparse else None) or self.storage)
+    def _searched_rows(self, X: Matrix, V: Array, Z: Array) -> Array:
+        """(n, r) the embeddings of training rows that are searched among."""
+        return Z if getattr(self, "search", "mapped") == "embedded" else np.asarray(X @ V)
 
-    def _map(
-        self,
-        X: Matrix,
-        Y: csr_matrix,
-        Z: Array,
-        columns: Array,
-        path: dict[str, Any],
-        rng: np.random.Generator,
-    ) -> Array:
-        """V (d, r) of a part; columns : (d,) which features these are of all."""
-        return next(self._maps(X, Y, Z, [path], self.n_components, rng))
+    def _contexts(self, points: Matrix, group: Array, k: int, rng: np.random.Generator) -> Array:
+        """(n, k) the other rows nearest to each by cosine, −1 pads; row i is at the point group[i].
 
-    def _path_settings(self) -> list[dict[str, Any]]:
-        """Settings of `_maps` to choose among on held-out rows, in the order that it takes them."""
-        return [{"l2": l2} for l2 in (self._l2s if self.l2 == "auto" else (float(self.l2),))]
-
-    def _maps(
-        self,
-        X: Matrix,
-        Y: csr_matrix,
-        Z: Array,
-        paths: list[dict[str, Any]],
-        rank: int,
-        rng: np.random.Generator,
-    ) -> Iterator[Array]:
-        """V (d, r), from transformed features to embeddings, for each setting in turn."""
-        scaled = [path["l2"] * _mean_square(X) for path in paths]
-        return regress.path(X, Z, scaled, l1=self.l1, n_jobs=self.n_jobs)
-
-    def _searched(self, X: Matrix, V: Array, Z: Array) -> Array:
-        """(n, r) where the training rows lie that are searched among."""
-        return np.asarray(X @ V) if self.search == "mapped" else Z
-
-    def _choose_settings(
-        self, X: Matrix, Y: csr_matrix, rows: Array, rng: np.random.Generator, side: Mapping[str, Any]
-    ) -> None:
-        """Settings that are "auto" are chosen on held-out rows, which may then tell the threshold too."""
-        grid = Grid(
-            [self.features] if self.features != "auto" else [k for k in KINDS if features.fits(k, X)],
-            self._path_settings(),
-            list(self._temperatures) if self.temperature == "auto" else [float(self.temperature)],
-            self._embedding_settings(Y, **side),
-            self._voting_settings(),
-        )
-        if self.vote != "similarity":
-            grid = grid._replace(temperatures=grid.temperatures[:1])
-        chosen = grid.first()
-        if any(len(values) > 1 for values in grid) and X.shape[0] >= MIN_ROWS_TO_TUNE:
-            best = choose(self, grid, LabelledRows(X, Y, rows, side), rng)
-            chosen = best.grid
-            if isinstance(self.threshold, str):
-                self._held = (best.rows, best.ids, best.scores)
-        (self.features_,), (path,), (self.temperature_,), (embedding,), (voting,) = chosen
-        self._chosen = {**path, **embedding, **voting}
-        for name, value in path.items():
-            setattr(self, f"{name}_", value)
-
-    def _contexts(self, places: Matrix, group: Array, k: int, rng: np.random.Generator) -> Array:
-        """(n, k) the other rows nearest to each by cosine, −1 pads; `group` says at which place a row lies.
-
-        With label sets as places it is N_k(y_i) of the paper.
+        With label sets as points this is N_k(y_i) of the paper.
         """
-        return neighbors.expand(self._nearest(places, k + 1), group, k, rng)
-
-    def _nearest(self, places: Matrix, k: int) -> Array:
-        """(m, k) for each place the k nearest by cosine, itself among them, −1 where nothing is in common."""
-        found = index.build(places, "cosine")
+        built = index.build(points, "cosine")
 
         def search(block: slice) -> tuple[Array, Array]:
-            near, similar = index.search(found, places[block], k)
+            near, similar = index.search(built, points[block], k + 1)
             return vote.drop_dissimilar(near, similar), similar
 
-        return self._in_blocks(search, places.shape[0], k, "neighbours")[0]
+        nearest = self._in_blocks(search, points.shape[0], k + 1, "neighbours")[0]
+        return neighbors.expand(nearest, group, k, rng)
 
-    def _held_out(
-        self, X: Matrix, Y: csr_matrix, k: int, rng: np.random.Generator, **side: Any
-    ) -> tuple[Array, Array, Array]:
-        """The rows that the settings were chosen on, if any were."""
-        if self._held is not None:
-            held, self._held = self._held, None
-            return held
-        chosen = {"features": self.features_, "temperature": self.temperature_, **self._chosen}
-        return self._score_on_holdout(clone(self).set_params(**chosen), X, Y, k, rng, **side)
+    def _tuned_params(self) -> dict[str, Any]:
+        """The values that were chosen for parameters that are "auto"."""
+        given = self.get_params(deep=False)
+        tuned = [name for name, value in given.items() if isinstance(value, str) and value == "auto"]
+        return {n: getattr(self, f"{n}_") for n in tuned if n != "threshold" and hasattr(self, f"{n}_")}
+
+    def _probe(self) -> Self:
+        return super()._probe().set_params(**self._tuned_params())
+
+    def tuned_clone(self) -> Self:
+        """An unfitted clone whose parameters are those that were chosen, the size of the ensemble included."""
+        settings = {"temperature": self.temperature_, "n_learners": len(self.learners_)}
+        return clone(self).set_params(**{**self._tuned_params(), **settings})
+
+    def with_temperature(self, temperature: float) -> Self:
+        """The fitted model with another temperature; everything else is shared."""
+        other = copy.copy(self)
+        other.temperature_ = temperature
+        return other
+
+    def with_learners(self, learners: Sequence[Learner]) -> Self:
+        """The fitted model with more learners; everything else is shared."""
+        other = copy.copy(self)
+        other.learners_ = [*self.learners_, *learners]
+        return other
+
+    # Predicting.
 
     def _candidates(self, X: Matrix, k: int) -> tuple[Array, Array]:
-        return self._rank(self._votes(X), self.labels_, self.scorer_, k)
+        return self.rank(self.search_neighbors(X), k)
 
-    def _shortlist(self, X: Matrix, k: int, own: Array) -> tuple[Array, Array]:
-        """The k best labels of training rows `own`, as if these did not vote."""
-        return self._rank(self._votes(X, own), self.labels_, self.scorer_, k)
+    def rank(
+        self, found: list[SearchResult], k: int, temperature: float | None = None
+    ) -> tuple[Array, Array]:
+        """The k best labels by what was found, at the model's temperature or another one."""
+        return self._rank(self._weigh_votes(found, temperature), self.labels_, self.scorer_, k)
 
-    def _votes(self, X: Matrix, own: Array | None = None) -> Votes:
-        """Every learner and every part asked has one vote in all.
+    def rank_at(self, X: Matrix, temperatures: Sequence[float], k: int) -> Array:
+        """(t, n, k) the k best labels of each row at each of the temperatures, with one search."""
+
+        def rank(block: slice) -> list[Array]:
+            found = self.search_neighbors(X[block])
+            return [self.rank(found, k, temperature)[0] for temperature in temperatures]
+
+        n = X.shape[0]
+        ranked = parallel.map_blocks(
+            rank, parallel.blocks(n, BLOCK), n_jobs=self.n_jobs, stage="choosing settings", total=n
+        )
+        return np.concatenate([np.stack(ids) for ids in ranked], axis=1)
+
+    def rank_in_blocks(
+        self, rank: Callable[[slice], tuple[Array, Array]], n: int, k: int, stage: str
+    ) -> tuple[Array, Array]:
+        """(n, k) ids and scores from a function of blocks of rows, on the model's threads."""
+        return self._in_blocks(rank, n, k, stage)
+
+    def search_neighbors(self, X: Matrix, own: Array | None = None) -> list[SearchResult]:
+        """The neighbours of a block of rows, for each learner and each part that is probed.
 
         own : (b,) the training rows that X are, each of which is left out of its own neighbours
         """
-        return self._weigh_votes(self._search_all(X, own), self.temperature_)
-
-    def _voting_model(self) -> tuple[NeighborVoting, Array]:
-        return self, self.rows_
-
-    def _explained(self, X: Matrix, label: int, n: int, feature_names: Any, kept: Any = None) -> Explanation:
-        return explain.by_votes(self, X, label, ExplainOptions.of(n, feature_names, kept, self.kept_rows_))
-
-    def ballot(self, X: Matrix, label: int) -> VoteBreakdown:
-        """Who voted for a label of the row X, (1, d), as `_rank` counts."""
-        found = self._search_all(X)
-        votes = self._weigh_votes(found, self.temperature_)
-        near, weights = votes.neighbors[0], votes.weights[0] * (votes.neighbors[0] >= 0)
-        learners = np.repeat(self._learner_of(), len(near) // len(found))
-        similar = np.concatenate([similar[0] for _, similar, _ in found])
-        if self._has_no_votes(votes):
-            prior = self.labels_[:, [label]].sum() / max(self.labels_.shape[0], 1)
-            return VoteBreakdown.of(near, similar, learners, np.zeros(len(near)), float(prior))
-        has = self.labels_[np.maximum(near, 0)][:, [label]].toarray().ravel()
-        return VoteBreakdown.of(near, similar, learners, *self._shares(votes, weights, has, label))
-
-    def _has_no_votes(self, votes: Votes) -> bool:
-        """Whether one row's votes name no label."""
-        return not votes.weights.any()
-
-    def _learner_of(self) -> list[int]:
-        """The learner of each entry of `_search_all`."""
-        n_asked = [min(self.n_parts_probed, len(learner.parts)) for learner in self.learners_]
-        return [number for number, asked in enumerate(n_asked) for _ in range(asked)]
-
-    def _shares(self, votes: Votes, weights: Array, has: Array, label: int) -> tuple[Array, float]:
-        """(m,) what each voter adds to the label's score, and what is beside them."""
-        return weights * (has > 0) / weights.sum(), 0.0
-
-    def _search_all(self, X: Matrix, own: Array | None = None) -> list[tuple[Array, Array, Array]]:
-        """The neighbours with their similarities, and where the rows lie, for each learner and part asked."""
-        n_asked = self.n_neighbors if own is None else self.n_neighbors + 1
+        k = self.n_neighbors if own is None else self.n_neighbors + 1
         is_routed = any(len(learner.parts) > 1 for learner in self.learners_)
         routed = features.apply_for_routing(self.feature_map_, X) if is_routed else X
         X = features.apply(self.feature_map_, X)
-        found = (
-            asked for learner in self.learners_ for asked in self._search_learner(learner, X, routed, n_asked)
-        )
-        if own is None:
-            return list(found)
-        return [(*_drop_self(own, near, similar), Z) for near, similar, Z in found]
+        found = [one for learner in self.learners_ for one in self._search_learner(learner, X, routed, k)]
+        return found if own is None else [_drop_self(own, one) for one in found]
 
-    def _weigh_votes(self, found: list[tuple[Array, Array, Array]], temperature: float) -> Votes:
+    def _search_learner(self, learner: Learner, X: Matrix, routed: Matrix, k: int) -> Iterator[SearchResult]:
+        """The k nearest rows in each part that rows are routed to."""
+        if len(learner.parts) == 1:
+            yield self._search_part(learner.parts[0], X, k)
+            return
+        for choice in learner.router.assign(routed, min(self.n_parts_probed, len(learner.parts))).T:
+            found = SearchResult(
+                np.full((X.shape[0], k), -1, np.int64),
+                np.full((X.shape[0], k), -np.inf, np.float32),
+                np.empty((X.shape[0], self.n_components), np.float32),
+            )
+            for p in np.unique(choice):
+                own = np.flatnonzero(choice == p)
+                for array, values in zip(found, self._search_part(learner.parts[p], X[own], k)):
+                    array[own] = values
+            yield found
+
+    def _search_part(self, part: Part, X: Matrix, k: int) -> SearchResult:
+        Z = quantize.times(X, part.V, part.columns)
+        near, similar = self.search_index(part.row_index, Z, k)
+        return SearchResult(np.where(near >= 0, part.rows[np.maximum(near, 0)], -1), similar, Z)
+
+    def search_index(self, built: Index, Z: Array, k: int) -> tuple[Array, Array]:
+        """(b, k) neighbours of embeddings, −1 pads, and their similarities."""
+        near, similar = index.search(built, Z, k, parallel.n_threads(self.n_jobs))
+        return (vote.drop_dissimilar(near, similar) if self.metric == "cosine" else near), similar
+
+    def _weigh_votes(self, found: list[SearchResult], temperature: float | None = None) -> Votes:
+        """Votes by similarity; every learner and every part that was probed has one vote in all."""
+        temperature = self.temperature_ if temperature is None else temperature
         weights = []
         for near, similar, _ in found:
             weight = vote.weigh(near, similar, self.vote, temperature)
             if self.voter_weights_ is not None:
                 weight *= self.voter_weights_[np.maximum(near, 0)]
             weights.append(weight / np.maximum(weight.sum(axis=1, keepdims=True), TINY))
-        voters, where = [near for near, _, _ in found], [Z for _, _, Z in found]
-        return Votes(np.concatenate(voters, axis=1), np.concatenate(weights, axis=1), where)
+        voters = np.concatenate([one.neighbors for one in found], axis=1)
+        return Votes(voters, np.concatenate(weights, axis=1), [one.embeddings for one in found])
 
-    def ranked_at(self, X: Matrix, temperatures: Sequence[float], k: int) -> Array:
-        """(t, n, k) the k best labels of each row at each of the temperatures; the search is made once."""
+    # Explaining.
 
-        def rank(block: slice) -> list[Array]:
-            found = self._search_all(X[block])
-            return [
-                self._rank(self._weigh_votes(found, temperature), self.labels_, self.scorer_, k)[0]
-                for temperature in temperatures
-            ]
+    def _explain_row(
+        self, X: Matrix, label: int | None, n: int, feature_names: Any, kept_row: Any = None
+    ) -> Explanation:
+        found = self.search_neighbors(X)
+        column = int(self.rank(found, 1)[0][0, 0]) if label is None else label
+        options = ExplainOptions.of(n, feature_names, kept_row, self.kept_rows_)
+        breakdown, prior = self.vote_breakdown(found, column), self._prior(column)
+        return explain.by_votes(self._voting_model(), breakdown, X, self._label(column), prior, options)
 
-        n = X.shape[0]
-        rows = parallel.blocks(n, BLOCK)
-        told = parallel.map_blocks(rank, rows, n_jobs=self.n_jobs, stage="choosing settings", total=n)
-        return np.concatenate([np.stack(ids) for ids in told], axis=1)
+    def vote_breakdown(self, found: list[SearchResult], label: int) -> VoteBreakdown:
+        """The neighbours of one row that voted for a label, as `_rank` counts."""
+        votes = self._weigh_votes(found)
+        n_probed = [min(self.n_parts_probed, len(learner.parts)) for learner in self.learners_]
+        learner_of = [number for number, probed in enumerate(n_probed) for _ in range(probed)]
+        learners = np.repeat(learner_of, votes.neighbors.shape[1] // len(found))
+        similar = np.concatenate([one.similarities[0] for one in found])
+        counted = self._vote_shares(votes, label)
+        if counted is None:
+            prior = self.labels_[:, [label]].sum() / max(self.labels_.shape[0], 1)
+            counted = np.zeros(votes.neighbors.shape[1]), float(prior)
+        return VoteBreakdown.of(votes.neighbors[0], similar, learners, *counted)
 
-    def _search_learner(
-        self, learner: Learner, X: Matrix, routed: Matrix, k: int
-    ) -> Iterator[tuple[Array, Array, Array]]:
-        """In each part that rows are sent to, the k nearest with their similarities, and where rows lie."""
-        if len(learner.parts) == 1:
-            yield self._search_part(learner.parts[0], X, k)
-            return
-        for choice in learner.router.assign(routed, min(self.n_parts_probed, len(learner.parts))).T:
-            near = np.full((X.shape[0], k), -1, np.int64)
-            similar = np.full(near.shape, -np.inf, np.float32)
-            Z = np.empty((X.shape[0], self.n_components), np.float32)
-            for p in np.unique(choice):
-                mine = np.flatnonzero(choice == p)
-                near[mine], similar[mine], Z[mine] = self._search_part(learner.parts[p], X[mine], k)
-            yield near, similar, Z
+    def _voting_model(self) -> VotingModel:
+        return VotingModel(
+            self.learners_, self.feature_map_, self.metric, self.labels_, self.scorer_, self.rows_
+        )
 
-    def _search_part(self, part: Part, X: Matrix, k: int) -> tuple[Array, Array, Array]:
-        Z = quantize.times(X, part.V, part.columns)
-        places, similar = self._search(part.found, Z, k)
-        return np.where(places >= 0, part.rows[np.maximum(places, 0)], -1), similar, Z
-
-    def _search(self, found: Index, Z: Array, k: int) -> tuple[Array, Array]:
-        near, similar = index.search(found, Z, k, parallel.n_threads(self.n_jobs))
-        return (vote.drop_dissimilar(near, similar) if self.metric == "cosine" else near), similar
+    def _estimate(self, data: DataSize) -> Estimate:
+        return self._memory_model().estimate(data)
 
 
-def _drop_self(own: Array, near: Array, similar: Array) -> tuple[Array, Array]:
+def _ignore(rows: int) -> None:
+    return None
+
+
+def _drop_self(own: Array, found: SearchResult) -> SearchResult:
     """Neighbours (b, k + 1) without the row itself, or without the last where it is not among them."""
+    near, similar, Z = found
     is_own = near == own[:, None]
-    place = np.where(is_own.any(axis=1), is_own.argmax(axis=1), near.shape[1] - 1)
-    kept = np.arange(near.shape[1]) != place[:, None]
-    return near[kept].reshape(len(near), -1), similar[kept].reshape(len(near), -1)
+    drop = np.where(is_own.any(axis=1), is_own.argmax(axis=1), near.shape[1] - 1)
+    keep = np.arange(near.shape[1]) != drop[:, None]
+    return SearchResult(near[keep].reshape(len(near), -1), similar[keep].reshape(len(near), -1), Z)
 
 
 def _mean_square(X: Matrix) -> float:

@@ -1,24 +1,18 @@
-"""Why a label was said: who voted for it, what made them near, what its classifier saw, how common it is."""
+"""Why a label has its score: the training rows that voted for it, and the features that made them near."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_matrix, issparse
 
-from ..stages import features, quantize, rerank, stacking
+from ..stages import features, quantize
 from ..validation.arrays import Matrix
-
-if TYPE_CHECKING:
-    from ..reranking.pipeline import ShortlistScores
-    from .base import Learner, NeighborVoting, Part
-    from .label_space import LabelSpaceMixin
+from .votes import Learner, Part, VotingModel
 
 Array = np.ndarray
-
-SHOWN = 0.005  # log-odds that make a difference in the second digit
 
 
 class Term(NamedTuple):
@@ -56,14 +50,15 @@ class Margin(NamedTuple):
 class Explanation(NamedTuple):
     """Why a label has its score.
 
-    label, score : as predicted;  prior : share of training rows that have it
-    votes : its share of the votes: the voters' shares, those of `other_voters`, and what is `beside` them:
-        the nearness of the label itself where a method embeds labels, or its prior where nobody voted
-    voters : those with the largest shares
-    margin : of its classifier, or None
-    log_odds : what each kind of evidence adds, what making the sums level does, what the label's place adds
-        where its sum alone gives another one, and the gain of a rare label where these are favoured: s
-        together, where 1 / (1 + exp(−s)) is the score; empty where votes are it
+    label, score : as predicted;  prior : share of training rows that have the label
+    votes : its share of the votes: the sum of the voters' shares, `other_voters` and `prior_or_label_score`
+    voters : training rows with the largest shares;  other_voters : the sum of the other voters' shares
+    prior_or_label_score : the score of the label's embedding where a method embeds labels, or its prior where
+        nobody voted, else 0
+    margin : of the label's classifier, or None where there is none
+    log_odds : what each kind of evidence adds to the log-odds of the score: bias, votes, classifier and so on,
+        the label bias, the calibration, and the top-rank adjustment or the gain of a rare label; their sum is
+        the logit of the score; empty where the votes are the score
     """
 
     label: Any
@@ -72,28 +67,28 @@ class Explanation(NamedTuple):
     votes: float
     voters: list[Voter]
     other_voters: float
-    beside: float
+    prior_or_label_score: float
     margin: Margin | None
     log_odds: dict[str, float]
 
     def __str__(self) -> str:
         lines = [
-            f"{self.label}: score {self.score:.3f}; {100 * self.prior:.2f}% of the training rows have it"
+            f"{self.label}: score {self.score:.3f}; {100 * self.prior:.2f}% of the training rows have it",
+            f"  {self.votes:.3f} of the votes, by the training rows",
         ]
-        lines += [f"  {self.votes:.3f} of the votes, by the training rows"]
         for row, similarity, share, terms in self.voters:
             lines.append(f"    {row}: {share:.3f}, similarity {similarity:.3f} {_listed(terms)}".rstrip())
         if self.other_voters:
             lines.append(f"    others: {self.other_voters:.3f}")
-        if self.beside:
-            lines.append(f"    and beside them: {self.beside:.3f}")
+        if self.prior_or_label_score:
+            lines.append(f"    prior or label score: {self.prior_or_label_score:.3f}")
         if self.margin is not None:
             lines.append(f"  {self.margin.value:+.3f} by its classifier")
             lines.append(f"    for: {_listed(self.margin.for_)}")
             lines.append(f"    against: {_listed(self.margin.against)}")
         if self.log_odds:
-            together = sum(self.log_odds.values())
-            lines.append(f"  {together:+.2f} log-odds in all, which is the score of {self.score:.3f}")
+            total = sum(self.log_odds.values())
+            lines.append(f"  {total:+.2f} log-odds in total, which is the score of {self.score:.3f}")
             lines += [f"    {kind}: {value:+.2f}" for kind, value in self.log_odds.items()]
         return "\n".join(lines)
 
@@ -101,152 +96,112 @@ class Explanation(NamedTuple):
 class ExplainOptions(NamedTuple):
     """What an explanation should show.
 
-    n : of voters, and of terms;  names : (d,) of features, or None
-    kept : gives a training row, (1, d), by its number, or None where they are not kept
+    n : number of voters and of terms;  names : (d,) of features, or None
+    kept_row : a function that gives a training row, (1, d), by its number, or None where they are not kept
     """
 
     n: int
     names: Any
-    kept: Callable[[int], Matrix] | None
+    kept_row: Callable[[int], Matrix] | None
 
     @classmethod
     def of(
-        cls, n: int, names: Any, kept: Callable[[int], Matrix] | None, rows: Matrix | None
+        cls, n: int, names: Any, kept_row: Callable[[int], Matrix] | None, rows: Matrix | None
     ) -> ExplainOptions:
         """rows : (n, d) the training rows, if the model has them."""
-        return cls(n, names, kept if rows is None else lambda number: rows[number : number + 1])
+        return cls(n, names, kept_row if rows is None else lambda number: rows[number : number + 1])
 
     def name(self, column: int) -> Any:
         return int(column) if self.names is None else str(self.names[column])
 
 
 class VoteBreakdown(NamedTuple):
-    """What a label gets of one row's votes: the voters, each once, and what is beside them.
+    """The votes of one row for one label: each voter once, and what is added to them.
 
-    learners : which one found them, with these similarities; the first, where there are several
+    rows, shares : (m,) training rows and their shares of the score
+    similarities, learners : (m,) of the first learner that found each
     """
 
     rows: Array
     similarities: Array
     learners: Array
     shares: Array
-    beside: float
+    prior_or_label_score: float
 
     @classmethod
     def of(
-        cls, rows: Array, similarities: Array, learners: Array, shares: Array, beside: float
+        cls, rows: Array, similarities: Array, learners: Array, shares: Array, prior_or_label_score: float
     ) -> VoteBreakdown:
-        """Of voters that may be asked by several learners."""
-        mine = shares > 0
-        each, first, which = np.unique(rows[mine], return_index=True, return_inverse=True)
-        summed = np.bincount(which, shares[mine], minlength=len(each))
-        return cls(each, similarities[mine][first], learners[mine][first], summed, beside)
+        """Add up the shares of rows that several learners found."""
+        own = shares > 0
+        each, first, which = np.unique(rows[own], return_index=True, return_inverse=True)
+        summed = np.bincount(which, shares[own], minlength=len(each))
+        return cls(each, similarities[own][first], learners[own][first], summed, prior_or_label_score)
 
 
 def _listed(terms: list[Term]) -> str:
     return ", ".join(f"{term.feature} {term.weight:+.2f}" for term in terms)
 
 
-def by_votes(model: LabelSpaceMixin, X: Matrix, label: int, asked: ExplainOptions) -> Explanation:
-    """Why a label has its votes, for the row X, (1, d)."""
-    method, numbers = model._voting_model()
-    ballot = method.ballot(X, label)
-    voters, others = _voters(method, X, ballot, numbers, asked)
-    votes = float(ballot.shares.sum() + ballot.beside)
-    prior = float(model.label_counts_[label] / model.n_samples_fit_)
-    return Explanation(model._label(label), votes, prior, votes, voters, others, ballot.beside, None, {})
+def by_votes(
+    voting: VotingModel,
+    breakdown: VoteBreakdown,
+    X: Matrix,
+    label: Any,
+    prior: float,
+    options: ExplainOptions,
+) -> Explanation:
+    """Why a label has its votes, for the row X, (1, d); prior : share of training rows with the label."""
+    voters, others = _voters(voting, breakdown, X, options)
+    beside = breakdown.prior_or_label_score
+    votes = float(breakdown.shares.sum() + beside)
+    return Explanation(label, votes, prior, votes, voters, others, beside, None, {})
 
 
 def _voters(
-    method: NeighborVoting, X: Matrix, ballot: VoteBreakdown, numbers: Array, asked: ExplainOptions
+    voting: VotingModel, breakdown: VoteBreakdown, X: Matrix, options: ExplainOptions
 ) -> tuple[list[Voter], float]:
-    """The voters with the largest shares, and what the others have together.
-
-    X : (1, d);  numbers : what the method's training rows are called
-    """
-    order = np.argsort(-ballot.shares, kind="stable")
-    A, own = features.apply(method.feature_map_, X), csr_matrix(X).indices
+    """The voters with the largest shares, and the sum of the others' shares."""
+    order = np.argsort(-breakdown.shares, kind="stable")
+    A, own = features.apply(voting.feature_map, X), csr_matrix(X).indices
+    # A kernel's features have no terms, nor have Euclidean distances.
+    is_linear = voting.metric == "cosine" and voting.feature_map.kind != "nystroem"
     shown = []
-    for place in order[: asked.n]:
-        row, learner = int(ballot.rows[place]), method.learners_[ballot.learners[place]]
-        terms = _terms(learner, A, own, row, int(numbers[row]), asked) if _is_linear(method) else []
-        similarity, share = float(ballot.similarities[place]), float(ballot.shares[place])
-        shown.append(Voter(int(numbers[row]), similarity, share, terms))
-    return shown, float(ballot.shares[order[asked.n :]].sum())
-
-
-def _is_linear(method: NeighborVoting) -> bool:
-    return method.metric == "cosine" and method.feature_map_.kind != "nystroem"
+    for i in order[: options.n]:
+        row, learner = int(breakdown.rows[i]), voting.learners[breakdown.learners[i]]
+        number = int(voting.row_numbers[row])
+        terms = _terms(learner, A, own, row, number, options) if is_linear else []
+        shown.append(Voter(number, float(breakdown.similarities[i]), float(breakdown.shares[i]), terms))
+    return shown, float(breakdown.shares[order[options.n :]].sum())
 
 
 def _terms(
-    learner: Learner, A: Matrix, own: Array, row: int, number: int, asked: ExplainOptions
+    learner: Learner, A: Matrix, own: Array, row: int, number: int, options: ExplainOptions
 ) -> list[Term]:
     """What features of A, (1, d), add to the cosine with a training row, by the learner's map.
 
-    own : those to show; features that are standardized, or kept of the training row, are more or fewer
+    own : features to show; a standardized row has more, and the training row may share fewer
     """
     part = next(part for part in learner.parts if row in part.rows)
-    columns, added = _added(part, A, int(np.flatnonzero(part.rows == row)[0]))
-    mine = np.isin(columns, own)
-    if asked.kept is not None:
-        mine &= np.isin(columns, csr_matrix(asked.kept(number)).indices)
-    columns, added = columns[mine], added[mine]
-    strongest = np.argsort(-np.abs(added), kind="stable")[: asked.n]
-    return [Term(asked.name(columns[i]), float(added[i])) for i in strongest]
+    columns, added = _cosine_terms(part, A, int(np.flatnonzero(part.rows == row)[0]))
+    shown = np.isin(columns, own)
+    if options.kept_row is not None:
+        shown &= np.isin(columns, csr_matrix(options.kept_row(number)).indices)
+    columns, added = columns[shown], added[shown]
+    strongest = np.argsort(-np.abs(added), kind="stable")[: options.n]
+    return [Term(options.name(columns[i]), float(added[i])) for i in strongest]
 
 
-def _added(part: Part, A: Matrix, place: int) -> tuple[Array, Array]:
-    """Columns of the features of A, (1, d), and their parts of cos(z, z_place), z = A V."""
-    rows = part.found.segments[0].rows
+def _cosine_terms(part: Part, A: Matrix, position: int) -> tuple[Array, Array]:
+    """Columns of the features of A, (1, d), and their parts of the cosine of z = A V with a row of the part."""
+    rows = part.row_index.segments[0].rows
     if not isinstance(rows, quantize.Packed):  # a graph keeps its rows to itself
         return np.zeros(0, int), np.zeros(0)
-    mine = A[:, part.columns] if len(part.columns) < A.shape[1] else A
-    used = mine.indices if issparse(mine) else np.flatnonzero(mine[0])
-    values = mine.data if issparse(mine) else np.asarray(mine)[0, used]
+    A = A[:, part.columns] if len(part.columns) < A.shape[1] else A
+    used = A.indices if issparse(A) else np.flatnonzero(A[0])
+    values = A.data if issparse(A) else np.asarray(A)[0, used]
     V = quantize.unpack(part.V, used).astype(np.float64)
     z = values @ V
-    there = quantize.unpack(rows, slice(place, place + 1))[0].astype(np.float64)
+    neighbor = quantize.unpack(rows, slice(position, position + 1))[0].astype(np.float64)
     length = max(float(np.linalg.norm(z)), 1e-30)
-    return part.columns[used], values * (V @ there) / length
-
-
-def margin(classifiers: rerank.Classifiers, A: csr_matrix, label: int, asked: ExplainOptions) -> Margin:
-    """The terms w_f x_f of a label's classifier on the row A, (1, d) csr."""
-    added = classifiers.weights(label)[A.indices] * A.data
-    order = np.argsort(-added, kind="stable")
-    strongest, weakest = order[: asked.n], order[::-1][: asked.n]
-    for_, against = (
-        [Term(asked.name(A.indices[i]), float(added[i])) for i in some if sign * added[i] > 0]
-        for some, sign in ((strongest, 1), (weakest, -1))
-    )
-    shown = sum(term.weight for term in for_ + against)
-    bias, total = float(classifiers.bias[label]), float(added.sum())
-    return Margin(total + bias, bias, for_, against, total - shown)
-
-
-def log_odds(
-    mix: stacking.Stacker, said: ShortlistScores, column: int, score: float, beside: str
-) -> dict[str, float]:
-    """What leads to the score of the label in a column of one row's short list, as log-odds.
-
-    beside : what stands between its probability and its score, where they differ
-    """
-    known = said.evidence()
-    added = (known[0, column].astype(np.float64) - mix.mean) / mix.scale * mix.weights
-    told = {"start": mix.bias}
-    for value, kinds in zip(added, said.kinds(), strict=True):
-        for kind in kinds:
-            told[kind] = told.get(kind, 0.0) + float(value) / len(kinds)
-    if len(mix.label_bias) > 1:
-        told["leaning of the label"] = float(mix.label_bias[said.ids[0, column]])
-    probability = float(stacking.apply(mix, known, np.maximum(said.ids, 0))[1][0, column])
-    more = _logit(score) - _logit(probability)
-    if abs(more) < SHOWN:
-        probability, more = score, 0.0
-    told["made level"] = _logit(probability) - sum(told.values())
-    return {**told, beside: more} if more else told
-
-
-def _logit(p: float) -> float:
-    return float(np.log(p / (1 - p)))
+    return part.columns[used], values * (V @ neighbor) / length

@@ -1,108 +1,120 @@
-"""Where labels lie: which are similar, and which training rows are typical of them."""
+"""The label space: which labels are similar, which rows are typical of a label, and embeddings of rows."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_matrix
+from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.decomposition import TruncatedSVD
 from sklearn.utils.validation import check_is_fitted
 
-from ..base import XMCEstimator
+from ..base import XMCPredictor
 from ..stages import quantize
 from ..validation import params
 from ..validation.arrays import unit_rows
-
-if TYPE_CHECKING:
-    from .base import NeighborVoting
+from .votes import VotingModel
 
 Array = np.ndarray
 
-DIMENSIONS = 100  # of labels that are placed by what they occur with
+COOCCURRENCE_RANK = 100  # dimensions of labels that are embedded by their co-occurrences
 
 
-class LabelSpaceMixin(XMCEstimator):
-    """An estimator that knows where labels lie."""
+class LabelSpaceMixin(ClassNamePrefixFeaturesOutMixin, XMCPredictor):
+    """A model that embeds rows, and labels with them."""
 
     @abstractmethod
-    def _voting_model(self) -> tuple[NeighborVoting, Array]:
-        """The method that tells, and what its rows are called."""
+    def _voting_model(self) -> VotingModel:
+        """The voting method whose embeddings are used."""
+
+    def transform(self, X: Any) -> Array:
+        """(n, n_learners × r) float32 embeddings of rows, learner after learner.
+
+        Rows are near each other by cosine where their labels should be alike. Where rows are cut into parts,
+        embeddings of rows in different parts can't be compared.
+        """
+        check_is_fitted(self)
+        return np.hstack(self._voting_model().embed(self._checked_rows(X, reset=False)))
+
+    @property
+    def _n_features_out(self) -> int:
+        return sum(learner.parts[0].V.values.shape[1] for learner in self._voting_model().learners)
 
     def similar_labels(self, label: Any, k: int = 10) -> list[tuple[Any, float]]:
-        """The k labels that lie nearest to a label, by cosine, and their cosines."""
+        """The k labels nearest to a label in the label space, and their cosines."""
         check_is_fitted(self)
         params.check_count("k", k)
         column = self._known_columns([label])[0]
-        return [(self._label(other), cosine) for other, cosine in similar(self._voting_model()[0], column, k)]
+        return [(self._label(other), cosine) for other, cosine in similar(self._voting_model(), column, k)]
 
     def typical_rows(self, label: Any, n: int = 5) -> list[tuple[int, float]]:
-        """The n training rows with the label that lie nearest to their middle, and their cosines with it."""
+        """The n training rows with the label that are nearest to their mean, and their cosines with it."""
         check_is_fitted(self)
         params.check_count("n", n)
-        method, numbers = self._voting_model()
-        found = typical(method, self._known_columns([label])[0], n)
-        return [(int(numbers[row]), cosine) for row, cosine in found]
+        voting = self._voting_model()
+        found = typical(voting, self._known_columns([label])[0], n)
+        return [(int(voting.row_numbers[row]), cosine) for row, cosine in found]
 
     def label_embeddings(self) -> Array:
-        """(L, r) where the labels lie, of length 1: near each other where they are had by similar rows."""
+        """(L, r) unit embeddings of the labels: near each other where similar rows have them."""
         check_is_fitted(self)
-        return label_embeddings(self._voting_model()[0])
+        return label_embeddings(self._voting_model())
 
 
-def row_embeddings(method: NeighborVoting) -> Array | None:
-    """(n, r) where the rows that vote lie, of length 1; None where parts or a graph do not tell."""
-    learner = method.learners_[0]
-    if len(learner.parts) > 1 or len(learner.parts[0].found.segments) > 1:
+def row_embeddings(voting: VotingModel) -> Array | None:
+    """(n, r) unit embeddings of the rows that vote; None where they are in several parts or in a graph."""
+    parts = voting.learners[0].parts
+    if len(parts) > 1 or len(parts[0].row_index.segments) > 1:
         return None
-    rows = learner.parts[0].found.segments[0].rows
+    rows = parts[0].row_index.segments[0].rows
     if not isinstance(rows, quantize.Packed):
         return None
-    places = np.empty(rows.values.shape, np.float32)
-    places[learner.parts[0].rows] = quantize.unpack(rows)
-    return unit_rows(places)
+    embeddings = np.empty(rows.values.shape, np.float32)
+    embeddings[parts[0].rows] = quantize.unpack(rows)
+    return unit_rows(embeddings)
 
 
-def label_embeddings(method: NeighborVoting) -> Array:
-    """(L, r) of length 1: where a method embeds labels, or the middle of the rows that have them.
+def label_embeddings(voting: VotingModel) -> Array:
+    """(L, r) unit embeddings: those that a method learns, or the means of the rows that have the labels.
 
-    Where rows lie in several parts, labels are placed by which others they occur with.
+    Where rows are in several parts, labels are embedded by a truncated SVD of their co-occurrences.
     """
-    if method.scorer_ is not None:
-        return unit_rows(np.asarray(method.scorer_.embeddings))
-    Y = method.labels_
-    places = row_embeddings(method)
-    if places is not None:
-        return unit_rows(np.asarray(Y.T @ places))
-    together = csr_matrix(unit_rows(csr_matrix(Y.T @ Y, dtype=np.float32)))
-    if together.shape[0] == 1:
+    if voting.scorer is not None:
+        return unit_rows(np.asarray(voting.scorer.embeddings))
+    Y = voting.labels
+    of_rows = row_embeddings(voting)
+    if of_rows is not None:
+        return unit_rows(np.asarray(Y.T @ of_rows))
+    cooccurrence = csr_matrix(unit_rows(csr_matrix(Y.T @ Y, dtype=np.float32)))
+    if cooccurrence.shape[0] == 1:
         return np.ones((1, 1), np.float32)
-    rank = max(1, min(DIMENSIONS, together.shape[0] - 1))
-    return unit_rows(TruncatedSVD(rank, random_state=0).fit_transform(together))
+    rank = max(1, min(COOCCURRENCE_RANK, cooccurrence.shape[0] - 1))
+    return unit_rows(TruncatedSVD(rank, random_state=0).fit_transform(cooccurrence))
 
 
-def similar(method: NeighborVoting, label: int, k: int) -> list[tuple[int, float]]:
-    """The k labels nearest to one, by cosine."""
-    places = label_embeddings(method)
-    cosines = places @ places[label]
+def similar(voting: VotingModel, label: int, k: int) -> list[tuple[int, float]]:
+    """The k labels nearest to one by cosine."""
+    embeddings = label_embeddings(voting)
+    cosines = embeddings @ embeddings[label]
     cosines[label] = -np.inf
     best = np.argsort(-cosines, kind="stable")[:k]
     return [(int(j), float(cosines[j])) for j in best if cosines[j] > 0]
 
 
-def typical(method: NeighborVoting, label: int, n: int) -> list[tuple[int, float]]:
-    """The n rows with the label that lie nearest to their middle, among those that vote, and their cosines.
+def typical(voting: VotingModel, label: int, n: int) -> list[tuple[int, float]]:
+    """The n rows with the label that are nearest to their mean, among those that vote, and their cosines.
 
-    Where it is not known where rows lie: those with the fewest labels beside it, and 1 over their number.
+    Where row embeddings are not available: those with the fewest other labels, and 1 over their number.
     """
-    Y = method.labels_
+    Y = voting.labels
     column = Y[:, [label]].tocoo()
-    mine = column.row[column.data >= 1]
-    places = row_embeddings(method)
-    if places is None:
-        near = 1 / np.maximum(np.diff(Y.indptr)[mine], 1)
+    own = column.row[column.data >= 1]
+    embeddings = row_embeddings(voting)
+    if embeddings is None:
+        near = 1 / np.maximum(np.diff(Y.indptr)[own], 1)
     else:
-        near = places[mine] @ unit_rows(places[mine].sum(axis=0, keepdims=True))[0]
+        near = embeddings[own] @ unit_rows(embeddings[own].sum(axis=0, keepdims=True))[0]
     best = np.argsort(-near, kind="stable")[:n]
-    return [(int(mine[i]), float(near[i])) for i in best]
+    return [(int(own[i]), float(near[i])) for i in best]

@@ -1,35 +1,176 @@
-"""What passes from stage to stage of a method whose neighbours vote."""
+"""What the stages of a voting method pass on: embeddings, search results, votes and settings."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_matrix
+
+from ..runtime import progress
+from ..selection import HeldOutScores
+from ..stages import features, partition, quantize
+from ..stages.index import Index
+from ..stages.vote import LabelScorer
+from ..validation.arrays import Matrix
 
 Array = np.ndarray
 
 
 class Embedding(NamedTuple):
-    """Where training rows lie, and labels too where a method embeds them."""
+    """Embeddings of training rows, and of labels where a method embeds them.
 
-    rows: Array  # (n, r)
-    labels: Array | None = None  # (L, r)
+    rows : (n, r) float32;  labels : (L, r) float32, or None
+    """
+
+    rows: Array
+    labels: Array | None = None
 
     def part(self, rows: Array) -> Array:
         """The embeddings of some rows."""
         return self.rows[rows]
 
 
-class Votes(NamedTuple):
-    """What a block of rows was told.
+class LinearMap(NamedTuple):
+    """A map from features to embeddings.
 
-    neighbors, weights : (b, m) training rows, −1 pads, and how much each counts
-    places : (b, r) where the rows lie, for each learner and each part asked
+    V : (d, r) float32;  state : what training goes on from, where a method can resume it
+    """
+
+    V: Array
+    state: Any = None
+
+
+class MapWarmStart(NamedTuple):
+    """Where the training of one map ended, so that a fit on more rows resumes from there.
+
+    columns : (d',) features that occurred;  state : of the map of these features
+    """
+
+    columns: Array
+    state: Any
+
+
+class MapContext(NamedTuple):
+    """What a fit passes on to the training of one map, beside data and settings.
+
+    columns : (d',) numbers of the features of the map's rows among all features
+    warm_start : training that is resumed, or None;  checkpoint : where the training is kept, or None
+    advance : is called with the number of rows that were just learnt from
+    """
+
+    columns: Array
+    warm_start: MapWarmStart | None
+    checkpoint: Any
+    advance: progress.Advance
+
+
+class Settings(NamedTuple):
+    """The settings of a fit, as given or as chosen on held-out rows.
+
+    features : kind of feature transform;  temperature : of the votes
+    path, embedding, voting : settings of `_fit_maps`, of `_embed` and of `_voting_labels`
+    held_out : the scores of the rows that the settings were chosen on, or None
+    """
+
+    features: str
+    path: dict[str, Any]
+    temperature: float
+    embedding: dict[str, Any]
+    voting: dict[str, Any]
+    held_out: HeldOutScores | None = None
+
+    def chosen(self) -> dict[str, Any]:
+        return {**self.path, **self.embedding, **self.voting}
+
+
+class FitRun(NamedTuple):
+    """What a fit of a voting method takes beside data, all optional.
+
+    checkpoint : keeps the fit on disk, so that it can be resumed
+    warm_start : training of one map that is resumed
+    row_weights : (n,) weights of the training rows when they vote
+    map_storage : storage of V where it differs from that of the row embeddings
+    """
+
+    checkpoint: Any = None
+    warm_start: MapWarmStart | None = None
+    row_weights: Array | None = None
+    map_storage: str | None = None
+
+
+class Part(NamedTuple):
+    """Rows that are near each other in feature space, with a map of their own.
+
+    rows : (n,) training rows of the part;  columns : (d',) features that occur in it
+    V : (d', r) quantized;  row_index : of the rows' embeddings
+    """
+
+    rows: Array
+    columns: Array
+    V: quantize.Packed
+    row_index: Index
+
+
+class Learner(NamedTuple):
+    """A member of the ensemble."""
+
+    router: partition.Router
+    parts: list[Part]
+
+
+class SearchResult(NamedTuple):
+    """What a block of rows found in the part that each was routed to.
+
+    neighbors, similarities : (b, k) training rows, nearest first, −1 pads, and their similarities
+    embeddings : (b, r) of the rows themselves
+    """
+
+    neighbors: Array
+    similarities: Array
+    embeddings: Array
+
+
+class Votes(NamedTuple):
+    """The votes on a block of rows.
+
+    neighbors, weights : (b, m) training rows, −1 pads, and the weights of their votes
+    embeddings : (b, r) of the rows, for each learner and each part that was probed
     """
 
     neighbors: Array
     weights: Array
-    places: list[Array]
+    embeddings: list[Array]
 
     def rows(self, block: slice) -> Votes:
-        return Votes(self.neighbors[block], self.weights[block], [Z[block] for Z in self.places])
+        return Votes(self.neighbors[block], self.weights[block], [Z[block] for Z in self.embeddings])
+
+
+class VotingModel(NamedTuple):
+    """A fitted voting method, as label spaces and explanations read it.
+
+    learners : the members of the ensemble;  feature_map : the feature transform;  metric : of the search
+    labels : (n, L) csr, the labels that training rows vote for;  scorer : of label embeddings, or None
+    row_numbers : (n,) what the rows that vote are called among all training rows
+    """
+
+    learners: list[Learner]
+    feature_map: features.Features
+    metric: str
+    labels: csr_matrix
+    scorer: LabelScorer | None
+    row_numbers: Array
+
+    def embed(self, X: Matrix) -> list[Array]:
+        """(b, r) the embeddings of rows by each learner, in the part that each row is routed to."""
+        A, found = features.apply(self.feature_map, X), []
+        for learner in self.learners:
+            choice = np.zeros(X.shape[0], int)
+            if len(learner.parts) > 1:
+                choice = learner.router.assign(features.apply_for_routing(self.feature_map, X), 1)[:, 0]
+            Z = np.empty((X.shape[0], learner.parts[0].V.values.shape[1]), np.float32)
+            for p in np.unique(choice):
+                part, rows = learner.parts[p], np.flatnonzero(choice == p)
+                Z[rows] = quantize.times(A[rows], part.V, part.columns)
+            found.append(Z)
+        return found

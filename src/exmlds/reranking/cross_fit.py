@@ -1,0 +1,176 @@
+"""Cross-fit a re-ranking model on folds, stack and calibrate it on held-out rows, refit it on all rows."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .. import metrics
+from ..runtime.logs import logger, phase
+from ..selection import HoldOut, TrainingSet
+from ..stages import stacking
+from ..voting.settings_search import mean_precision
+from .pipeline import (
+    Config,
+    FittedPipeline,
+    RerankingPipeline,
+    ShortlistScores,
+    add_label_bias,
+    add_top_reranker,
+    concatenate,
+    fit_pipeline,
+    fit_reranker,
+    fit_shortlister,
+    fit_stacker,
+    rank_by_stacker,
+)
+from .search import MIN_GAIN, TimeBudget, stacked_quality, tune_temperature
+
+Array = np.ndarray
+
+
+class CrossFit(NamedTuple):
+    """What was fitted on folds, and the scores of the rows that each fold held out.
+
+    config : with the settings that were tuned on the first fold
+    last, train_rows : the pipeline of the last fold, and the rows that it was fitted on
+    scores, held_rows : the short lists of all held-out rows, and their numbers
+    seconds : that a fold took on average
+    """
+
+    config: Config
+    last: FittedPipeline
+    train_rows: Array
+    scores: ShortlistScores
+    held_rows: Array
+    seconds: float
+
+
+def cross_fit(
+    config: Config,
+    rows: TrainingSet,
+    *,
+    fold_rng: np.random.Generator,
+    fit_rng: np.random.Generator,
+    ensemble_rng: np.random.Generator | None,
+    budget: TimeBudget,
+) -> CrossFit:
+    """Fit on folds as long as time allows, at least on one, and score the rows that were held out.
+
+    ensemble_rng : draws the learners that are added while held-out rows reward them; None adds none
+    """
+    started = budget.spent()
+    scores: list[ShortlistScores] = []
+    held_rows: list[Array] = []
+    for hold_out in HoldOut.folds(rows.n, fold_rng):
+        if scores and not budget.allows(2.5 * (budget.spent() - started) / len(scores)):
+            break
+        train, held = hold_out.split(rows)
+        with phase(f"fold {len(scores) + 1}", train.n):
+            if scores:
+                last = fit_pipeline(config, train, fit_rng)
+            else:
+                config, last = _fit_first_fold(config, train, held, fit_rng, ensemble_rng, budget)
+            scores.append(last.pipeline.score_in_blocks(held.X))
+        held_rows.append(hold_out.held_rows)
+    # The refit on all rows continues from the last fold.
+    warm_start = last.warm_start._replace(rows=hold_out.train_rows)
+    return CrossFit(
+        config,
+        last._replace(warm_start=warm_start),
+        hold_out.train_rows,
+        concatenate(scores),
+        np.concatenate(held_rows),
+        (budget.spent() - started) / len(scores),
+    )
+
+
+def _fit_first_fold(
+    config: Config,
+    train: TrainingSet,
+    held: TrainingSet,
+    rng: np.random.Generator,
+    ensemble_rng: np.random.Generator | None,
+    budget: TimeBudget,
+) -> tuple[Config, FittedPipeline]:
+    """Fit the first fold, and choose temperatures and the size of the ensemble on its held-out rows."""
+    first_rng, rerank_rng, second_rng = rng.spawn(3)
+    shortlister, ended = fit_shortlister(config.shortlister, train, first_rng)
+    shortlister, _ = tune_temperature(shortlister, held)
+    second = None
+    if config.second is not None:
+        second, second_ended = fit_shortlister(config.second, train, second_rng)
+        second, _ = tune_temperature(second, held)
+        ended = ended or second_ended
+    fitted = fit_reranker(config, shortlister, second, train, rerank_rng, ended=ended)
+    if ensemble_rng is not None and shortlister.has_random_start:
+        pipeline = _grow_ensemble(config, fitted.pipeline, train, held, ensemble_rng, budget)
+        fitted, shortlister = fitted._replace(pipeline=pipeline), pipeline.shortlister
+    tuned = config._replace(
+        shortlister=shortlister.tuned_clone(), second=None if second is None else second.tuned_clone()
+    )
+    return tuned, fitted
+
+
+def _grow_ensemble(
+    config: Config,
+    pipeline: RerankingPipeline,
+    train: TrainingSet,
+    held: TrainingSet,
+    rng: np.random.Generator,
+    budget: TimeBudget,
+) -> RerankingPipeline:
+    """Add learners while there is time and the stacked ranking of held-out rows improves."""
+    seconds, best = 0.0, stacked_quality(pipeline.score_in_blocks(held.X), held)
+    while budget.allows(4 * seconds):
+        before = budget.spent()
+        more, _ = fit_shortlister(config.shortlister, train, rng)
+        grown = pipeline._replace(shortlister=pipeline.shortlister.with_learners(more.learners_))
+        quality = stacked_quality(grown.score_in_blocks(held.X), held)
+        seconds = budget.spent() - before
+        if quality - best < MIN_GAIN:
+            break
+        pipeline, best = grown, quality
+    return pipeline
+
+
+class Stacked(NamedTuple):
+    """A stacker fitted on held-out rows, and what it makes of them.
+
+    ids, probabilities : (h, k) of the held-out rows, best first
+    recall : share of their true labels on the short lists;  quality : the mean of P@1, P@3 and P@5
+    """
+
+    stacker: stacking.Stacker
+    ids: Array
+    probabilities: Array
+    recall: float
+    quality: float
+
+
+def stack(scores: ShortlistScores, held: TrainingSet, k: int, gains: Array | None) -> Stacked:
+    """Fit the stacker, the label biases and the top re-ranker on held-out rows, and calibrate probabilities.
+
+    gains : (L,) weights of the labels where rare ones are favoured; the top re-ranker is left out then
+    """
+    with phase("stacking", held.n):
+        stacker = add_label_bias(fit_stacker(scores, held), scores, held)
+        if gains is None:
+            stacker = add_top_reranker(stacker, scores, held)
+        recall = float(metrics.among(held.Y, scores.ids).sum() / max(held.Y.nnz, 1))
+        ids, probabilities = rank_by_stacker(stacker, scores, k, gains)
+        quality = mean_precision(held.Y, ids[:, :5])
+    logger.debug("held-out rows: mean of P@1, P@3 and P@5 %.4f, recall of short lists %.4f", quality, recall)
+    return Stacked(stacker, ids, probabilities, recall, quality)
+
+
+def refit(
+    fitted: CrossFit, rows: TrainingSet, rng: np.random.Generator, budget: TimeBudget
+) -> tuple[RerankingPipeline, Array]:
+    """Fit on all rows, resuming the last fold, if time allows; returns also the rows that were used."""
+    if not budget.allows(1.25 * fitted.seconds):
+        return fitted.last.pipeline, fitted.train_rows
+    with phase("refit on all rows", rows.n):
+        pipeline, _ = fit_pipeline(fitted.config, rows, rng, fitted.last.warm_start)
+    return pipeline, np.arange(rows.n)
