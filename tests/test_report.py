@@ -163,7 +163,7 @@ def test_confused_pairs(case: Case) -> None:
 
 def test_the_map_of_labels(case: Case) -> None:
     html = page.rendered(case.report).decode()
-    if not hasattr(case.model, "label_places"):
+    if not hasattr(case.model, "label_embeddings"):
         assert case.report.label_map is None
         assert "does not say where labels lie, so there is no map" in html
         return

@@ -8,6 +8,7 @@ from scipy.sparse import coo_matrix, csc_matrix, csr_array, csr_matrix
 
 from exmlds import FeatureNeighbors, MostFrequent, metrics, selection
 from exmlds.data import Dataset, make_xmc
+from exmlds.selection import HoldOut
 
 
 def test_random_split() -> None:
@@ -161,3 +162,13 @@ def test_tuning_stops_before_the_time_is_over() -> None:
     ticks = iter(range(1_000))
     trials = list(selection.tune(lambda _: 0.0, {"a": range(50)}, 20, clock=lambda: float(next(ticks))))
     assert 3 < len(trials) < 15
+
+
+def test_hold_outs_are_disjoint_and_in_no_order() -> None:
+    folds = HoldOut.folds(20_000, np.random.default_rng(0))
+    held = [fold.held_rows for fold in folds]
+    assert sorted(np.concatenate(held)) != list(np.concatenate(held))
+    assert len(set(np.concatenate(held))) == sum(map(len, held))
+    assert np.mean(held[0][:500]) == pytest.approx(10_000, rel=0.1)  # the first of them are of all rows
+    for fold in folds:
+        assert sorted([*fold.train_rows, *fold.held_rows]) == list(range(20_000))

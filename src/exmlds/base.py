@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from importlib import import_module
+from importlib.metadata import entry_points
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -32,6 +33,7 @@ from .validation.arrays import Matrix, block_of
 Array = np.ndarray
 
 BLOCK = 256  # rows predicted at a time
+METHODS = "exmlds.methods"  # the group of entry points that name a package's own estimators
 
 
 class Fitted(NamedTuple):
@@ -39,7 +41,7 @@ class Fitted(NamedTuple):
 
     method: str
     parameters: dict[str, Any]
-    learnt: dict[str, Any]
+    state: dict[str, Any]
 
 
 class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
@@ -174,7 +176,7 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
         check_is_fitted(self)
         description = {
             "version": __version__,
-            "class": type(self).__name__,
+            "class": class_reference(type(self)),
             "parameters": self.plain_parameters(),
         }
         model_folder.save(path, description, self._state())
@@ -192,14 +194,15 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
         """Make what is not kept of what is."""
 
     def _state(self) -> dict[str, Any]:
-        """What was learnt, as `storage` takes it; a method within this one as `Fitted`."""
-        learnt = {name: value for name, value in vars(self).items() if name.endswith("_")}
-        return {
-            name: Fitted(type(value).__name__, value.plain_parameters(), value._state())
+        """What was learnt, under its names on disk; a method within this one becomes a `Fitted`."""
+        learnt = {
+            name: Fitted(class_reference(type(value)), value.plain_parameters(), value._state())
             if isinstance(value, XMCPredictor)
             else value
-            for name, value in learnt.items()
+            for name, value in vars(self).items()
+            if name.endswith("_")
         }
+        return model_folder.to_stored_names(learnt)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -335,9 +338,9 @@ class XMCEstimator(XMCPredictor):
         them; None fits a clone on a part of the rows for that.
         """
 
-    @abstractmethod
     def _estimate(self, data: DataSize) -> Estimate:
-        """What a fit on data of this size takes."""
+        """What a fit on data of this size takes: the data alone, where a method does not say more."""
+        return Estimate(data.rows_bytes() + data.labels_bytes(), 0.0)
 
     def _learn(self, X: Any, Y: Any, label_names: Sequence[str] | None, **side: Any) -> Self:
         X, Y, rng, side = self._start(X, Y, label_names, **side)
@@ -480,34 +483,46 @@ def load(path: PathLike) -> XMCPredictor:
     return restored(manifest["class"], manifest["parameters"], state, path)
 
 
-def restored(
-    name: str, parameters: Mapping[str, Any], learnt: Mapping[str, Any], path: PathLike
-) -> XMCPredictor:
+def restored(name: str, parameters: Mapping[str, Any], state: dict[str, Any], path: PathLike) -> XMCPredictor:
     """A method by its name, with parameters and what it learnt; path : named in errors."""
-    method = _methods().get(name)
+    method = known_methods().get(name)
     if method is None:
-        raise ModelError(f"{path} is a {name}, which this version of exmlds does not have.")
+        module, _, own = name.partition(":")
+        raise ModelError(
+            f"{path} is a {own}, whose module is not imported: import {module} first (--method {name} on the "
+            f"command line), or install it with an entry point in the group {METHODS!r}."
+            if own
+            else f"{path} is a {name}, which this version of exmlds does not have."
+        )
     try:
         model = method.from_plain(parameters)
     except (TypeError, KeyError) as error:
         raise ModelError(f"{path} has parameters that {name} does not take: {error}.") from None
-    for attribute, value in learnt.items():
+    for attribute, value in model_folder.to_attributes(state).items():
         setattr(model, attribute, restored(*value, path) if isinstance(value, Fitted) else value)
-    if learnt:
+    if state:
         model._restore()
     return model
 
 
-def _methods() -> dict[str, type[XMCPredictor]]:
-    """Every concrete estimator by its class name: the public ones, and those that users have derived."""
+def class_reference(method: type[XMCPredictor]) -> str:
+    """What a manifest calls a class: its name, with its module where it is not of this package."""
+    is_ours = method.__module__.partition(".")[0] == __package__
+    return method.__name__ if is_ours else f"{method.__module__}:{method.__qualname__}"
+
+
+def known_methods() -> dict[str, type[XMCPredictor]]:
+    """Every concrete estimator by its reference: the package's, those of entry points, and imported ones."""
     package = import_module(__package__)
     for name in package.__all__:
         getattr(package, name)
+    for entry in entry_points(group=METHODS):
+        entry.load()
     found: dict[str, type[XMCPredictor]] = {}
-    todo = [XMCPredictor]
+    todo: list[Any] = [XMCPredictor]
     while todo:
         for method in todo.pop().__subclasses__():
             todo.append(method)
             if not getattr(method, "__abstractmethods__", None):
-                found.setdefault(method.__name__, method)
+                found.setdefault(class_reference(method), method)
     return found

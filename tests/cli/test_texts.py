@@ -201,7 +201,7 @@ def test_explain_in_words_and_as_data(files: Path, run: Run) -> None:
     assert "share of the vote" in shown
     why = json.loads(run("explain", files / "model", "--text", text, "--json").out)
     assert why["label"] == best
-    total = sum(v["share"] for v in why["voters"]) + why["other_voters"] + why["beside"]
+    total = sum(v["share"] for v in why["voters"]) + why["other_voters"] + why["prior_or_label_score"]
     assert total == pytest.approx(why["score"], abs=1e-5)
     assert all(voter["text"] for voter in why["voters"])  # they were kept
     of_file = json.loads(run("explain", files / "model", files / "test.csv", "--json").out)

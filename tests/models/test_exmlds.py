@@ -1,8 +1,7 @@
-"""ExMLDS: neighbours propose, classifiers order, a blend weighs both."""
+"""ExMLDS: neighbours make short lists, classifiers re-rank them, a stacker combines both."""
 
 from __future__ import annotations
 
-import copy
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +12,9 @@ from scipy.sparse import csr_matrix
 from exmlds import ExMLDS, ExMLDS3, ExMLDS4, load, metrics
 from exmlds.data import Dataset, make_xmc
 from exmlds.data import load as load_data
-from exmlds.models import exmlds
-from exmlds.reranking import pipeline
-from exmlds.reranking.search import HoldOut
-from exmlds.selection import hide_labels
+from exmlds.reranking.pipeline import add_top_reranker
+from exmlds.selection import HoldOut, TrainingSet, hide_labels
+from exmlds.stages import stacking
 
 FIXED: dict[str, Any] = {"candidates": "joint", "cost": 1.0, "shortlist": 30, "random_state": 0}
 
@@ -45,7 +43,7 @@ def test_better_than_votes_alone(made: tuple[Dataset, Dataset], model: ExMLDS) -
     assert precision(model, test) > precision(ExMLDS4(random_state=0).fit(train.X, train.Y), test)
 
 
-def test_probabilities_are_level(made: tuple[Dataset, Dataset], model: ExMLDS) -> None:
+def test_probabilities_are_calibrated(made: tuple[Dataset, Dataset], model: ExMLDS) -> None:
     test = made[1]
     ids, scores = model.predict_topk(test.X, 5)
     hits = metrics.Ranking(test.Y, ids, 5).hits
@@ -87,7 +85,7 @@ def test_propensity_scored_precision_gains(made: tuple[Dataset, Dataset], model:
 
 def test_maps_of_dense_rows_are_learnt_longer_and_read_as_they_are() -> None:
     data = make_xmc(300, 600, 8, random_state=0)
-    sparse, dense = (ExMLDS(**FIXED).fit(X, data.Y).voting_ for X in (data.X, data.X.toarray()))
+    sparse, dense = (ExMLDS(**FIXED).fit(X, data.Y).shortlister_ for X in (data.X, data.X.toarray()))
     assert isinstance(sparse, ExMLDS4)
     assert isinstance(dense, ExMLDS4)
     assert sparse.n_epochs < dense.n_epochs
@@ -150,14 +148,14 @@ def test_missing_labels_are_for_joint_sppmi(made: tuple[Dataset, Dataset]) -> No
     visible = hide_labels(train.Y, 0.7, random_state=0)
     model = ExMLDS(random_state=0, cost=1.0, shortlist=30)
     model.fit(train.X, visible, label_cooccurrence=train.Y.T @ train.Y)
-    assert isinstance(model.voting_, ExMLDS3)
-    assert model.voting_.visible_share_ < 0.5
+    assert isinstance(model.shortlister_, ExMLDS3)
+    assert model.shortlister_.visible_share_ < 0.5
 
 
 def test_a_time_budget_is_kept_in_mind(made: tuple[Dataset, Dataset]) -> None:
     train, _ = made
     short, whole = (ExMLDS(**FIXED, time_budget=budget).fit(train.X, train.Y) for budget in (1e-3, None))
-    assert short.voting_.n_samples_fit_ < whole.voting_.n_samples_fit_ == train.X.shape[0]
+    assert short.shortlister_.n_samples_fit_ < whole.shortlister_.n_samples_fit_ == train.X.shape[0]
 
 
 def test_save_and_load_with_what_is_within(
@@ -172,23 +170,24 @@ def test_save_and_load_with_what_is_within(
 def test_where_rows_are_few_two_methods_vote(made: tuple[Dataset, Dataset], tmp_path: Path) -> None:
     train, test = made
     both = ExMLDS(**{**FIXED, "candidates": "auto"}).fit(train.X, train.Y)
-    assert {type(both.voting_), type(both.second_)} == {ExMLDS3, ExMLDS4}
+    assert {type(both.shortlister_), type(both.second_shortlister_)} == {ExMLDS3, ExMLDS4}
     expected = both.predict_topk(test.X)
     both.save(tmp_path / "model")
     for one, other in zip(expected, load(tmp_path / "model").predict_topk(test.X)):
         np.testing.assert_array_equal(one, other)
-    both.second_.labels_ = both.second_.labels_[::-1].tocsr()  # its votes now go astray
+    both.second_shortlister_.labels_ = both.second_shortlister_.labels_[
+        ::-1
+    ].tocsr()  # its votes now go astray
     assert not np.allclose(both.predict_topk(test.X)[1], expected[1], atol=1e-4)
 
 
 @pytest.mark.parametrize("temperature", [0.02, 0.1])
-def test_temperatures_are_tried_as_they_would_be_asked(
+def test_temperatures_are_tried_as_they_are_used(
     made: tuple[Dataset, Dataset], model: ExMLDS, temperature: float
 ) -> None:
-    voting, X = copy.copy(model.voting_), made[1].X
-    found = voting.ranked_at(X, [0.5, temperature], 5)[1]
-    voting.temperature_ = temperature
-    np.testing.assert_array_equal(found, voting.predict_topk(X, 5)[0])
+    shortlister, X = model.shortlister_, made[1].X
+    found = shortlister.rank_at(X, [0.5, temperature], 5)[1]
+    np.testing.assert_array_equal(found, shortlister.with_temperature(temperature).predict_topk(X, 5)[0])
 
 
 @pytest.mark.data
@@ -225,23 +224,23 @@ def test_probabilities_stay_below_1_with_psp(made: tuple[Dataset, Dataset]) -> N
         assert model.fit(train.X[:n], train.Y[:n]).predict_proba(test.X).max() <= 1
 
 
-def test_few_rows_keep_what_was_asked_for(made: tuple[Dataset, Dataset]) -> None:
+def test_few_rows_keep_the_given_settings(made: tuple[Dataset, Dataset]) -> None:
     train = made[0].rows(slice(0, 40))
     C = train.Y.T @ train.Y
     for options, given in (({"candidates": "sppmi"}, {}), ({}, {"label_cooccurrence": C})):
         model = ExMLDS(random_state=0, **options).fit(train.X, train.Y, **given)  # type: ignore[arg-type]
-        assert isinstance(model.voting_, ExMLDS3)
+        assert isinstance(model.shortlister_, ExMLDS3)
     for data in (train, made[0]):
         with pytest.raises(ValueError, match="candidates='joint' can't use label_cooccurrence"):
             ExMLDS(candidates="joint").fit(data.X, data.Y, label_cooccurrence=C)
 
 
 def test_a_budget_adds_learners(made: tuple[Dataset, Dataset], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("exmlds.models.exmlds.WORTH", -1.0)  # any gain is worth it
+    monkeypatch.setattr("exmlds.reranking.cross_fit.MIN_GAIN", -1.0)  # any gain is worth it
     ticks = iter(np.arange(0, 1e6, 0.2))
-    monkeypatch.setattr("exmlds.reranking.search.Clock.spent", lambda self: float(next(ticks)))
+    monkeypatch.setattr("exmlds.reranking.search.TimeBudget.spent", lambda self: float(next(ticks)))
     model = ExMLDS(**FIXED, time_budget=8.0).fit(made[0].X, made[0].Y)
-    assert len(model.voting_.learners_) > 1
+    assert len(model.shortlister_.learners_) > 1
 
 
 def test_one_row_with_weight_is_enough() -> None:
@@ -269,30 +268,19 @@ def test_cells_that_are_not_known_are_no_mistakes(made: tuple[Dataset, Dataset])
     assert errors[0] < 0.08 < 0.12 < errors[1]
 
 
-def test_held_out_rows_come_in_no_order() -> None:
-    held = exmlds._folds(20_000, np.random.default_rng(0))
-    assert sorted(np.concatenate(held)) != list(np.concatenate(held))
-    assert len(set(np.concatenate(held))) == sum(map(len, held))
-    assert np.mean(held[0][:500]) == pytest.approx(10_000, rel=0.1)  # the first of them are of all rows
-
-
 def test_a_held_out_row_does_not_count_itself(made: tuple[Dataset, Dataset]) -> None:
-    train = made[0]
-    lesson = pipeline.TrainingSet(
-        train.X, train.Y, {"sample_weight": None, "observed": None, "label_cooccurrence": None}
-    )
-    held = np.arange(0, 1_200, 5)
-    trial = HoldOut.of(lesson, held, ExMLDS)
-    taught = np.setdiff1d(np.arange(1_200), held)
-    np.testing.assert_allclose(trial.lesson.counts(), train.Y[taught].sum(axis=0).A1 * 1.25)
-    np.testing.assert_array_equal(lesson.counts(), train.Y.sum(axis=0).A1)
+    data = made[0]
+    rows = TrainingSet(data.X, data.Y, {}, {})
+    train, _ = HoldOut.of(1_200, np.arange(0, 1_200, 5)).split(rows)
+    np.testing.assert_allclose(train.label_counts(), train.Y.sum(axis=0).A1 * 1.25)
+    np.testing.assert_array_equal(rows.label_counts(), data.Y.sum(axis=0).A1)
 
 
 def test_what_was_chosen_once_is_not_chosen_again(made: tuple[Dataset, Dataset]) -> None:
     train = made[0].rows(slice(300))
     model = ExMLDS(complete_labels=0.5, random_state=0, cost=1.0, shortlist=30).fit(train.X, train.Y)
-    assert isinstance(model.voting_, ExMLDS3)
-    assert "auto" not in (model.voting_.l2, model.voting_.mu, model.voting_.temperature)
+    assert isinstance(model.shortlister_, ExMLDS3)
+    assert "auto" not in (model.shortlister_.l2, model.shortlister_.mu, model.shortlister_.temperature)
 
 
 def test_estimates_know_of_kept_rows_and_of_votes_alone() -> None:
@@ -304,31 +292,40 @@ def test_estimates_know_of_kept_rows_and_of_votes_alone() -> None:
     assert votes.memory < plain.memory
 
 
-def test_places_are_contested_by_labels_that_are_known(made: tuple[Dataset, Dataset], model: ExMLDS) -> None:
+def test_the_top_reranker_learns_from_known_cells(made: tuple[Dataset, Dataset], model: ExMLDS) -> None:
     """A label whose cell is not known counts as one that is not on the list."""
-    said, test = model._jury().opinions(made[1].X), made[1]
+    scores, test = model.pipeline.score(made[1].X), made[1]
     rng = np.random.default_rng(0)
     observed = csr_matrix((rng.random(test.Y.shape) < 0.6) | (test.Y.toarray() > 0))
-    side = {"observed": observed, "sample_weight": None, "label_cooccurrence": None}
-    known = observed.toarray().astype(bool)[np.arange(len(said.ids))[:, None], said.ids]
-    assert model.blend_ is not None
-    held = pipeline.TrainingSet(test.X, test.Y, side)
-    found = pipeline.add_top_reranker(model.blend_, said, held).places
-    all_known = held._replace(side={**side, "observed": None})
-    shorter = said._replace(ids=np.where(known & (said.ids >= 0), said.ids, -1))
-    np.testing.assert_array_equal(found, pipeline.add_top_reranker(model.blend_, shorter, all_known).places)
-    assert not np.array_equal(found, pipeline.add_top_reranker(model.blend_, said, all_known).places)
+    known = observed.toarray().astype(bool)[np.arange(len(scores.ids))[:, None], scores.ids]
+    assert model.stacker_ is not None
+    held = TrainingSet(test.X, test.Y, {"observed": observed}, {"observed": True})
+    found = add_top_reranker(model.stacker_, scores, held).top_weights
+    all_known = held._replace(side={})
+    shorter = scores._replace(ids=np.where(known & (scores.ids >= 0), scores.ids, -1))
+    np.testing.assert_array_equal(found, add_top_reranker(model.stacker_, shorter, all_known).top_weights)
+    assert not np.array_equal(found, add_top_reranker(model.stacker_, scores, all_known).top_weights)
 
 
 def test_sorting_probabilities_gives_the_ranking(made: tuple[Dataset, Dataset], model: ExMLDS) -> None:
     """Also where the isotonic curve makes equals of many."""
     X, equals = made[1].X, 0
-    assert model.blend_ is not None
-    sums = pipeline._blended(model.blend_, model._jury().opinions(X))[1]
-    levels = np.interp(-np.sort(-sums, axis=1), model.blend_.sums, model.blend_.levels)
-    for ids, scores, sure, level in zip(*model.predict_topk(X, 30), model.predict_proba(X).toarray(), levels):
+    assert model.stacker_ is not None
+    scores = model.pipeline.score(X)
+    logits, _ = stacking.apply(model.stacker_, scores.evidence(), np.maximum(scores.ids, 0))
+    logits = -np.sort(-np.where(scores.ids >= 0, logits, -np.inf), axis=1)
+    levels = np.interp(logits, model.stacker_.logits, model.stacker_.probabilities)
+    for ids, top, sure, level in zip(*model.predict_topk(X, 30), model.predict_proba(X).toarray(), levels):
         there = ids >= 0
         np.testing.assert_array_equal(np.argsort(-sure)[: there.sum()], ids[there])
-        np.testing.assert_allclose(scores[there], level[there], rtol=1e-5)
+        np.testing.assert_allclose(top[there], level[there], rtol=1e-5)
         equals += np.count_nonzero(np.diff(level[there]) == 0)
     assert equals > 100
+
+
+def test_what_the_search_tried_is_kept(model: ExMLDS) -> None:
+    results = model.search_results_
+    assert set(results) == {"step", "params", "score", "seconds"}
+    assert len({len(column) for column in results.values()}) == 1
+    assert {"shortlister", "re-ranker"} >= set(results["step"]) >= {"shortlister"}
+    assert all(0 < score <= 1 for score in results["score"])

@@ -34,7 +34,7 @@ def test_contexts_are_the_nearest_rows_by_labels() -> None:
     Y = data.Y[np.diff(data.Y.indptr) > 0]
     rng = np.random.default_rng(0)
     model = ExMLDS2()
-    near = model._contexts(*model._context_places(data.X, Y, 5, rng), 6, rng)
+    near = model._contexts(*model._context_points(data.X, Y, 5, rng), 6, rng)
     dense = Y.toarray() / np.linalg.norm(Y.toarray(), axis=1, keepdims=True)
     cosines = dense @ dense.T
     np.fill_diagonal(cosines, -1)

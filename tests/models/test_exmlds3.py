@@ -177,7 +177,7 @@ def test_cross_validation_never_cuts_the_cooccurrences() -> None:
     Y = data.Y.toarray()
     values = cross_val_score(model, data.X, Y, cv=KFold(3), params={"label_cooccurrence": LabelMatrix(C)})
     assert np.isfinite(values).all()
-    with pytest.raises(ValueError, match=r"pass exmlds\.Whole\(C\)"):
+    with pytest.raises(ValueError, match=r"pass exmlds\.LabelMatrix\(C\)"):
         cross_val_score(model, data.X, Y, cv=KFold(3), params={"label_cooccurrence": C}, error_score="raise")
     observed = np.ones(data.Y.shape, bool)
     ids, _ = selection.cross_predict(

@@ -176,7 +176,7 @@ def test_approximate_search_is_saved_with_the_model(
         ExMLDS4(random_state=0, **FIXED, index=kind).fit(library.X[:300], library.Y[:300])
         for kind in ("exact", "approximate")
     )
-    assert isinstance(other.learners_[0].parts[0].found.segments[0].rows, ann_index.Graph)
+    assert isinstance(other.learners_[0].parts[0].row_index.segments[0].rows, ann_index.Graph)
     exact, near = (model.predict_topk(library.X[300:], 3)[0] for model in (one, other))
     assert np.mean(exact == near) > 0.95
     other.save(tmp_path / "model")

@@ -154,7 +154,7 @@ def test_what_is_not_fitted_says_so(model: TextClassifier) -> None:
             ask(["text"])
     with pytest.raises(ValueError, match="There is no text"):
         model.predict_topk([])
-    with pytest.raises(NotImplementedError, match="FeatureNeighbors does not tell where labels lie"):
+    with pytest.raises(NotImplementedError, match="FeatureNeighbors has no label space"):
         TextClassifier(model=FeatureNeighbors()).fit(TEXTS, LABELS).label_embeddings()
 
 

@@ -47,7 +47,7 @@ def test_the_parts_add_up(model: Any, books: Dataset) -> None:
         assert len(why.voters) <= 4
         shares = [voter.share for voter in why.voters]
         assert shares == sorted(shares, reverse=True)
-        assert sum(shares) + why.other_voters + why.beside == pytest.approx(why.votes, abs=1e-5)
+        assert sum(shares) + why.other_voters + why.prior_or_label_score == pytest.approx(why.votes, abs=1e-5)
         assert why.prior == pytest.approx(books.Y[:350, [column]].sum() / 350)
         if not why.log_odds:
             assert why.votes == pytest.approx(why.score, abs=1e-5)
@@ -56,22 +56,22 @@ def test_the_parts_add_up(model: Any, books: Dataset) -> None:
 def test_log_odds_become_the_probability(model: Any, books: Dataset) -> None:
     if not isinstance(model, ExMLDS):
         pytest.skip("votes are the score")
-    assert model.blend_ is not None
+    assert model.stacker_ is not None
     for why in model.explain(books.X[350:356]):
         assert why.score == pytest.approx(1 / (1 + np.exp(-sum(why.log_odds.values()))), abs=1e-5)
-        beyond = ("made level", "gain of the label", "place it takes")
+        beyond = ("calibration", "gain of the label", "top-rank adjustment")
         before = sum(value for kind, value in why.log_odds.items() if kind not in beyond)
-        probability = np.interp(before, model.blend_.sums, model.blend_.levels)
+        probability = np.interp(before, model.stacker_.logits, model.stacker_.probabilities)
         gain = 1 if model.gains_ is None else model.gains_[list(model.classes_).index(why.label)]
-        if "place it takes" not in why.log_odds:
+        if "top-rank adjustment" not in why.log_odds:
             assert why.score == pytest.approx(probability * gain, abs=1e-5)
 
 
-def test_places_that_labels_take_are_explained(books: Dataset) -> None:
+def test_top_rank_adjustments_are_explained(books: Dataset) -> None:
     """Scores fall from place to place; one that moved has another label's probability, and says so."""
     model = ExMLDS(random_state=0).fit(books.X[:350], books.Y[:350])
     ids, scores = model.predict_topk(books.X[350:], 9)
-    plain = clone_without_places(model)
+    plain = without_top_reranker(model)
     theirs, same_scores = plain.predict_topk(books.X[350:], 9)
     np.testing.assert_array_equal(scores, same_scores)
     np.testing.assert_array_equal(np.sort(ids, axis=1), np.sort(theirs, axis=1))
@@ -81,16 +81,16 @@ def test_places_that_labels_take_are_explained(books: Dataset) -> None:
         (why,) = model.explain(books.X[350 + row], model.classes_[ids[row, place]])
         assert why.score == pytest.approx(scores[row, place], abs=1e-6)
         (before,) = plain.explain(books.X[350 + row], model.classes_[ids[row, place]])
-        assert ("place it takes" in why.log_odds) == (before.score != pytest.approx(why.score, abs=1e-5))
-        assert "place it takes" not in before.log_odds
+        assert ("top-rank adjustment" in why.log_odds) == (before.score != pytest.approx(why.score, abs=1e-5))
+        assert "top-rank adjustment" not in before.log_odds
     for k in (1, 3, 20):
         np.testing.assert_array_equal(model.predict_topk(books.X[350:], k)[0][:, :9], ids[:, :k])
 
 
-def clone_without_places(model: ExMLDS) -> ExMLDS:
+def without_top_reranker(model: ExMLDS) -> ExMLDS:
     plain = copy.copy(model)
-    assert plain.blend_ is not None
-    plain.blend_ = plain.blend_._replace(places=None)
+    assert plain.stacker_ is not None
+    plain.stacker_ = plain.stacker_._replace(top_weights=None)
     return plain
 
 
@@ -98,11 +98,11 @@ def test_margins_add_up(model: Any, books: Dataset) -> None:
     if not isinstance(model, ExMLDS) or model.classifiers_ is None:
         pytest.skip("no classifiers")
     x = books.X[355:356]
-    said = model._jury().opinions(x)
-    for label in said.ids[0][:5]:
+    scores = model.pipeline.score(x)
+    for label in scores.ids[0][:5]:
         (why,) = model.explain(x, model.classes_[label], n=3)
         margin = why.margin
-        assert margin.value == pytest.approx(float(said.margins[0][said.ids[0] == label][0]), abs=1e-4)
+        assert margin.value == pytest.approx(float(scores.margins[0][scores.ids[0] == label][0]), abs=1e-4)
         shown = sum(term.weight for term in margin.for_ + margin.against)
         assert shown + margin.rest + margin.bias == pytest.approx(margin.value, abs=1e-5)
         assert all(term.weight > 0 for term in margin.for_)
@@ -272,7 +272,7 @@ def test_similarity_alone_where_features_are_not_mapped_linearly() -> None:
 def test_nobody_votes(books: Dataset) -> None:
     model = ExMLDS1(n_components=30, **FAST).fit(books.X, books.Y)
     (why,) = model.explain(books.X[:1] * 0)
-    assert (why.voters, why.beside) == ([], pytest.approx(why.score))
+    assert (why.voters, why.prior_or_label_score) == ([], pytest.approx(why.score))
     assert why.score == pytest.approx(why.prior)
 
 

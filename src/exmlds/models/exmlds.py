@@ -287,7 +287,7 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
     def _candidates(self, X: Matrix, k: int) -> tuple[Array, Array]:
         if self.stacker_ is None:
             return self.shortlister_._candidates(X, k)
-        return self._rerank(self._pipeline().score(X, k), k)
+        return self._rerank(self.pipeline.score(X, k), k)
 
     def _rerank(self, scores: ShortlistScores, k: int) -> tuple[Array, Array]:
         """The k best labels of short lists and what follows them, with their scores."""
@@ -299,7 +299,9 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
             return ids, probabilities
         return extend_by_votes(ids, probabilities, scores, k, self.gains_)
 
-    def _pipeline(self) -> RerankingPipeline:
+    @property
+    def pipeline(self) -> RerankingPipeline:
+        """The fitted shortlisters and classifiers as one."""
         return RerankingPipeline(
             self.shortlister_,
             self.second_shortlister_,
@@ -313,7 +315,7 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
     def _explain_row(
         self, X: Matrix, label: int | None, n: int, feature_names: Any, kept_row: Any = None
     ) -> Explanation:
-        found, pipeline = self.shortlister_.search_neighbors(X), self._pipeline()
+        found, pipeline = self.shortlister_.search_neighbors(X), self.pipeline
         options = ExplainOptions.of(n, feature_names, kept_row, self.kept_rows_)
         if self.stacker_ is None:
             label = int(self.shortlister_.rank(found, 1)[0][0, 0]) if label is None else label

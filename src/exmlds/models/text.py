@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
 from sklearn.utils.validation import check_is_fitted
 
-from ..base import XMCEstimator, restored
+from ..base import XMCEstimator, class_reference, restored
 from ..errors import ModelError
 from ..runtime import progress
 from ..runtime.memory import Estimate
@@ -171,7 +171,7 @@ class TextClassifier(LabelSpaceMixin):
         if not isinstance(vectorizer, str):
             vectorizer = {"class": _kind(vectorizer), "parameters": _plain(vectorizer)}
         if self.model is not None:
-            model = {"class": type(self.model).__name__, "parameters": self.model.plain_parameters()}
+            model = {"class": class_reference(type(self.model)), "parameters": self.model.plain_parameters()}
         return {"vectorizer": vectorizer, "model": model, "keep_rows": self.keep_rows}
 
     @classmethod
@@ -185,8 +185,8 @@ class TextClassifier(LabelSpaceMixin):
 
     def _state(self) -> dict[str, Any]:
         kept = super()._state()
-        vectorizer = kept.pop("vectorizer_")
-        kept["vectorizer_"] = {
+        vectorizer = kept.pop("vectorizer")
+        kept["vectorizer"] = {
             "class": _kind(vectorizer),
             "parameters": {**_plain(vectorizer), "vocabulary": None},  # the terms have it
             "idf": getattr(vectorizer, "idf_", None) if getattr(vectorizer, "use_idf", False) else None,

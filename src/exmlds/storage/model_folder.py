@@ -75,6 +75,62 @@ RECORDS = {
     ),
 }
 
+# What the learnt attributes of the package's estimators are called on disk. An attribute that is renamed keeps
+# its name here; the attributes of a user's own method keep their Python names.
+ATTRIBUTES = {
+    "classes_": "labels",
+    "classifiers_": "classifiers",
+    "complete_labels_": "completion_strength",
+    "cost_": "cost",
+    "counts_": "label_counts_of_stacker",
+    "feature_map_": "feature_map",
+    "feature_names_": "feature_names",
+    "feature_names_in_": "input_feature_names",
+    "features_": "feature_transform",
+    "gains_": "label_gains",
+    "held_out_quality_": "held_out_quality",
+    "index_": "index",
+    "kept_rows_": "training_rows",
+    "l2_": "l2",
+    "label_counts_": "label_counts",
+    "labels_": "voting_labels",
+    "learners_": "learners",
+    "lifts_": "label_lifts",
+    "model_": "model",
+    "mu_": "mu",
+    "n_epochs_": "n_epochs",
+    "n_features_in_": "n_features",
+    "n_samples_fit_": "n_rows",
+    "ranking_": "label_ranking",
+    "rows_": "voting_rows",
+    "scorer_": "label_scorer",
+    "search_results_": "search_results",
+    "second_shortlister_": "second_shortlister",
+    "shares_": "label_shares",
+    "shortlist_": "shortlist_length",
+    "shortlist_recall_": "shortlist_recall",
+    "shortlister_": "shortlister",
+    "stacker_": "stacker",
+    "temperature_": "temperature",
+    "texts_": "training_texts",
+    "threshold_": "threshold",
+    "vectorizer_": "vectorizer",
+    "visible_share_": "visible_share",
+    "voter_weights_": "voter_weights",
+    "voters_": "voters",
+}
+_FROM_DISK = {stored: name for name, stored in ATTRIBUTES.items()}
+
+
+def to_stored_names(learnt: dict[str, Any]) -> dict[str, Any]:
+    """Learnt attributes under their names on disk."""
+    return {ATTRIBUTES.get(name, name): value for name, value in learnt.items()}
+
+
+def to_attributes(stored: dict[str, Any]) -> dict[str, Any]:
+    """What a model folder holds, under the names of Python attributes."""
+    return {_FROM_DISK.get(name, name): value for name, value in stored.items()}
+
 
 def register(tag: str, kind: type[Any]) -> None:
     """Let models hold a NamedTuple of one's own; its fields keep their names on disk.

@@ -131,9 +131,9 @@ def check_count(name: str, value: Any) -> None:
 
 
 def check(owner: str, parameters: Mapping[str, Any], limits: Mapping[str, Constraint]) -> None:
-    """Raise a ValueError for the first parameter that is outside its limit."""
+    """Raise a ValueError for the first parameter that breaks its constraint; one without any may be anything."""
     for name, value in parameters.items():
-        if not limits[name].allows(value):
+        if name in limits and not limits[name].allows(value):
             raise ValueError(
                 f"The {name!r} parameter of {owner} must be {limits[name].description}. Got {value!r} instead."
             )
