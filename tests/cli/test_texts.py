@@ -83,7 +83,7 @@ def test_compare_models_of_texts_with_options(files: Path, run: Run, tmp_path: P
     done = run("compare", files / "model", files / "model", other, *asked, "--json")
     rows = {row["name"]: row for row in json.loads(done.out)}
     assert rows["P@1"]["first"] == rows["P@1"]["second"] > 0.5
-    assert "Say --text-column" in run("compare", files / "model", files / "model", other).err
+    assert "Pass --text-column" in run("compare", files / "model", files / "model", other).err
 
 
 def test_predict_a_text_names_its_labels(files: Path, run: Run) -> None:
@@ -188,8 +188,8 @@ def test_options_about_the_lines_of_a_pipe(files: Path) -> None:
     assert said(f'text,labels\n"{text}",a\n', "--format", "csv").stdout == expected
     done = said('one\n{"words": "a"}\n')
     assert done.returncode == 2
-    assert b"standard input:2: no field has a usual name for texts" in done.stderr
-    assert b"Say --text-column" in done.stderr
+    assert b"standard input:2: no field has a standard name for texts" in done.stderr
+    assert b"Pass --text-column" in done.stderr
     assert done.stdout.count(b"\n") == 1  # the first line was answered
 
 
@@ -270,10 +270,16 @@ def test_messages_name_the_options_of_commands(files: Path, run: Run, tmp_path: 
     (tmp_path / "plain.txt").write_text("just a text\nand one more\n")
     (tmp_path / "other.csv").write_text("inhalt,labels\nAmeisen,a\n")
     for name, said in [
-        ("cells.tsv", "say --text-column … and --label-column …; if lines are .* --format libmultilabel;"),
-        ("latin.csv", "say --encoding-errors replace to go on"),
-        ("plain.txt", "Say --format … if it is one. Plain text, a document a line, is for `exmlds predict`."),
-        ("other.csv", "Say --text-column …, or --format … if this is no header."),
+        (
+            "cells.tsv",
+            "pass --text-column … and --label-column …; if the lines are .* --format libmultilabel;",
+        ),
+        ("latin.csv", "pass --encoding-errors replace to read"),
+        (
+            "plain.txt",
+            "if it is in one of them. Read plain text, one document per line, with `exmlds predict`.",
+        ),
+        ("other.csv", "Pass --text-column …, or --format … if this is not a header."),
     ]:
         done = run("train", tmp_path / name, "-o", tmp_path / "m")
         assert done.code == 2

@@ -193,14 +193,14 @@ def test_texts_as_they_come() -> None:
 @pytest.mark.parametrize(
     ("line", "options", "said"),
     [
-        ('{"words": "a"}', {}, "pipe:2: no field has a usual name for texts. There are: words"),
+        ('{"words": "a"}', {}, "pipe:2: no field has a standard name for texts. There are: words"),
         ('{"text": 5}', {}, "pipe:2: 'text' is 5, not a text"),
         ('{"text": "a"', {}, "pipe:2:13: not JSON"),
         ('{"text": ' + "[" * 100_000, {}, "pipe:2: cannot be read as JSON"),
-        ('{"text": "\\ud83c"}', {}, r"pipe:2: \\ud83c is half a character"),
+        ('{"text": "\\ud83c"}', {}, r"pipe:2: \\ud83c is half of a surrogate pair"),
         ('{"text": "a"}', {"text": ["words"]}, "pipe:1:1: not JSON"),
         ("plain", {"format": "jsonl"}, "pipe:1:1: not JSON"),
-        ("plain", {"format": "lines", "text": ["words"]}, "pipe is lines, which has no use for text"),
+        ("plain", {"format": "lines", "text": ["words"]}, "pipe is lines, which does not use text"),
         ("plain", {"errors": "ignore"}, "errors must be 'strict' or 'replace'"),
         (b"caf\xe9", {}, "pipe:2: not UTF-8"),
     ],
@@ -344,16 +344,16 @@ def test_columns_that_cannot_be_guessed_are_listed(tmp_path: Path, delimiter: st
     rows = [["nr", "inhalt", "thema", "jahr"], ["1", "Ameisen", "a|b", "1999"], ["2", "Bienen", "b", "2001"]]
     path = written(tmp_path, "".join(delimiter.join(row) + "\n" for row in rows))
     with pytest.raises(
-        DataError, match=r"data:1: no column has a usual name for texts. There are: nr, inhalt, thema"
+        DataError, match=r"data:1: no column has a standard name for texts. There are: nr, inhalt, thema"
     ):
         open_texts(path)
     with pytest.raises(
-        DataError, match=r"no column has a usual name for labels.*Say labels=.*are for labelled=False"
+        DataError, match=r"no column has a standard name for labels.*Pass labels=.*labels with labelled=False"
     ):
         open_texts(path, text="inhalt")
     with pytest.raises(DataError, match=r"there is no column 'Inhalt'. There are: nr, inhalt"):
         open_texts(path, text="Inhalt", labels="thema")
-    with pytest.raises(DataError, match="no column has a usual name for texts"):
+    with pytest.raises(DataError, match="no column has a standard name for texts"):
         open_texts(path, labelled=False)
     assert read_texts(path, text="inhalt", labels="thema") == (["Ameisen", "Bienen"], [["a", "b"], ["b"]])
     assert read_texts(path, text="inhalt", labelled=False)[0] == ["Ameisen", "Bienen"]
@@ -362,7 +362,7 @@ def test_columns_that_cannot_be_guessed_are_listed(tmp_path: Path, delimiter: st
 def test_a_header_is_not_taken_for_a_document(tmp_path: Path) -> None:
     path = written(tmp_path, "keywords\tinhalt\na b\tEs war einmal\n")
     with pytest.raises(
-        DataError, match="There are: keywords, inhalt. Say text=.*, or format=.* if this is no header"
+        DataError, match="There are: keywords, inhalt. Pass text=.*, or format=.* if this is not a header"
     ):
         open_texts(path)
     assert len(read_texts(path, format="libmultilabel")[0]) == 2
@@ -375,7 +375,7 @@ def test_a_column_that_stands_twice_is_refused(tmp_path: Path) -> None:
 
 def test_missing_fields_name_those_that_there_are(tmp_path: Path) -> None:
     with pytest.raises(
-        DataError, match=r"data:1: no field has a usual name for texts. There are: id, inhalt"
+        DataError, match=r"data:1: no field has a standard name for texts. There are: id, inhalt"
     ):
         open_texts(written(tmp_path, jsonl({"id": 1, "inhalt": "x"})))
     path = written(tmp_path, JSONL + "\n" + jsonl({"text": "x", "tag": "y"}))
@@ -414,7 +414,7 @@ def test_cells_of_labels(tmp_path: Path) -> None:
     ]
     path = written(tmp_path, "text,labels\nx,\"['a', 'b']\"\n")
     with pytest.raises(
-        DataError, match=r"data:2: .* is not a JSON list .* Write \[\"a\", \"b\"\], or say label_sep"
+        DataError, match=r"data:2: .* is not a JSON list .* Write \[\"a\", \"b\"\], or pass label_sep"
     ):
         read_texts(path)
     with pytest.raises(DataError, match=r"data:2: null is not a label"):
@@ -524,7 +524,9 @@ def test_libmultilabel_lines_have_the_same_cells(tmp_path: Path) -> None:
 )
 def test_cells_that_could_be_texts_or_labels_are_not_guessed(tmp_path: Path, text: str) -> None:
     path = written(tmp_path, text)
-    with pytest.raises(DataError, match="not clear which holds the text.*header, say.*libmultilabel.*put a"):
+    with pytest.raises(
+        DataError, match="not clear which one holds the text.*header, pass.*libmultilabel.*add a"
+    ):
         open_texts(path)
     assert open_texts(path, format="libmultilabel").format == "libmultilabel"
 
@@ -544,7 +546,7 @@ def test_plain_lines_keep_what_is_before_a_tab(tmp_path: Path) -> None:
     path = written(tmp_path, "the cat sat\tanimals\nhello world\tto all\n")
     assert read_texts(path, labelled=False)[0] == ["the cat sat\tanimals", "hello world\tto all"]
     path = written(tmp_path, "Ants\tThey dig all day\nBees\tThey fly about\n")
-    with pytest.raises(DataError, match='libmultilabel" if labels stand before it, or format="lines"'):
+    with pytest.raises(DataError, match='libmultilabel" if the labels are before it, or format="lines"'):
         open_texts(path, labelled=False)
     whole = ["Ants\tThey dig all day", "Bees\tThey fly about"]
     assert read_texts(path, labelled=False, format="lines")[0] == whole
@@ -597,17 +599,19 @@ def test_annif_folder(tmp_path: Path) -> None:
     corpus(folder, c_key="seas\n<things> \n")
     for labels in (None, "uri"):
         with pytest.raises(
-            DataError, match=r'has .key files, which name labels without URIs. Say labels="label"'
+            DataError, match=r'has .key files, which name labels without URIs. Pass labels="label"'
         ):
             open_texts(folder, labels=labels)
     assert read_texts(folder, labels="label")[1][2] == ["seas", "<things>"]
     with pytest.raises(DataError, match='labels must be "uri" or "label" for an Annif folder'):
         open_texts(folder, labels="topics")
     corpus(folder, d_txt="x", d_tsv="<>\tnothing\n", c_key=None)
-    with pytest.raises(DataError, match=r'd.tsv:1: no URI before the name. Add it, or say labels="label"'):
+    with pytest.raises(
+        DataError, match=r'd.tsv:1: there is no URI before the name. Add it, or pass labels="label"'
+    ):
         read_texts(folder)
     corpus(folder, d_tsv="<http://ex.org/z>\n")
-    with pytest.raises(DataError, match=r"d.tsv:1: no name behind the URI"):
+    with pytest.raises(DataError, match=r"d.tsv:1: there is no name after the URI"):
         read_texts(folder, labels="label")
 
 
@@ -699,7 +703,7 @@ def test_folders_that_are_no_corpus(tmp_path: Path) -> None:
         ("text,labels\n", " holds no documents"),
         (
             "just a text\nand one more\n",
-            "none of the formats that are read: jsonl, csv, tsv, fasttext, libmultil",
+            "in none of the supported formats: jsonl, csv, tsv, fasttext, libmultil",
         ),
         ("\x00\x01\x02\x03", "is not text: it holds NUL bytes"),
     ],
@@ -729,7 +733,7 @@ def test_broken_encodings(tmp_path: Path, name: str) -> None:
     path = written(tmp_path, text.encode().replace("🌊".encode(), b"\xe9\xff"))
     line = 3 if name in ("csv", "semicolons", "tsv") else 2
     with pytest.raises(
-        DataError, match=rf"data:{line}: not UTF-8 .*Save it as UTF-8, or say errors=\"replace\""
+        DataError, match=rf"data:{line}: not UTF-8 .*Save the file as UTF-8, or pass errors=\"replace\""
     ):
         read_texts(path)
     texts, labels = read_texts(path, errors="replace")
@@ -739,11 +743,11 @@ def test_broken_encodings(tmp_path: Path, name: str) -> None:
 
 def test_half_a_character_in_json(tmp_path: Path) -> None:
     path = written(tmp_path, r'{"text": "\ud83c\udf0a \ud83c", "labels": ["\udf0a", "\ud83c\udf0a"]}')
-    with pytest.raises(DataError, match=r"data:1: \\ud83c is half a character. Write both"):
+    with pytest.raises(DataError, match=r"data:1: \\ud83c is half of a surrogate pair. Write both"):
         read_texts(path)
     assert read_texts(path, errors="replace") == (["🌊 �"], [["�", "🌊"]])
     table = written(tmp_path, 'text,labels\nx,"[""\\ud83c""]"\n', "table")
-    with pytest.raises(DataError, match=r"table:2: \\ud83c is half a character"):
+    with pytest.raises(DataError, match=r"table:2: \\ud83c is half of a surrogate pair"):
         read_texts(table)
     path.write_text(json.dumps({"text": "🌊", "labels": ["🌊"]}))
     assert read_texts(path) == (["🌊"], [["🌊"]])
@@ -769,11 +773,11 @@ def test_missing_files_and_damaged_gzip(tmp_path: Path) -> None:
         (
             FASTTEXT,
             {"format": "fasttext", "text": "a"},
-            "is fasttext, which has no use for text; leave it out",
+            "is fasttext, which does not use text; leave it out",
         ),
-        (ANNIF, {"format": "annif-tsv", "labels": "a"}, "is annif-tsv, which has no use for labels"),
-        (ANNIF, {"label_separator": ","}, "has no use for label_separator"),
-        (JSONL, {"label_prefix": "#"}, "is jsonl, which has no use for label_prefix"),
+        (ANNIF, {"format": "annif-tsv", "labels": "a"}, "is annif-tsv, which does not use labels"),
+        (ANNIF, {"label_separator": ","}, "does not use label_separator"),
+        (JSONL, {"label_prefix": "#"}, "is jsonl, which does not use label_prefix"),
         (JSONL, {"label_separator": ""}, "must not be empty"),
         (JSONL, {"text": []}, "must not be empty"),
         (JSONL, {"errors": "ignore"}, "errors must be 'strict' or 'replace'. Got 'ignore' instead"),

@@ -10,7 +10,7 @@ from typing import NoReturn
 
 import typer
 
-from ..wording import worded
+from ..errors import DataError
 from .compare import compare
 from .convert import convert
 from .demo import demo
@@ -68,8 +68,7 @@ def main() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal that has no ✓ shows something else
     try:
-        with worded(OPTIONS):
-            app(gather_places(sys.argv[1:]))
+        app(gather_places(sys.argv[1:]))
     except Exception as error:
         if os.environ.get("EXMLDS_DEBUG"):
             raise
@@ -98,7 +97,8 @@ def _show_warning(message: Warning | str, *_: object) -> None:
 
 def _fail(error: Exception) -> NoReturn:
     if isinstance(error, (ValueError, OSError)):  # ours are among these
-        print(f"exmlds: {harmless(as_named(' '.join(str(error).split())))}", file=sys.stderr)
+        message = error.with_options(OPTIONS) if isinstance(error, DataError) else str(error)
+        print(f"exmlds: {harmless(as_named(' '.join(message.split())))}", file=sys.stderr)
         sys.exit(2)
     if isinstance(error, MemoryError):
         print("exmlds: there is not enough memory for this.", file=sys.stderr)

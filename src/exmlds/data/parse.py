@@ -240,7 +240,7 @@ class TextFile:
         kind = "number" if shown.partition(":")[0].isdigit() and ":" in shown else "whole number"
         said = {
             parse_errors.NOT_A_NUMBER: f"{shown!r} is not a {kind}; a row looks like `{row}`.",
-            parse_errors.NOT_FINITE: f"{shown!r} is not a finite float32 value; remove it or scale the values.",
+            parse_errors.NOT_FINITE: f"{shown!r} is not a finite float32; remove it or scale the values.",
             parse_errors.NEGATIVE_ID: f"{shown!r} has an id below {self.base}; ids start from {self.base}.",
             parse_errors.EMPTY_ID: f"{shown!r} has an empty label id; labels look like `3,17`.",
             parse_errors.FEATURE_OUT_OF_RANGE: self._out_of_range(shown, 0, self.n_features),

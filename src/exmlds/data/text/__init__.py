@@ -21,10 +21,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from ...errors import DataError
+from ...errors import Argument, DataError
 from ...runtime import progress
 from ...storage.files import PathLike
-from ...wording import named
 from .annif import check_folder, documents_in, subjects_of
 from .documents import OTHER_BOMS, PARQUET, Document, bare, check_encoding, numbered, start_of
 from .documents import ReadOptions as ReadOptions
@@ -141,12 +140,25 @@ def _planned(
     if isinstance(text, str):
         text = (text,)
     if (text is not None and not text) or label_separator == "" or not label_prefix:
-        empty = f"{named('text')}, {named('label_separator')} and {named('label_prefix')}"
-        raise DataError(f"{empty} must not be empty.")
+        raise DataError(
+            "{text}, {separator} and {prefix} must not be empty.",
+            text=Argument("text"),
+            separator=Argument("label_separator"),
+            prefix=Argument("label_prefix"),
+        )
     if errors not in ("strict", "replace"):
-        raise DataError(f"{named('errors')} must be 'strict' or 'replace'. Got {errors!r} instead.")
+        raise DataError(
+            "{argument} must be 'strict' or 'replace'. Got {got!r} instead.",
+            argument=Argument("errors"),
+            got=errors,
+        )
     if format is not None and format not in READERS:
-        raise DataError(f"{named('format')} must be one of {', '.join(READERS)}. Got {format!r} instead.")
+        raise DataError(
+            "{argument} must be one of {formats}. Got {got!r} instead.",
+            argument=Argument("format"),
+            formats=", ".join(READERS),
+            got=format,
+        )
     labels = labels if labelled else None
     return ReadOptions(tuple(text or ()), labels, label_separator, label_prefix, labelled, errors)
 

@@ -7,10 +7,19 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from ...errors import DataError
+from ...errors import Argument, DataError
 from ...storage.files import reading
-from ...wording import for_no_labels, named, say
-from .documents import BOM, Document, ReadOptions, bare_uri, check_encoding, decoded, filled, unique
+from .documents import (
+    BOM,
+    UNLABELLED,
+    Document,
+    ReadOptions,
+    bare_uri,
+    check_encoding,
+    decoded,
+    filled,
+    unique,
+)
 from .jsonl import json_document, row_of
 
 _DOCUMENT = re.compile(r"([^.].*)\.(txt|json)(\.gz)?")
@@ -52,8 +61,11 @@ def check_folder(folder: Path, options: ReadOptions) -> None:
     if not folder.is_dir():
         raise DataError(f"{folder} is not a folder; annif-folder is one of documents, doc.txt or doc.json.")
     if options.labels not in (None, "uri", "label"):
-        wanted = f'{named("labels")} must be "uri" or "label" for an Annif folder.'
-        raise DataError(f"{wanted} Got {options.labels!r} instead.")
+        raise DataError(
+            '{argument} must be "uri" or "label" for an Annif folder. Got {got!r} instead.',
+            argument=Argument("labels"),
+            got=options.labels,
+        )
     documents = documents_in(folder)
     if not documents:
         raise DataError(f"{folder} is a folder without documents, doc.txt or doc.json; name a file in it.")
@@ -66,13 +78,17 @@ def check_folder(folder: Path, options: ReadOptions) -> None:
     kinds = {path.name.removesuffix(".gz")[-4:] for path in map(subjects_of, documents) if path}
     if not kinds:
         raise DataError(
-            f"{folder} has no labels beside its documents: {documents[0].name} needs a doc.tsv or a doc.key. "
-            f"Name a file in it. Texts without labels are for {for_no_labels()}."
+            "{folder} has no labels beside its documents: {document} needs a doc.tsv or a doc.key. "
+            "Name a file in the folder, or read texts without labels with {unlabelled}.",
+            folder=folder,
+            document=documents[0].name,
+            unlabelled=UNLABELLED,
         )
     if ".key" in kinds and options.labels != "label" and (".tsv" in kinds or options.labels == "uri"):
         raise DataError(
-            f"{folder} has .key files, which name labels without URIs. "
-            f"Say {say('labels', 'label')} to take names everywhere."
+            "{folder} has .key files, which name labels without URIs. Pass {labels} to use names everywhere.",
+            folder=folder,
+            labels=Argument("labels", "label"),
         )
 
 
@@ -110,10 +126,12 @@ def _subject_names(path: Path, options: ReadOptions) -> Iterator[str]:
         elif options.labels != "label":
             if not bare_uri(uri.strip()):
                 raise DataError(
-                    f"{where}: no URI before the name. Add it, or say {say('labels', 'label')} to take names."
+                    "{where}: there is no URI before the name. Add it, or pass {labels} to use names.",
+                    where=where,
+                    labels=Argument("labels", "label"),
                 )
             yield bare_uri(uri.strip())
         elif tab:
             yield rest.partition("\t")[0]
         else:
-            raise DataError(f"{where}: no name behind the URI. A line is `<uri><TAB>name`.")
+            raise DataError(f"{where}: there is no name after the URI. A line is `<uri><TAB>name`.")

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ...errors import DataError
+from ...errors import Argument, DataError
 from ...storage.files import reading
-from ...wording import say
 
 START = 1 << 16  # bytes that tell the format
 FEW = 8  # lines that tell it where they are long
@@ -19,6 +18,7 @@ ZIP = b"PK\x03\x04"  # what an .npz file is
 BOM = b"\xef\xbb\xbf"
 OTHER_BOMS = (b"\xff\xfe", b"\xfe\xff")  # of UTF-16 and UTF-32
 
+UNLABELLED = Argument("labelled", False)
 URI = re.compile(r"<[^<>\s]+>|https?://\S+")
 
 
@@ -85,8 +85,12 @@ def decoded(raw: bytes, errors: str, where: str) -> str:
         return raw.decode("utf-8", errors)
     except UnicodeDecodeError as error:
         raise DataError(
-            f"{where}: not UTF-8 ({error.reason} at byte {error.start + 1}). "
-            f"Save it as UTF-8, or say {say('errors', 'replace')} to go on with � in its place."
+            "{where}: not UTF-8 ({reason} at byte {byte}). "
+            "Save the file as UTF-8, or pass {errors} to read � in its place.",
+            where=where,
+            reason=error.reason,
+            byte=error.start + 1,
+            errors=Argument("errors", "replace"),
         ) from None
 
 

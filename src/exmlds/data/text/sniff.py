@@ -7,9 +7,8 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from ...errors import DataError
-from ...wording import for_no_labels, say
-from .documents import PARQUET, URI, ZIP, ReadOptions, count
+from ...errors import Argument, DataError
+from .documents import PARQUET, UNLABELLED, URI, ZIP, ReadOptions, count
 from .fields import LABEL_NAMES, TEXT_NAMES, guess
 from .formats import DELIMITERS, READERS
 from .table import allow_large_cells
@@ -27,7 +26,11 @@ def sniff_format(path: Path, start: bytes, options: ReadOptions) -> str:
     if _JSON.match(start):
         return "jsonl"
     if is_numeric(start):
-        raise DataError(f"{path} holds numbers, not texts. Read it with read_xc, or say {say('format')}.")
+        raise DataError(
+            "{path} holds numbers, not texts. Read it with read_xc, or pass {format}.",
+            path=path,
+            format=Argument("format", "…"),
+        )
     lines = first_lines(start)
     if not any(line.strip() for line in lines):
         raise DataError(f"{path} holds no documents.")
@@ -50,10 +53,13 @@ def sniff_format(path: Path, start: bytes, options: ReadOptions) -> str:
     if table:
         return table
     if options.labelled:
-        known = ", ".join(READERS)
         raise DataError(
-            f"{path} is none of the formats that are read: {known}. Say {say('format')} if it is one. "
-            f"Plain text, a document a line, is for {for_no_labels()}."
+            "{path} is in none of the supported formats: {formats}. Pass {format} if it is in one of them. "
+            "Read plain text, one document per line, with {unlabelled}.",
+            path=path,
+            formats=", ".join(READERS),
+            format=Argument("format", "…"),
+            unlabelled=UNLABELLED,
         )
     return "lines"
 
@@ -96,15 +102,24 @@ def _is_libmultilabel(path: Path, lines: list[str], options: ReadOptions) -> boo
     clear = _labels_before_texts(rows, options.label_separator)
     if clear and tabs == 1 and not options.labelled:
         raise DataError(
-            f"{path}: every line holds one tab. Say {say('format', 'libmultilabel')} if labels stand before "
-            f"it, or {say('format', 'lines')} if all of a line is the text."
+            "{path}: every line holds one tab. Pass {libmultilabel} if the labels are before it, "
+            "or {lines} if the whole line is the text.",
+            path=path,
+            libmultilabel=Argument("format", "libmultilabel"),
+            lines=Argument("format", "lines"),
         )
     if options.labelled and not clear:
         line = "id<TAB>label label<TAB>text" if tabs == 2 else "label label<TAB>text"
         raise DataError(
-            f"{path}:1: got {count(rows[0])} a line, and it is not clear which holds the text. If this is a "
-            f"header, say {say('text')} and {say('labels')}; if lines are `{line}`, say "
-            f"{say('format', 'libmultilabel')}; else put a header above them, with the names text and labels."
+            "{path}:1: got {cells} per line, and it is not clear which one holds the text. "
+            "If this is a header, pass {text} and {labels}; if the lines are `{line}`, pass {libmultilabel}; "
+            "otherwise add a header with the names text and labels.",
+            path=path,
+            cells=count(rows[0]),
+            text=Argument("text", "…"),
+            labels=Argument("labels", "…"),
+            line=line,
+            libmultilabel=Argument("format", "libmultilabel"),
         )
     return clear
 

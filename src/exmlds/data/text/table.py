@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ...errors import DataError
-from ...wording import say
+from ...errors import Argument, DataError
 from .documents import Document, ReadOptions, bare_uri, count, lines_of, unique
 from .fields import labels_of, shown, without_surrogates
 
@@ -31,8 +30,11 @@ def _json_list(cell: str, where: str) -> list[Any]:
         return json.loads(cell)
     except (ValueError, RecursionError) as error:
         raise DataError(
-            f"{where}: {shown(cell)} is not a JSON list ({error}). "
-            f'Write ["a", "b"], or say {say("label_separator")}.'
+            '{where}: {cell} is not a JSON list ({error}). Write ["a", "b"], or pass {separator}.',
+            where=where,
+            cell=shown(cell),
+            error=error,
+            separator=Argument("label_separator", "…"),
         ) from None
 
 
