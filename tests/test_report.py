@@ -24,7 +24,7 @@ from scipy.sparse import csr_matrix
 import exmlds
 from exmlds import DataError, ExMLDS, ExMLDS1, FeatureNeighbors, MostFrequent, TextClassifier, cli, metrics
 from exmlds.data import Dataset, make_library, make_xmc, write_xc
-from exmlds.report import Report, make, page, projection
+from exmlds.report import EvaluationReport, make, page, projection
 
 METHODS: dict[str, Callable[[], Any]] = {
     "ExMLDS": lambda: ExMLDS(random_state=0),
@@ -38,7 +38,7 @@ METHODS: dict[str, Callable[[], Any]] = {
 class Case(NamedTuple):
     model: Any
     test: Dataset
-    report: Report
+    report: EvaluationReport
 
 
 def fitted(method: Any) -> Case:
@@ -103,8 +103,8 @@ def test_calibration_is_of_probabilities(case: Case) -> None:
     expected = metrics.calibration(test.Y, (ids, probabilities))
     assert report.calibration is not None
     assert report.calibration.error == pytest.approx(expected.error, abs=1e-6)
-    np.testing.assert_allclose(report.calibration.said, expected.said, atol=1e-6)
-    np.testing.assert_allclose(report.calibration.found, expected.found, atol=1e-6)
+    np.testing.assert_allclose(report.calibration.predicted, expected[1], atol=1e-6)
+    np.testing.assert_allclose(report.calibration.observed, expected[2], atol=1e-6)
     assert (report.scores == "probabilities") == (model.objective == "precision")
 
 
@@ -157,13 +157,13 @@ def test_confused_pairs(case: Case) -> None:
             wrong += 1
             pairs.update((names[label], names[other]) for other in true if not said[row, other])
     assert (report.confused.wrong_rows, report.confused.n) == (wrong, len(pairs))
-    assert all(pairs[pair.said, pair.missed] == pair.rows for pair in report.confused.pairs)
+    assert all(pairs[pair.predicted, pair.missed] == pair.rows for pair in report.confused.pairs)
     assert [p.rows for p in report.confused.pairs] == sorted(pairs.values(), reverse=True)[:20]
 
 
 def test_the_map_of_labels(case: Case) -> None:
     html = page.rendered(case.report).decode()
-    if not hasattr(case.model, "label_places"):
+    if not hasattr(case.model, "label_embeddings"):
         assert case.report.label_map is None
         assert "does not say where labels lie, so there is no map" in html
         return
@@ -234,7 +234,7 @@ def test_models_of_texts(method: Any) -> None:
 def test_other_places_and_small_data() -> None:
     model = MostFrequent().fit([[0.0], [1.0]], [["a"], ["a"]])
     report = make(model, [[2.0]], [["a"]], k=[4, 2])
-    assert report.places == [2, 4]
+    assert report.ks == [2, 4]
     assert report.measures["P@2"].value == 0.5
     assert b"nDCG@4" in page.rendered(report)
 
@@ -273,7 +273,7 @@ class Elements(HTMLParser):
         self.texts.append(data)
 
 
-def wicked_report() -> Report:
+def wicked_report() -> EvaluationReport:
     rng = np.random.default_rng(0)
     X = np.repeat(np.eye(5), 6, axis=0) + 0.1 * rng.random((30, 5))
     Y = [[WICKED[i // 6]] for i in range(30)]
@@ -385,7 +385,7 @@ def test_the_command_writes_a_page(command: Callable[..., Any], files: Path, tmp
     assert command(files / "model", files / "test.txt", "-o", out, "-k", "1", "2") == (0, "")
     told = data_of(out.read_bytes())
     assert told["title"] == "ExMLDS1 on test.txt"
-    assert told["places"] == [1, 2]
+    assert told["ks"] == [1, 2]
     model, test = exmlds.load(files / "model"), exmlds.data.read_xc(files / "test.txt")
     assert told["measures"]["P@1"]["value"] == model.score(test.X, test.Y)
     options = ("-o", out, "--title", "Our tags", "--text-column", "text", "--label-column", "labels")

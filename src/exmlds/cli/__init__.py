@@ -22,7 +22,7 @@ from .labels import labels
 from .output import harmless
 from .predict import predict
 from .report import report
-from .sources import as_named
+from .sources import with_display_name
 from .texts import OPTIONS
 from .train import train
 from .tune import tune
@@ -68,23 +68,23 @@ def main() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal that has no ✓ shows something else
     try:
-        app(gather_places(sys.argv[1:]))
+        app(join_ks(sys.argv[1:]))
     except Exception as error:
         if os.environ.get("EXMLDS_DEBUG"):
             raise
         _fail(error)
 
 
-def gather_places(arguments: list[str]) -> list[str]:
+def join_ks(arguments: list[str]) -> list[str]:
     """`-k 1 3 5` as `-k 1,3,5`, which is what an option can take.
 
-    >>> gather_places(["evaluate", "model", "test.txt", "-k", "1", "3", "5", "--json"])
+    >>> join_ks(["evaluate", "model", "test.txt", "-k", "1", "3", "5", "--json"])
     ['evaluate', 'model', 'test.txt', '-k', '1,3,5', '--json']
     """
     gathered: list[str] = []
     for argument in arguments:
-        after_places = len(gathered) > 1 and gathered[-2] == "-k" and gathered[-1].replace(",", "").isdigit()
-        if after_places and argument.isdigit():
+        after_k = len(gathered) > 1 and gathered[-2] == "-k" and gathered[-1].replace(",", "").isdigit()
+        if after_k and argument.isdigit():
             gathered[-1] += f",{argument}"
         else:
             gathered.append(argument)
@@ -98,7 +98,7 @@ def _show_warning(message: Warning | str, *_: object) -> None:
 def _fail(error: Exception) -> NoReturn:
     if isinstance(error, (ValueError, OSError)):  # ours are among these
         message = error.with_options(OPTIONS) if isinstance(error, DataError) else str(error)
-        print(f"exmlds: {harmless(as_named(' '.join(message.split())))}", file=sys.stderr)
+        print(f"exmlds: {harmless(with_display_name(' '.join(message.split())))}", file=sys.stderr)
         sys.exit(2)
     if isinstance(error, MemoryError):
         print("exmlds: there is not enough memory for this.", file=sys.stderr)

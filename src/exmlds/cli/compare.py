@@ -33,14 +33,14 @@ def compare(
     from .. import metrics
     from ..runtime import progress
     from .output import percent, print_json, print_table
-    from .sources import places, ranked, read_for
+    from .sources import parse_ks, ranked, read_for
 
-    at = places(k)
+    ks = parse_ks(k)
     with progress.shown():
-        asked = TextOptions(text_column, format, encoding_errors, label_column, label_separator)
-        test, rankers = read_for(data, labels, first, second, asked=asked)
-        a, b = (metrics.Ranking(test.Y, ranked(ranker, test, max(at)), max(at)) for ranker in rankers)
-        names = [f"{family}@{place}" for family in ("P", "nDCG", "R") for place in at]
+        options = TextOptions(text_column, format, encoding_errors, label_column, label_separator)
+        test, rankers = read_for(data, labels, first, second, options=options)
+        a, b = (metrics.Ranking(test.Y, ranked(ranker, test, max(ks)), max(ks)) for ranker in rankers)
+        names = [f"{family}@{at}" for family in ("P", "nDCG", "R") for at in ks]
         rows = metrics.compare(a, b, names, n_resamples=resamples)
     if as_json:
         print_json([row._asdict() for row in rows])

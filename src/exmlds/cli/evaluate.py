@@ -52,7 +52,7 @@ def evaluate(
     from ..errors import DataError
     from ..runtime import progress
     from .output import percent, print_json, print_table
-    from .sources import places, ranked, read_for
+    from .sources import parse_ks, ranked, read_for
 
     if predictions is not None:
         if data is not None:
@@ -60,41 +60,41 @@ def evaluate(
         model, data = str(predictions), model
     elif data is None:
         raise DataError("Name the data to evaluate on: `exmlds evaluate MODEL DATA`.")
-    at = places(k)
+    ks = parse_ks(k)
     with progress.shown():
         test, (ranker,) = read_for(
             data,
             labels,
             Path(model),
-            asked=TextOptions(text_column, format, encoding_errors, label_column, label_separator),
+            options=TextOptions(text_column, format, encoding_errors, label_column, label_separator),
         )
-        ids = ranked(ranker, test, max(at), filter_)
+        ids = ranked(ranker, test, max(ks), filter_)
         counts, n_train = _training_counts(ranker, train, test.Y.shape[1])
     weights = None
     if counts is not None:
         A, B = _propensity(propensity, data)
         weights = metrics.inverse_propensity(counts, A, B, n_rows=n_train)
-    report = metrics.report(test.Y, ids, k=at, inverse_propensity=weights, intervals=intervals)
-    said = None if isinstance(ranker, Path) else _at_threshold(ranker, test)
-    groups = [] if counts is None else metrics.by_frequency(test.Y, ids, counts, max(at))
+    report = metrics.report(test.Y, ids, k=ks, inverse_propensity=weights, intervals=intervals)
+    predicted = None if isinstance(ranker, Path) else _at_threshold(ranker, test)
+    groups = [] if counts is None else metrics.by_frequency(test.Y, ids, counts, max(ks))
     unseen = None if counts is None else _unseen(test, counts)
     if as_json:
         result: dict[str, Any] = {"rows": report.n_rows, "labels": report.n_labels, **report}
         if intervals:
             result["intervals"] = {name: [i.low, i.high] for name, i in report.intervals.items()}
-        if said is not None:
-            result["at_threshold"] = said
+        if predicted is not None:
+            result["at_threshold"] = predicted
         if unseen is not None:
             result["unseen"] = unseen
         result["by_frequency"] = [group._asdict() for group in groups]
         print_json(result)
         return
     print(report)
-    if said is not None:
+    if predicted is not None:
         print(
-            f"At the threshold of {said['threshold']:.3g}: {said['labels_a_row']:.2f} labels a row, "
-            f"micro-F1 {percent(said['F1'])}, precision {percent(said['precision'])}, "
-            f"recall {percent(said['recall'])}"
+            f"At the threshold of {predicted['threshold']:.3g}: {predicted['labels_a_row']:.2f} labels "
+            f"per row, micro-F1 {percent(predicted['F1'])}, precision {percent(predicted['precision'])}, "
+            f"recall {percent(predicted['recall'])}"
         )
     if unseen is not None and unseen["labels"]:
         print(
@@ -129,7 +129,7 @@ def evaluate(
                 )
                 for group in groups
             ],
-            title=f"Head to tail, at {max(at)}",
+            title=f"Head to tail, at {max(ks)}",
         )
 
 
@@ -159,15 +159,15 @@ def _unseen(test: Any, counts: np.ndarray) -> dict[str, int]:
 
 def _at_threshold(model: Any, test: Any) -> dict[str, float]:
     """Of the labels that `predict` says."""
-    said = model.predict(test.X)
-    hits = float(said.multiply(test.Y[:, : said.shape[1]]).sum())
-    precision, recall = hits / max(said.nnz, 1), hits / max(test.Y.nnz, 1)
+    predicted = model.predict(test.X)
+    hits = float(predicted.multiply(test.Y[:, : predicted.shape[1]]).sum())
+    precision, recall = hits / max(predicted.nnz, 1), hits / max(test.Y.nnz, 1)
     return {
         "threshold": float(model.threshold_),
-        "labels_a_row": said.nnz / max(said.shape[0], 1),
+        "labels_a_row": predicted.nnz / max(predicted.shape[0], 1),
         "precision": precision,
         "recall": recall,
-        "F1": 2 * hits / max(said.nnz + test.Y.nnz, 1),
+        "F1": 2 * hits / max(predicted.nnz + test.Y.nnz, 1),
     }
 
 

@@ -35,9 +35,9 @@ def explain(
     names = {str(name): name for name in fitted.classes_.tolist()}
     if label is not None and label not in names:
         raise DataError(f"{model} has no label {label!r}; `exmlds labels {model} --search` finds some.")
-    asked = TextOptions(text_column, format, encoding_errors)
-    asked.check_given_text(text)
-    x, feature_names = one_row(fitted, model, data, text, row, asked)
+    options = TextOptions(text_column, format, encoding_errors)
+    options.check_given_text(text)
+    x, feature_names = one_row(fitted, model, data, text, row, options)
     try:
         (why,) = fitted.explain(x, None if label is None else names[label], n, feature_names=feature_names)
     except NotImplementedError as error:

@@ -32,12 +32,12 @@ def labels(
     if sum(option is not None for option in (similar, search, typical)) > 1:
         raise DataError("Give one of --similar, --search and --typical.")
     method = getattr(fitted, "model_", fitted)
-    for asked in (similar, typical):
-        if asked is not None and not hasattr(method, "similar_labels"):
-            name = method_name(type(method).__name__)
-            raise DataError(f"{model} was trained by {name}, which does not say where labels lie.")
-        if asked is not None and asked not in columns:
-            raise DataError(f"{model} has no label {asked!r}; --search finds labels by a part of the name.")
+    for name in (similar, typical):
+        if name is not None and not hasattr(method, "similar_labels"):
+            method = method_name(type(method).__name__)
+            raise DataError(f"{model} was trained by {method}, which does not say where labels lie.")
+        if name is not None and name not in columns:
+            raise DataError(f"{model} has no label {name!r}; --search finds labels by a part of the name.")
     if typical is not None:
         _show_rows(fitted.typical_rows(names[columns[typical]], n), getattr(fitted, "texts_", None), as_json)
         return

@@ -56,16 +56,16 @@ def predict(
         output = None
     if (data is None) == (text is None):
         raise DataError("Name a file, - for a pipe, or give a --text; one of them.")
-    asked = TextOptions(text_column, format, encoding_errors)
-    asked.check_given_text(text)
+    options = TextOptions(text_column, format, encoding_errors)
+    options.check_given_text(text)
     if takes_texts(fitted):
         from_file = data is not None and (data != "-" or format not in AS_THEY_COME or is_packed_input())
         source = locate(str(data), "test") if from_file else None
         if source is not None:
-            check_kind(fitted, model, source, asked)
+            check_kind(fitted, model, source, options)
             check_output(output, source)
         with progress.shown(output is not None), _opened(output) as file:
-            for texts in _texts(source, text, asked):
+            for texts in _texts(source, text, options):
                 ids, scores = fitted.predict_topk(texts, k, allow=allowed, deny=denied)
                 (_write_json if as_json else _write_names)(file, ids, scores, fitted.classes_)
                 file.flush()
@@ -73,7 +73,7 @@ def predict(
     if text is not None:
         raise DataError(f"{model} was trained on features, not on texts.")
     source = locate(str(data), "test")
-    check_kind(fitted, model, source, asked)
+    check_kind(fitted, model, source, options)
     check_output(output, source)
     # No bar where the predictions may go to the same terminal.
     with (
@@ -90,18 +90,18 @@ def predict(
             advance(len(ids))
 
 
-def _texts(source: Path | None, text: str | None, asked: TextOptions) -> Iterator[list[str]]:
-    """Texts to be asked about together: blocks of a file, each line of a pipe, or the one that is given."""
+def _texts(source: Path | None, text: str | None, options: TextOptions) -> Iterator[list[str]]:
+    """Texts to be options about together: blocks of a file, each line of a pipe, or the one that is given."""
     from ..base import BLOCK
     from .texts import lines_of_a_pipe, opened
 
     if text is not None:
         yield [text]
     elif source is None:
-        for line in lines_of_a_pipe(asked):
+        for line in lines_of_a_pipe(options):
             yield [line]
     else:
-        documents = iter(opened(source, asked, labelled=False))
+        documents = iter(opened(source, options, labelled=False))
         while block := [document.text for document in islice(documents, 16 * BLOCK)]:
             yield block
 
@@ -138,8 +138,8 @@ def _write_names(file: IO[bytes], ids: np.ndarray, scores: np.ndarray, classes: 
     from .output import escaped
 
     for columns, values in zip(ids, scores):
-        named = [f"{escaped(str(classes[c]))}\t{v:.4g}" for c, v in zip(columns, values) if c >= 0]
-        file.write("\t".join(named).encode() + b"\n")
+        pairs = [f"{escaped(str(classes[c]))}\t{v:.4g}" for c, v in zip(columns, values) if c >= 0]
+        file.write("\t".join(pairs).encode() + b"\n")
 
 
 def _write_json(file: IO[bytes], ids: np.ndarray, scores: np.ndarray, classes: np.ndarray) -> None:

@@ -34,9 +34,9 @@ def report(
     from ..runtime import progress
     from ..storage import model_folder
     from ..storage.files import replacing
-    from .sources import check_output, locate, named, places, read_for
+    from .sources import check_output, display_name, locate, parse_ks, read_for
 
-    at = places(k)
+    ks = parse_ks(k)
     model_folder.read_manifest(model)  # says what is wrong where it is no model
     if output == Path("-"):
         raise DataError("-o names the HTML file to write; a report does not go to standard output.")
@@ -48,11 +48,11 @@ def report(
             data,
             labels,
             model,
-            asked=TextOptions(text_column, format, encoding_errors, label_column, label_separator),
+            options=TextOptions(text_column, format, encoding_errors, label_column, label_separator),
         )
         assert not isinstance(fitted, Path)
-        made = make(fitted, test.X, test.Y, k=at, propensity=propensity_parameters(data.lower()), title=title)
+        made = make(fitted, test.X, test.Y, k=ks, propensity=propensity_parameters(data.lower()), title=title)
         if title is None:
-            made = made._replace(title=f"{made.method} on {named(data)}")
+            made = made._replace(title=f"{made.method} on {display_name(data)}")
         file.write(page.rendered(made))
     print(f"Wrote {output}; a browser opens it.")

@@ -62,8 +62,8 @@ def make_model(method: str | None, config: Path | None, assignments: list[str]) 
     known = chosen().get_params()
     for name in parameters:
         if name not in known:
-            said = f"{method_name(chosen.__name__)} has no parameter {name!r}"
-            raise DataError(f"{said}; it has {', '.join(sorted(known))}.")
+            problem = f"{method_name(chosen.__name__)} has no parameter {name!r}"
+            raise DataError(f"{problem}; it has {', '.join(sorted(known))}.")
     return chosen(**parameters)
 
 

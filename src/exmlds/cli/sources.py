@@ -30,8 +30,8 @@ def locate(source: str, split: str) -> Path:
         return data.find(source, split)
     if path.suffix or path.parent != Path("."):
         return path  # reading it says what is wrong with it
-    known = ", ".join(data.available()) or "none: set EXMLDS_DATA to the folder that holds them"
-    raise DataError(f"{source} is neither a file nor a data set; data sets here: {known}.")
+    here = ", ".join(data.available()) or "none: set EXMLDS_DATA to the folder that holds them"
+    raise DataError(f"{source} is neither a file nor a data set; data sets here: {here}.")
 
 
 def standard_input() -> IO[bytes]:
@@ -48,7 +48,7 @@ def is_packed_input() -> bool:
     return isinstance(start, BufferedReader) and start.peek(4).startswith((b"\x1f\x8b", b"PAR1"))
 
 
-def as_named(message: str) -> str:
+def with_display_name(message: str) -> str:
     """A message, with standard input by its name and not by that of the file that it is kept in."""
     kept = str(_kept_input()) if _kept_input.cache_info().currsize else ""
     return message.replace(kept, "standard input") if kept else message
@@ -70,7 +70,7 @@ def _kept_input() -> Path:
     return path
 
 
-def named(source: str) -> str:
+def display_name(source: str) -> str:
     """Data as a title names it."""
     return "standard input" if source == "-" else Path(source).name
 
@@ -103,14 +103,14 @@ def read(
         refuse_texts(path)
         return data.read_xc(path, labels)
     dataset = data.read_xc(path, labels, n_features=model.n_features_in_, n_labels=len(model.classes_))
-    named = model.classes_.dtype == object
-    if named and dataset.label_names and dataset.label_names != model.classes_.tolist():
+    has_names = model.classes_.dtype == object
+    if has_names and dataset.label_names and dataset.label_names != model.classes_.tolist():
         raise DataError(f"The label names beside {path} are not those that the model was trained with.")
     return dataset
 
 
 def read_for(
-    source: str, labels: Path | None, *rankers: Path, asked: TextOptions | None = None
+    source: str, labels: Path | None, *rankers: Path, options: TextOptions | None = None
 ) -> tuple[Dataset, list[XMCEstimator | Path]]:
     """The test set, and each ranker as a model or as the file of predictions that it is.
 
@@ -121,7 +121,7 @@ def read_for(
     from .texts import TextOptions, check_kind, takes_texts
     from .texts import opened as open_texts
 
-    asked = asked or TextOptions()
+    options = options or TextOptions()
     opened: list[XMCEstimator | Path] = [load(path) if path.is_dir() else path for path in rankers]
     models = [model for model in opened if not isinstance(model, Path)]
     for model in models[1:]:
@@ -130,18 +130,18 @@ def read_for(
             raise DataError(f"The models know {counts} labels; they were trained on different data.")
     if not models:
         test = read(source, "test", labels)
-        asked.check_numbers(source)
+        options.check_numbers(source)
         return _with_labels(test, source), opened
     path = locate(source, "test")
     for model, name in zip(models, (name for name in rankers if name.is_dir())):
-        check_kind(model, name, path, asked)
+        check_kind(model, name, path, options)
     if not takes_texts(models[0]):
         return _with_labels(read(source, "test", labels, model=models[0]), source), opened
     if labels is not None:
         raise DataError(f"--labels is for numbers; the labels of {path} stand in it.")
     if any(model.classes_.tolist() != models[0].classes_.tolist() for model in models[1:]):
         raise DataError("The models know different labels; they were trained on different data.")
-    documents = list(open_texts(path, asked))
+    documents = list(open_texts(path, options))
     Y = models[0].label_matrix([document.labels for document in documents])
     test = Dataset([document.text for document in documents], Y, None, None)
     return _with_labels(test, source), opened
@@ -149,12 +149,14 @@ def read_for(
 
 def _with_labels(test: Dataset, source: str) -> Dataset:
     if not test.Y.nnz:
-        raise DataError(f"{named(source)}: no row has a label, so that there is nothing to compare with.")
+        raise DataError(
+            f"{display_name(source)}: no row has a label, so that there is nothing to compare with."
+        )
     return test
 
 
 def one_row(
-    model: XMCEstimator, name: Path, data: str | None, text: str | None, row: int, asked: TextOptions
+    model: XMCEstimator, name: Path, data: str | None, text: str | None, row: int, options: TextOptions
 ) -> tuple[Any, list[str] | None]:
     """A text of the command line or a row of a file, as the model takes it, and the names of the features."""
     from .. import data as io
@@ -167,9 +169,9 @@ def one_row(
             raise DataError(f"{name} was trained on features, not on texts.")
         return [text], None
     path = locate(str(data), "test")
-    check_kind(model, name, path, asked)
+    check_kind(model, name, path, options)
     if takes_texts(model):
-        for number, document in enumerate(opened(path, asked, labelled=False)):
+        for number, document in enumerate(opened(path, options, labelled=False)):
             if number == row:
                 return [document.text], None
         raise DataError(f"{path} has no row {row}; the first is 0.")
@@ -187,8 +189,8 @@ def ranked(
 
     pairs = None if label_filter is None else data.read_label_filter(label_filter, test.Y.shape)
     if not isinstance(ranker, Path):
-        known = None if pairs is None else pairs[:, : len(ranker.classes_)]
-        return ranker.predict_topk(test.X, k, deny=known)[0]
+        denied = None if pairs is None else pairs[:, : len(ranker.classes_)]
+        return ranker.predict_topk(test.X, k, deny=denied)[0]
     spare = 0 if pairs is None else int(pairs.getnnz(axis=1).max(initial=0))
     ids, _ = data.read_predictions(
         ranker, k=k + spare, n_labels=test.Y.shape[1], label_names=test.label_names
@@ -198,10 +200,10 @@ def ranked(
             f"{ranker} has {len(ids)} rows, but the data has {test.Y.shape[0]}; "
             "an empty last row needs a blank on its line."
         )
-    return ids if pairs is None else _drop_self(ids, pairs, k)
+    return ids if pairs is None else _drop_denied(ids, pairs, k)
 
 
-def _drop_self(ids: np.ndarray, pairs: Any, k: int) -> np.ndarray:
+def _drop_denied(ids: np.ndarray, pairs: Any, k: int) -> np.ndarray:
     import numpy as np
 
     from ..metrics import among
@@ -212,9 +214,9 @@ def _drop_self(ids: np.ndarray, pairs: Any, k: int) -> np.ndarray:
     return np.take_along_axis(kept, order, 1)
 
 
-def places(text: str) -> list[int]:
+def parse_ks(text: str) -> list[int]:
     """
-    >>> places("1,3,5")
+    >>> parse_ks("1,3,5")
     [1, 3, 5]
     """
     try:

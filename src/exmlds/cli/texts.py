@@ -81,26 +81,26 @@ def takes_texts(model: XMCEstimator) -> bool:
     return isinstance(model, TextClassifier)
 
 
-def opened(path: Path, asked: TextOptions, *, labelled: bool = True) -> Texts:
+def opened(path: Path, options: TextOptions, *, labelled: bool = True) -> Texts:
     """The texts of a file, by the options of a command."""
     from ..data import open_texts
 
-    return open_texts(path, **asked._asdict(), labelled=labelled)
+    return open_texts(path, **options._asdict(), labelled=labelled)
 
 
-def lines_of_a_pipe(asked: TextOptions) -> Iterator[str]:
+def lines_of_a_pipe(options: TextOptions) -> Iterator[str]:
     """Texts from standard input as they come, one a line; of a JSON object, its text."""
     from ..data.text import texts_as_they_come
     from .sources import standard_input
 
     documents = texts_as_they_come(
-        standard_input(), "standard input", text=asked.text, format=asked.format, errors=asked.errors
+        standard_input(), "standard input", text=options.text, format=options.format, errors=options.errors
     )
     for document in documents:
         yield document.text
 
 
-def check_kind(model: XMCEstimator, name: Path, source: Path, asked: TextOptions) -> None:
+def check_kind(model: XMCEstimator, name: Path, source: Path, options: TextOptions) -> None:
     """Texts are for models of texts, numbers for the others."""
     from ..data import is_text
 
@@ -108,10 +108,10 @@ def check_kind(model: XMCEstimator, name: Path, source: Path, asked: TextOptions
         raise DataError(f"{source}: there is no such file.")
     if source.is_file() and not source.stat().st_size:
         raise DataError(f"{source} is empty.")
-    holds_texts = asked.format is not None or is_text(source)
+    holds_texts = options.format is not None or is_text(source)
     if takes_texts(model) and not holds_texts:
         raise DataError(f"{name} was trained on texts, but {source} holds numbers.")
     if not takes_texts(model) and holds_texts:
         raise DataError(f"{name} was trained on features, but {source} holds texts.")
     if not holds_texts:
-        asked.check_numbers(source)
+        options.check_numbers(source)

@@ -94,19 +94,19 @@ def train(
     if label_cooccurrence is not None:
         side["label_cooccurrence"] = read_cooccurrence(label_cooccurrence)
     path = locate(data, "train")
-    asked = TextOptions(text_column, format, encoding_errors, label_column, label_separator)
+    options = TextOptions(text_column, format, encoding_errors, label_column, label_separator)
     of_texts = labels is None and path.exists() and (format is not None or is_text(path))
-    if labels is not None and (asked != TextOptions() or vectorizer is not None):
+    if labels is not None and (options != TextOptions() or vectorizer is not None):
         raise DataError("--labels is for numbers; options about texts do not apply.")
     if not of_texts and path.exists():
-        asked.check_numbers(data)
+        options.check_numbers(data)
         if vectorizer is not None:
             raise DataError(f"{data} holds numbers; --vectorizer is for texts.")
         if keep_rows and "keep_rows" not in model.get_params():
             raise DataError(f"{name} takes no --keep-rows.")
     with progress.shown():
         if of_texts:
-            documents: Any = opened(path, asked)
+            documents: Any = opened(path, options)
             fitted, how = _on_texts(model, documents, vectorizer or "tfidf", keep_rows, side)
         else:
             documents = None

@@ -52,12 +52,12 @@ def tune(
         dataset = read(data, "train", labels)
         write(model)  # better before long work than after it
         model.set_params(random_state=seed)
-        train, held = selection.random_split(dataset.X.shape[0], 0.2, random_state=seed)
-        truth = dataset.Y[held]
+        train, held_out = selection.random_split(dataset.X.shape[0], 0.2, random_state=seed)
+        truth = dataset.Y[held_out]
 
         def value_of(parameters: dict[str, Any]) -> float:
             tried = clone(model).set_params(**parameters).fit(dataset.X[train], dataset.Y[train])
-            ranking = metrics.Ranking(truth, tried.predict_topk(dataset.X[held], 5), 5)
+            ranking = metrics.Ranking(truth, tried.predict_topk(dataset.X[held_out], 5), 5)
             return sum(ranking.value(f"P@{k}") for k in (1, 3, 5)) / 3
 
         trials = []

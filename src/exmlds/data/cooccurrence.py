@@ -72,10 +72,10 @@ def cooccurrence_from_texts(texts: Sequence[str], *, n_neighbors: int = 10, leas
     rows, columns, values = [], [], []
     block = max(1, BLOCK // max(len(texts), 1))
     for start in range(0, len(texts), block):
-        near = csr_matrix(weights[start : start + block] @ weights.T)
-        for row in range(near.shape[0]):
-            mine = slice(near.indptr[row], near.indptr[row + 1])
-            label, others, cosines = start + row, near.indices[mine], near.data[mine]
+        cosine_block = csr_matrix(weights[start : start + block] @ weights.T)
+        for row in range(cosine_block.shape[0]):
+            own = slice(cosine_block.indptr[row], cosine_block.indptr[row + 1])
+            label, others, cosines = start + row, cosine_block.indices[own], cosine_block.data[own]
             kept = np.flatnonzero((cosines >= least) & (others != label))
             kept = kept[np.argsort(-cosines[kept], kind="stable")[:n_neighbors]]
             rows += [label] * len(kept)
@@ -111,9 +111,9 @@ def cooccurrence_from_taxonomy(broader: Any, *, decay: float = 0.5) -> csr_matri
     steps.setdiag(0)
     twice = csr_matrix((few @ few.T) + (B @ B) + (B @ B).T)
     twice.setdiag(0)
-    for near in (steps, twice):
-        near.eliminate_zeros()
-        near.data[:] = 1
+    for links in (steps, twice):
+        links.eliminate_zeros()
+        links.data[:] = 1
     C = (decay * steps).maximum(decay**2 * twice)
     return csr_matrix(C + diags_array(np.ones(B.shape[0])), dtype=np.float64)
 

@@ -68,8 +68,8 @@ class TextFile:
                         f"{self.header_at}: the header declares {declared} {noun}s; at most {LARGEST}."
                     )
                 if wanted is not None and declared is not None and declared != wanted:
-                    said = f"{self.header_at}: the header declares {declared} {noun}s"
-                    raise DataError(f"{said}, but {wanted} are expected.")
+                    problem = f"{self.header_at}: the header declares {declared} {noun}s"
+                    raise DataError(f"{problem}, but {wanted} are expected.")
             self.n_features = self.header.n_features
             self.n_labels = self.n_labels if self.header.n_labels is None else self.header.n_labels
 
@@ -169,8 +169,10 @@ class TextFile:
         if 0 < missing <= n_blank:
             yield _empty_rows(missing)
         elif missing:
-            said = f"{self.header_at}: the header declares {self.header.n_rows} rows, the file has {n_rows}."
-            raise DataError(f"{said} Correct that line, or take it out.")
+            problem = (
+                f"{self.header_at}: the header declares {self.header.n_rows} rows, the file has {n_rows}."
+            )
+            raise DataError(f"{problem} Correct that line, or take it out.")
 
     def _parsed(self) -> Iterator[tuple[Block, int]]:
         lines_before = self.header_line if self.header else 0
@@ -238,7 +240,7 @@ class TextFile:
         shown = token[:40].decode("utf-8", "backslashreplace") + ("…" if len(token) > 40 else "")
         row = "l1,l2 f:v f:v" if self.labelled else "id:value id:value"
         kind = "number" if shown.partition(":")[0].isdigit() and ":" in shown else "whole number"
-        said = {
+        messages = {
             parse_errors.NOT_A_NUMBER: f"{shown!r} is not a {kind}; a row looks like `{row}`.",
             parse_errors.NOT_FINITE: f"{shown!r} is not a finite float32; remove it or scale the values.",
             parse_errors.NEGATIVE_ID: f"{shown!r} has an id below {self.base}; ids start from {self.base}.",
@@ -246,7 +248,7 @@ class TextFile:
             parse_errors.FEATURE_OUT_OF_RANGE: self._out_of_range(shown, 0, self.n_features),
             parse_errors.LABEL_OUT_OF_RANGE: self._out_of_range(shown, 1, self.n_labels),
         }
-        raise DataError(f"{self.path}:{line}: {said[problem]}")
+        raise DataError(f"{self.path}:{line}: {messages[problem]}")
 
     def _out_of_range(self, token: str, which: int, limit: int | None) -> str:
         declared = "the header declares" if self.header else "at most" if limit is None else "there are"

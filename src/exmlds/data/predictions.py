@@ -91,7 +91,7 @@ def write_predictions(file: IO[bytes], ids: Array, scores: Array) -> None:
 
 
 def _column(label: Any, column: dict[str, int], n_labels: int | None) -> int:
-    known = column.get(label) if isinstance(label, str) else label
-    if not isinstance(known, int) or isinstance(known, bool) or not 0 <= known < (n_labels or 2**31):
+    found = column.get(label) if isinstance(label, str) else label
+    if not isinstance(found, int) or isinstance(found, bool) or not 0 <= found < (n_labels or 2**31):
         raise ValueError(f"label {label!r} is not one of the data's labels")
-    return known
+    return found

@@ -171,26 +171,26 @@ def write_xc(path: PathLike, dataset: Dataset) -> None:
             lines = []
             for row in rows:
                 names = ",".join(map(str, Y.indices[Y.indptr[row] : Y.indptr[row + 1]].tolist()))
-                mine = tokens[X.indptr[row] - x_start : X.indptr[row + 1] - x_start]
-                lines.append(f"{names} {' '.join(mine)}\n")
+                own = tokens[X.indptr[row] - x_start : X.indptr[row + 1] - x_start]
+                lines.append(f"{names} {' '.join(own)}\n")
             file.write("".join(lines).encode())
             advance(len(rows))
 
 
 def _tokens(X: csr_matrix, start: int, stop: int) -> list[str]:
-    mine = slice(X.indptr[start], X.indptr[stop])
-    values = X.data[mine].astype("U").tolist()  # the shortest text of each float32
-    return [f"{i}:{v.removesuffix('.0')}" for i, v in zip(X.indices[mine].tolist(), values)]
+    own = slice(X.indptr[start], X.indptr[stop])
+    values = X.data[own].astype("U").tolist()  # the shortest text of each float32
+    return [f"{i}:{v.removesuffix('.0')}" for i, v in zip(X.indices[own].tolist(), values)]
 
 
 def _pair(path: Path) -> tuple[Path, Path]:
     """The features' and the labels' file, when `path` is either."""
     usual = (("X_Xf", "X_Y"), ("Xf", "Y"), ("X.", "Y."), ("X_", "Y_"))
     for x_name, y_name in usual:
-        for mine, other in ((x_name, y_name), (y_name, x_name)):
-            sibling = path.with_name(path.name.replace(mine, other, 1))
-            if mine in path.name and sibling.is_file():
-                return (path, sibling) if mine == x_name else (sibling, path)
+        for own, other in ((x_name, y_name), (y_name, x_name)):
+            sibling = path.with_name(path.name.replace(own, other, 1))
+            if own in path.name and sibling.is_file():
+                return (path, sibling) if own == x_name else (sibling, path)
     raise DataError(
         f"{path} holds a matrix alone, and no file with the other half lies beside it; "
         "name both: read_xc(features, labels), or --labels FILE on the command line."

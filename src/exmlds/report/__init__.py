@@ -5,7 +5,7 @@
     with replacing("report.html") as file:
         file.write(page.rendered(report))
 
-Everything in a `Report` is plain: numbers, strings, lists and tuples with names.
+Everything in a `EvaluationReport` is plain: numbers, strings, lists and tuples with names.
 """
 
 from __future__ import annotations
@@ -76,10 +76,10 @@ class AtThreshold(NamedTuple):
 class Curve(NamedTuple):
     """Of the first `places` labels of each row: the probabilities said and the shares found true, by bins."""
 
-    places: int
+    k: int
     error: float
-    said: list[float]
-    found: list[float]
+    predicted: list[float]
+    observed: list[float]
 
 
 class Answered(NamedTuple):
@@ -113,7 +113,7 @@ class LabelLists(NamedTuple):
 class Pair(NamedTuple):
     """In so many rows `said` stood first and was wrong, and `missed` was true and below the threshold."""
 
-    said: str
+    predicted: str
     missed: str
     rows: int
     share: float  # of the test rows that have the missed label
@@ -142,7 +142,7 @@ class LabelMap(NamedTuple):
     f1: list[float | None]
 
 
-class Report(NamedTuple):
+class EvaluationReport(NamedTuple):
     """All that is on the page. What a model does not have is None.
 
     measures : by name, {"P@1": …};  groups : from the most frequent labels to the rarest
@@ -155,7 +155,7 @@ class Report(NamedTuple):
     method: str
     settings: list[Setting]
     data: Data
-    places: list[int]
+    ks: list[int]
     measures: dict[str, Measure]
     at_threshold: AtThreshold
     groups: list[metrics.FrequencyGroup]
@@ -176,7 +176,7 @@ def make(
     propensity: tuple[float, float] = (0.55, 1.5),
     title: str | None = None,
     date: str | None = None,
-) -> Report:
+) -> EvaluationReport:
     """Measure a model on test rows.
 
     Parameters
@@ -204,26 +204,26 @@ def make(
     first = metrics.Ranking(truth, ids[:, :most], most)
     counts = np.pad(model.label_counts_, (0, truth.shape[1] - n_classes))  # none of those never seen
     weights = metrics.inverse_propensity(counts, *propensity, n_rows=model.n_samples_fit_)
-    said = _Said(truth, ids[:, :considered], scores[:, :considered] >= model.threshold_)
+    predicted = _Predicted(truth, ids[:, :considered], scores[:, :considered] >= model.threshold_)
     names = _Names(model.classes_)
     kind, probabilities = _probabilities(method, ids[:, :most], scores[:, :most])
-    return Report(
+    return EvaluationReport(
         title=title or type(method).__name__,
         date=date or calendar_date.today().isoformat(),
         version=__version__,
         method=type(method).__name__,
         settings=_settings(model),
         data=_data(model, truth, counts),
-        places=sorted(k),
+        ks=sorted(k),
         measures=_measures(metrics.report(truth, first.ids, k=k, inverse_propensity=weights, intervals=True)),
-        at_threshold=said.measures(float(model.threshold_)),
+        at_threshold=predicted.measures(float(model.threshold_)),
         groups=metrics.by_frequency(truth, first.ids, counts, most),
         scores=kind,
         calibration=None if probabilities is None else _curve(truth, first.ids, probabilities),
         answered=_answered(scores[:, 0], first.hits[:, 0] > 0, ids[:, 0] >= 0),
-        labels=_label_lists(said, counts, names),
-        confused=_confusion(said, first, names),
-        label_map=_label_map(method, said, counts, names),
+        labels=_label_lists(predicted, counts, names),
+        confused=_confusion(predicted, first, names),
+        label_map=_label_map(method, predicted, counts, names),
     )
 
 
@@ -240,7 +240,7 @@ class _Names:
         return len(self.classes)
 
 
-class _Said:
+class _Predicted:
     """The labels that reach the threshold beside the true ones.
 
     labels : (n, L) csr of ones;  true, predicted, found : (L,) rows
@@ -261,12 +261,12 @@ class _Said:
         self.f1 = 2 * self.found / np.maximum(self.true + self.predicted, 1)
 
     def measures(self, threshold: float) -> AtThreshold:
-        hits, said, true = (
+        hits, predicted, true = (
             np.diff(matrix.indptr).astype(np.float64) for matrix in (self.hits, self.labels, self.truth)
         )
-        sums = {"precision": (hits, said), "recall": (hits, true), "f1": (2 * hits, said + true)}
+        sums = {"precision": (hits, predicted), "recall": (hits, true), "f1": (2 * hits, predicted + true)}
         found = {name: Measure(*metrics.bootstrap(parts)) for name, parts in sums.items()}
-        return AtThreshold(threshold, float(said.mean()), **found)
+        return AtThreshold(threshold, float(predicted.mean()), **found)
 
     def line(self, label: int, training: int, name: str) -> LabelLine:
         true, predicted, found = (int(a[label]) for a in (self.true, self.predicted, self.found))
@@ -341,8 +341,8 @@ def _probabilities(method: Any, ids: Array, scores: Array) -> tuple[str, Array |
 def _curve(truth: csr_matrix, ids: Array, probabilities: Array) -> Curve | None:
     if not (ids >= 0).any():
         return None
-    error, said, found = metrics.calibration(truth, (ids, probabilities), ids.shape[1])
-    return Curve(ids.shape[1], error, said.tolist(), found.tolist())
+    error, predicted, observed = metrics.calibration(truth, (ids, probabilities), ids.shape[1])
+    return Curve(ids.shape[1], error, predicted.tolist(), observed.tolist())
 
 
 def _answered(scores: Array, right: Array, any_label: Array, n_points: int = 100) -> list[Answered]:
@@ -360,27 +360,30 @@ def _answered(scores: Array, right: Array, any_label: Array, n_points: int = 100
     return [Answered(*point) for point in points]
 
 
-def _label_lists(said: _Said, counts: Array, names: _Names) -> LabelLists:
+def _label_lists(predicted: _Predicted, counts: Array, names: _Names) -> LabelLists:
     """Labels with many test rows where there are enough of them; their F1 says more."""
     seen = counts > 0
     least = next(
-        rows for rows in (10, 5, 2, 1) if rows == 1 or (seen & (said.true >= rows)).sum() >= 2 * LISTED
+        rows for rows in (10, 5, 2, 1) if rows == 1 or (seen & (predicted.true >= rows)).sum() >= 2 * LISTED
     )
-    chosen = np.flatnonzero(seen & (said.true >= least))
+    chosen = np.flatnonzero(seen & (predicted.true >= least))
     listed = min(LISTED, (len(chosen) + 1) // 2)
-    best = chosen[np.lexsort((-said.true[chosen], -said.f1[chosen]))[:listed]]
-    worst = chosen[np.lexsort((-said.true[chosen], said.f1[chosen]))[: min(listed, len(chosen) - listed)]]
+    best = chosen[np.lexsort((-predicted.true[chosen], -predicted.f1[chosen]))[:listed]]
+    worst = chosen[
+        np.lexsort((-predicted.true[chosen], predicted.f1[chosen]))[: min(listed, len(chosen) - listed)]
+    ]
     lists = (
-        [said.line(label, int(counts[label]), names[label]) for label in labels] for labels in (best, worst)
+        [predicted.line(label, int(counts[label]), names[label]) for label in labels]
+        for labels in (best, worst)
     )
     return LabelLists(least, len(chosen), *lists)
 
 
-def _confusion(said: _Said, first: metrics.Ranking, names: _Names) -> Confusion:
+def _confusion(predicted: _Predicted, first: metrics.Ranking, names: _Names) -> Confusion:
     """First labels that are wrong, with the known true labels that the threshold missed."""
     n_classes = len(names)
     wrong = np.flatnonzero((first.ids[:, 0] >= 0) & (first.hits[:, 0] == 0))
-    missed = csr_matrix(said.truth - said.hits)[wrong, :n_classes].tocoo()
+    missed = csr_matrix(predicted.truth - predicted.hits)[wrong, :n_classes].tocoo()
     real = missed.data > 0
     pairs = first.ids[wrong[missed.row[real]], 0] * n_classes + missed.col[real]
     pairs, rows = np.unique(pairs, return_counts=True)
@@ -389,7 +392,7 @@ def _confusion(said: _Said, first: metrics.Ranking, names: _Names) -> Confusion:
         len(wrong),
         len(pairs),
         [
-            Pair(names[one], names[other], count, count / int(said.true[other]))
+            Pair(names[one], names[other], count, count / int(predicted.true[other]))
             for one, other, count in zip(
                 (pairs[most] // n_classes).tolist(), (pairs[most] % n_classes).tolist(), rows[most].tolist()
             )
@@ -397,18 +400,18 @@ def _confusion(said: _Said, first: metrics.Ranking, names: _Names) -> Confusion:
     )
 
 
-def _label_map(method: Any, said: _Said, counts: Array, names: _Names) -> LabelMap | None:
-    if not hasattr(method, "label_places"):
+def _label_map(method: Any, predicted: _Predicted, counts: Array, names: _Names) -> LabelMap | None:
+    if not hasattr(method, "label_embeddings"):
         return None
     frequent = np.argsort(-counts[: len(names)], kind="stable")[: np.count_nonzero(counts)]
     drawn = frequent[:DRAWN]
-    places = projection.flat(np.asarray(method.label_embeddings())[drawn]).round(4)
+    positions = projection.flat(np.asarray(method.label_embeddings())[drawn]).round(4)
     return LabelMap(
         n=len(frequent),
         names=[names[label] for label in drawn],
-        x=places[:, 0].tolist(),
-        y=places[:, 1].tolist(),
+        x=positions[:, 0].tolist(),
+        y=positions[:, 1].tolist(),
         training=counts[drawn].tolist(),
-        test=said.true[drawn].tolist(),
-        f1=[round(float(said.f1[label]), 4) if said.true[label] else None for label in drawn],
+        test=predicted.true[drawn].tolist(),
+        f1=[round(float(predicted.f1[label]), 4) if predicted.true[label] else None for label in drawn],
     )

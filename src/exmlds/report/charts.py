@@ -20,27 +20,28 @@ def curve(
     drawn = [_frame(x, y, low), _shares_below()]
     if diagonal:
         drawn.append(f'<path class="ideal" d="M{_at(0, 0, low)}L{_at(1, 1, low)}"/>')
-    places = [_at(across, up, low) for across, up, _ in points]
-    drawn.append(f'<path class="line" d="M{"L".join(places)}"/>')
+    positions = [_at(across, up, low) for across, up, _ in points]
+    drawn.append(f'<path class="line" d="M{"L".join(positions)}"/>')
     radius = 3.5 if len(points) <= 30 else 2
-    for place, (_, _, told) in zip(places, points):
-        cx, cy = place.split()
+    for position, (_, _, tooltip) in zip(positions, points):
+        cx, cy = position.split()
         drawn.append(
-            f'<circle class="dot" cx="{cx}" cy="{cy}" r="{radius}"><title>{escape(told)}</title></circle>'
+            f'<circle class="dot" cx="{cx}" cy="{cy}" r="{radius}"><title>{escape(tooltip)}</title></circle>'
         )
     return _svg(title, drawn)
 
 
 def bars(values: Sequence[tuple[str, float, str]], *, title: str, x: str, y: str) -> str:
-    """A bar from 0 to its share for each (name, share, what is told about it)."""
+    """A bar from 0 to its share for each (name, share, what is tooltip about it)."""
     drawn = [_frame(x, y, 0.0)]
     step = INNER_WIDTH / max(len(values), 1)
     width = min(0.68 * step, 44)
-    for i, (name, share, told) in enumerate(values):
+    for i, (name, share, tooltip) in enumerate(values):
         middle, height = LEFT + (i + 0.5) * step, share * INNER_HEIGHT
         top = TOP + INNER_HEIGHT - height
         drawn.append(
-            f'<g><title>{escape(told)}</title><rect class="bar" x="{middle - width / 2:.1f}" y="{top:.1f}" '
+            f"<g><title>{escape(tooltip)}</title>"
+            f'<rect class="bar" x="{middle - width / 2:.1f}" y="{top:.1f}" '
             f'width="{width:.1f}" height="{height:.1f}" rx="1.5"/>'
             f'<text class="value" x="{middle:.1f}" y="{max(top - 5, 11):.1f}">{100 * share:.0f}</text>'
             f'<text class="middle" x="{middle:.1f}" y="{TOP + INNER_HEIGHT + 17}">{escape(name)}</text></g>'

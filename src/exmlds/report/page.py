@@ -11,7 +11,7 @@ from importlib.resources import files
 from string import Template
 from typing import Any
 
-from . import Curve, LabelLine, Measure, Report, charts
+from . import Curve, EvaluationReport, LabelLine, Measure, charts
 
 MEANINGS = {
     "P": "share of the first k places that are right",
@@ -24,7 +24,7 @@ MEANINGS = {
 }
 
 
-def rendered(report: Report) -> bytes:
+def rendered(report: EvaluationReport) -> bytes:
     """The page, UTF-8."""
     sections = [
         ("summary", "Summary", _summary(report)),
@@ -63,7 +63,7 @@ def rendered(report: Report) -> bytes:
     return text.encode("utf-8", "replace")  # half a surrogate pair in a name has no UTF-8
 
 
-def as_json(report: Report) -> str:
+def as_json(report: EvaluationReport) -> str:
     """The report's data, so that it can stand in a script element: no name in it ends the element."""
     text = json.dumps(_plain(report), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     for character in "<>&\u2028\u2029":
@@ -84,8 +84,8 @@ def _file(name: str) -> str:
     return files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
-def _summary(report: Report) -> str:
-    low, high = report.places[0], report.places[-1]
+def _summary(report: EvaluationReport) -> str:
+    low, high = report.ks[0], report.ks[-1]
     names = (f"P@{low}", f"nDCG@{high}", f"PSP@{high}")
     figures = [(name, report.measures[name]) for name in names]
     figures.append(("micro-F1 at the threshold", report.at_threshold.f1))
@@ -97,16 +97,16 @@ def _summary(report: Report) -> str:
     return f'<p>{_in_words(report)}</p><dl class="figures">{shown}</dl>'
 
 
-def _in_words(report: Report) -> str:
-    data, said = report.data, report.at_threshold
+def _in_words(report: EvaluationReport) -> str:
+    data, chosen = report.data, report.at_threshold
     right = report.measures.get("P@1")
     sentences = []
     if right is not None:
         sentences.append(f"The first label is right for {_percent(right.value)} % of the rows.")
     sentences.append(
-        f"At the threshold of {said.threshold:.3g}, the model says {said.labels_a_row:.2f} labels a row, "
-        f"where {data.labels_a_row:.2f} are true; {_percent(said.precision.value)} % of what it says is "
-        f"right, and it finds {_percent(said.recall.value)} % of what is true."
+        f"At the threshold of {chosen.threshold:.3g}, the model predicts {chosen.labels_a_row:.2f} labels per "
+        f"row, where {data.labels_a_row:.2f} are true; {_percent(chosen.precision.value)} % of the predicted "
+        f"labels are correct, and {_percent(chosen.recall.value)} % of the true labels are found."
     )
     if data.unseen:
         sentences.append(
@@ -116,38 +116,41 @@ def _in_words(report: Report) -> str:
     return " ".join(sentences)
 
 
-def _measures(report: Report) -> str:
+def _measures(report: EvaluationReport) -> str:
     families = list(dict.fromkeys(name.partition("@")[0] for name in report.measures))
     ordered = sorted(families, key=lambda family: list(MEANINGS).index(family))
-    places = _table(
-        ["Measure, %", *(f"@{k}" for k in report.places)],
+    at_ks = _table(
+        ["Measure, %", *(f"@{k}" for k in report.ks)],
         [
             [_head(family, MEANINGS[family])]
-            + [_measure(report.measures[f"{family}@{k}"]) for k in report.places]
+            + [_measure(report.measures[f"{family}@{k}"]) for k in report.ks]
             for family in ordered
         ],
         kind="measures",
         title="The first k places",
     )
-    said = report.at_threshold
+    predicted = report.at_threshold
     threshold = _table(
         ["Measure, %", "Value"],
         [
-            [_head("micro-precision", "share of the labels said that are true"), _measure(said.precision)],
-            [_head("micro-recall", "share of the true labels that are said"), _measure(said.recall)],
-            [_head("micro-F1", "their harmonic mean"), _measure(said.f1)],
+            [
+                _head("micro-precision", "share of the labels said that are true"),
+                _measure(predicted.precision),
+            ],
+            [_head("micro-recall", "share of the true labels that are said"), _measure(predicted.recall)],
+            [_head("micro-F1", "their harmonic mean"), _measure(predicted.f1)],
         ],
         kind="measures",
-        title=f"At the threshold of {said.threshold:.3g}",
+        title=f"At the threshold of {predicted.threshold:.3g}",
     )
     return (
         "<p>Below each value stands its 95 % interval, by drawing the test rows again with replacement.</p>"
-        f'<div class="columns left">{places}{threshold}</div>'
+        f'<div class="columns left">{at_ks}{threshold}</div>'
     )
 
 
-def _groups(report: Report) -> str:
-    most = report.places[-1]
+def _groups(report: EvaluationReport) -> str:
+    most = report.ks[-1]
     drawn = charts.bars(
         [
             (group.name, group.recall, f"{group.found:,} of {group.true:,} found; {_rows_of(group)}")
@@ -183,23 +186,23 @@ def _rows_of(group: Any) -> str:
     return f"labels with {group.most:,} to {group.least:,} training rows"
 
 
-def _scores(report: Report) -> str:
-    told, first = "", ""
+def _scores(report: EvaluationReport) -> str:
+    note, first = "", ""
     if report.calibration is None:
-        told = (
+        note = (
             f"<p>The scores of {escape(report.method)} are {escape(report.scores)}. They order labels and "
             "are no probabilities, so there is no calibration to show.</p>"
         )
     else:
         first = _calibration(report, report.calibration)
-    return f'{told}<div class="columns">{first}{_answered(report)}</div>'
+    return f'{note}<div class="columns">{first}{_answered(report)}</div>'
 
 
-def _calibration(report: Report, curve: Curve) -> str:
+def _calibration(report: EvaluationReport, curve: Curve) -> str:
     drawn = charts.curve(
         [
-            (said, found, f"said {_percent(said)} %, true {_percent(found)} %")
-            for said, found in zip(curve.said, curve.found)
+            (predicted, observed, f"predicted {_percent(predicted)} %, observed {_percent(observed)} %")
+            for predicted, observed in zip(curve.predicted, curve.observed)
         ],
         title="Share of labels that are true against the probability said",
         x="probability said, %",
@@ -211,17 +214,17 @@ def _calibration(report: Report, curve: Curve) -> str:
         beside = f" (Scores are {escape(report.scores)} here; the probabilities behind them are shown.)"
     return (
         f"<figure><h3>Calibration: the error is {100 * curve.error:.2f} points</h3>{drawn}"
-        f"<figcaption>Of the first {curve.places} labels of each row, in {len(curve.said)} bins of equal "
+        f"<figcaption>Of the first {curve.k} labels of each row, in {len(curve.predicted)} bins of equal "
         "size. On the dashed line, what is said with 80 % comes true in 80 of 100 cases. The error is the "
         f"mean distance from it.{beside}</figcaption></figure>"
     )
 
 
-def _answered(report: Report) -> str:
+def _answered(report: EvaluationReport) -> str:
     points = report.answered
     if not points:
-        told = "No row has a prediction."
-        return f"<figure><h3>Precision against coverage</h3><figcaption>{told}</figcaption></figure>"
+        note = "No row has a prediction."
+        return f"<figure><h3>Precision against coverage</h3><figcaption>{note}</figcaption></figure>"
     drawn = charts.curve(
         [
             (
@@ -244,7 +247,7 @@ def _answered(report: Report) -> str:
     )
 
 
-def _example(report: Report) -> str:
+def _example(report: EvaluationReport) -> str:
     """The bar for about half of the rows, where that is better than none."""
     half = next((point for point in report.answered if point.coverage >= 0.5), report.answered[-1])
     if half is report.answered[-1]:
@@ -255,7 +258,7 @@ def _example(report: Report) -> str:
     )
 
 
-def _labels(report: Report) -> str:
+def _labels(report: EvaluationReport) -> str:
     lists = report.labels
     if not lists.n:
         return "<p>No label of the test rows has a training row.</p>"
@@ -288,7 +291,7 @@ def _label_table(title: str, lines: Sequence[LabelLine]) -> str:
     )
 
 
-def _confused(report: Report) -> str:
+def _confused(report: EvaluationReport) -> str:
     confused = report.confused
     if not confused.pairs:
         return "<p>Where the first label is wrong, no known true label is missed.</p>"
@@ -297,7 +300,7 @@ def _confused(report: Report) -> str:
         ["Said first, but wrong", "True, but not said", "Rows", "Of its test rows, %"],
         [
             [
-                _head(pair.said),
+                _head(pair.predicted),
                 f"<td>{escape(pair.missed)}</td>",
                 _sorted_cell(f"{pair.rows:,}", pair.rows),
                 _sorted_cell(f"{_bar(pair.share)}<span>{_percent(pair.share)}</span>", pair.share),
@@ -315,7 +318,7 @@ def _confused(report: Report) -> str:
     )
 
 
-def _label_map(report: Report) -> str:
+def _label_map(report: EvaluationReport) -> str:
     drawn = report.label_map
     if drawn is None:
         return f"<p>{escape(report.method)} does not say where labels lie, so there is no map of them.</p>"
@@ -341,7 +344,7 @@ def _label_map(report: Report) -> str:
     )
 
 
-def _data(report: Report) -> str:
+def _data(report: EvaluationReport) -> str:
     data = report.data
     sizes = [
         ("Training rows", f"{data.training_rows:,}"),
@@ -399,8 +402,8 @@ def _table(
 
 
 def _head(name: str, meaning: str = "") -> str:
-    told = f'<span class="small">{escape(meaning)}</span>' if meaning else ""
-    return f'<th scope="row">{escape(name)}{told}</th>'
+    note = f'<span class="small">{escape(meaning)}</span>' if meaning else ""
+    return f'<th scope="row">{escape(name)}{note}</th>'
 
 
 def _cell(shown: str) -> str:

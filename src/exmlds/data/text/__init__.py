@@ -106,7 +106,7 @@ def open_texts(
     >>> [(document.text, document.labels) for document in open_texts(path)]
     [('On ants', ['biology', 'insects']), ('On tides', ['seas'])]
     """
-    options = _planned(text, labels, label_separator, label_prefix, format, labelled, errors)
+    options = _checked_options(text, labels, label_separator, label_prefix, format, labelled, errors)
     path = Path(path)
     if format is None and path.is_dir():
         format = "annif-folder"
@@ -127,7 +127,7 @@ def open_texts(
     return Texts(path, format, options)
 
 
-def _planned(
+def _checked_options(
     text: str | Sequence[str] | None,
     labels: str | None,
     label_separator: str | None,
@@ -188,7 +188,7 @@ def texts_as_they_come(
     A line that begins with `{` is a JSON object, any other is a text; with format "jsonl", or with fields to
     take texts from, all are objects, and with "lines" none is.
     """
-    options = _planned(text, None, None, "__label__", format, False, errors)
+    options = _checked_options(text, None, None, "__label__", format, False, errors)
     check_options(name, format or "jsonl", options)
     all_objects = format == "jsonl" or bool(text)
     for where, line in numbered(file, name, errors):

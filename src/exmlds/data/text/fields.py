@@ -18,8 +18,8 @@ LABEL_NAMES = (
 
 
 def guess(names: Iterable[str], usual: Sequence[str]) -> str | None:
-    known = {name.casefold(): name for name in reversed(list(names))}
-    return next((known[name] for name in usual if name in known), None)
+    by_name = {name.casefold(): name for name in reversed(list(names))}
+    return next((by_name[name] for name in usual if name in by_name), None)
 
 
 def with_fields(options: ReadOptions, where: str, noun: str, names: list[str]) -> ReadOptions:

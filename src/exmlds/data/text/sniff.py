@@ -131,8 +131,8 @@ def _labels_before_texts(rows: list[list[str]], separator: str | None) -> bool:
     must be ids: words that differ.
     """
     ids, labels, texts = [row[:-2] for row in rows], [row[-2] for row in rows], [row[-1] for row in rows]
-    named = [cell for row in ids for cell in row]
-    if len(set(named)) < len(named) or any(len(cell.split()) != 1 for cell in named):
+    id_cells = [cell for row in ids for cell in row]
+    if len(set(id_cells)) < len(id_cells) or any(len(cell.split()) != 1 for cell in id_cells):
         return False
     lengths = [len(text.split()) for text in texts]
     header = {len(cell.split()) for cell in rows[0]} == {1} and len(rows) > 2 and min(lengths[1:]) > 1
