@@ -461,7 +461,7 @@ def test_ctrl_c_keeps_the_checkpoint_and_the_same_command_goes_on(
     np.testing.assert_array_equal(one[1], other[1])
     for output in (kept, kept / "model"):
         done = run(*command, "-o", output, "--checkpoint", kept)
-        assert (done.code, "must be folders apart" in done.err) == (2, True)
+        assert (done.code, "must be separate folders" in done.err) == (2, True)
     done = run("train", files / "train.txt", "-o", tmp_path / "no", "--checkpoint", kept)
     assert (done.code, "takes no --checkpoint; exmlds4 does" in done.err) == (2, True)
 

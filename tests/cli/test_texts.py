@@ -251,7 +251,7 @@ def test_labels_that_the_model_does_not_know(files: Path, run: Run, tmp_path: Pa
     ]
     test = tmp_path / "test.jsonl"
     test.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    assert "2 of the 3 labels of these rows were not in training; they stand 2 times" in (
+    assert "2 of the 3 labels of these rows were not in training; they occur 2 times" in (
         run("evaluate", files / "model", test).out
     )
     found = json.loads(run("evaluate", files / "model", test, "--json").out)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -11,6 +11,8 @@ from .texts import EncodingErrors, Format, LabelColumn, LabelSeparator, TextColu
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from .. import metrics
 
 
 def evaluate(
@@ -48,92 +50,154 @@ def evaluate(
 
     P, R, nDCG, PSP, PSnDCG, macro-F1 and coverage at k, and a table from the head to the tail of the labels.
     """
-    from .. import metrics
-    from ..errors import DataError
     from ..runtime import progress
-    from .output import percent, print_json, print_table
-    from .sources import parse_ks, ranked, read_for
+
+    inputs = _check(
+        model,
+        data,
+        predictions,
+        k,
+        propensity,
+        TextOptions(text_column, format, encoding_errors, label_column, label_separator),
+    )
+    with progress.shown():
+        result = _run(inputs, labels, filter_, train, intervals)
+    (_print_json if as_json else _print_tables)(result)
+
+
+class _EvaluateInputs(NamedTuple):
+    """The checked options: what is evaluated, on which data, at which k."""
+
+    ranker: Path
+    data: str
+    ks: list[int]
+    propensity: tuple[float, float]
+    options: TextOptions
+
+
+class _EvaluateResult(NamedTuple):
+    """The measures; what needs a model or the training labels is None or empty without them."""
+
+    report: metrics.Report
+    k: int
+    at_threshold: dict[str, float] | None
+    unseen: dict[str, int] | None
+    groups: list[metrics.FrequencyGroup]
+
+
+def _check(
+    model: str,
+    data: str | None,
+    predictions: Path | None,
+    k: str,
+    propensity: str | None,
+    options: TextOptions,
+) -> _EvaluateInputs:
+    """Check the options before anything is read."""
+    from ..errors import DataError
+    from .sources import parse_ks
 
     if predictions is not None:
         if data is not None:
             raise DataError("Name a model or --predictions, not both.")
-        model, data = str(predictions), model
+        model, data = str(predictions), model  # the first argument is the data then
     elif data is None:
         raise DataError("Name the data to evaluate on: `exmlds evaluate MODEL DATA`.")
-    ks = parse_ks(k)
-    with progress.shown():
-        test, (ranker,) = read_for(
-            data,
-            labels,
-            Path(model),
-            options=TextOptions(text_column, format, encoding_errors, label_column, label_separator),
-        )
-        ids = ranked(ranker, test, max(ks), filter_)
-        counts, n_train = _training_counts(ranker, train, test.Y.shape[1])
-    weights = None
+    return _EvaluateInputs(Path(model), data, parse_ks(k), _propensity(propensity, data), options)
+
+
+def _run(
+    inputs: _EvaluateInputs,
+    labels: Path | None,
+    label_filter: Path | None,
+    train: str | None,
+    intervals: bool,
+) -> _EvaluateResult:
+    """Read the test rows, rank their labels and compute every measure."""
+    from .. import metrics
+    from .sources import ranked, read_for
+
+    test, (ranker,) = read_for(inputs.data, labels, inputs.ranker, options=inputs.options)
+    k = max(inputs.ks)
+    ids = ranked(ranker, test, k, label_filter)
+    counts, n_train = _training_counts(ranker, train, test.Y.shape[1])
+    weights, unseen, groups = None, None, []
     if counts is not None:
-        A, B = _propensity(propensity, data)
-        weights = metrics.inverse_propensity(counts, A, B, n_rows=n_train)
-    report = metrics.report(test.Y, ids, k=ks, inverse_propensity=weights, intervals=intervals)
-    predicted = None if isinstance(ranker, Path) else _at_threshold(ranker, test)
-    groups = [] if counts is None else metrics.by_frequency(test.Y, ids, counts, max(ks))
-    unseen = None if counts is None else _unseen(test, counts)
-    if as_json:
-        result: dict[str, Any] = {"rows": report.n_rows, "labels": report.n_labels, **report}
-        if intervals:
-            result["intervals"] = {name: [i.low, i.high] for name, i in report.intervals.items()}
-        if predicted is not None:
-            result["at_threshold"] = predicted
-        if unseen is not None:
-            result["unseen"] = unseen
-        result["by_frequency"] = [group._asdict() for group in groups]
-        print_json(result)
-        return
-    print(report)
-    if predicted is not None:
+        weights = metrics.inverse_propensity(counts, *inputs.propensity, n_rows=n_train)
+        unseen = _unseen(test, counts)
+        groups = metrics.by_frequency(test.Y, ids, counts, k)
+    return _EvaluateResult(
+        metrics.report(test.Y, ids, k=inputs.ks, inverse_propensity=weights, intervals=intervals),
+        k,
+        None if isinstance(ranker, Path) else _at_threshold(ranker, test),
+        unseen,
+        groups,
+    )
+
+
+def _print_json(result: _EvaluateResult) -> None:
+    from .output import print_json
+
+    report = result.report
+    values: dict[str, Any] = {"rows": report.n_rows, "labels": report.n_labels, **report}
+    if report.intervals:
+        values["intervals"] = {name: [i.low, i.high] for name, i in report.intervals.items()}
+    if result.at_threshold is not None:
+        values["at_threshold"] = result.at_threshold
+    if result.unseen is not None:
+        values["unseen"] = result.unseen
+    values["by_frequency"] = [group._asdict() for group in result.groups]
+    print_json(values)
+
+
+def _print_tables(result: _EvaluateResult) -> None:
+    from .output import percent, print_table
+
+    print(result.report)
+    if result.at_threshold is not None:
+        values = result.at_threshold
         print(
-            f"At the threshold of {predicted['threshold']:.3g}: {predicted['labels_a_row']:.2f} labels "
-            f"per row, micro-F1 {percent(predicted['F1'])}, precision {percent(predicted['precision'])}, "
-            f"recall {percent(predicted['recall'])}"
+            f"At the threshold of {values['threshold']:.3g}: {values['labels_a_row']:.2f} labels per row, "
+            f"micro-F1 {percent(values['F1'])}, precision {percent(values['precision'])}, "
+            f"recall {percent(values['recall'])}"
         )
-    if unseen is not None and unseen["labels"]:
+    if result.unseen is not None and result.unseen["labels"]:
         print(
-            f"{unseen['labels']:,} of the {unseen['of']:,} labels of these rows were not in training; "
-            f"they stand {unseen['times']:,} times"
+            f"{result.unseen['labels']:,} of the {result.unseen['of']:,} labels of these rows were not in "
+            f"training; they occur {result.unseen['times']:,} times"
         )
-    if not groups:
+    if not result.groups:
         print("PSP, PSnDCG and the table from head to tail need the training file: --train FILE")
-    else:
-        print()
-        print_table(
-            (
-                "tenth",
-                "labels",
-                "training rows",
-                "in test",
-                "found",
-                "recall %",
-                "precision %",
-                "coverage %",
-            ),
-            [
-                (
-                    group.name,
-                    f"{group.n_labels:,}",
-                    f"{group.most:,}–{group.least:,}",
-                    f"{group.true:,}",
-                    f"{group.found:,}",
-                    percent(group.recall),
-                    percent(group.precision),
-                    percent(group.coverage),
-                )
-                for group in groups
-            ],
-            title=f"Head to tail, at {max(ks)}",
+        return
+    print()
+    columns = (
+        "tenth",
+        "labels",
+        "training rows",
+        "in test",
+        "found",
+        "recall %",
+        "precision %",
+        "coverage %",
+    )
+    rows = [
+        (
+            group.name,
+            f"{group.n_labels:,}",
+            f"{group.most:,}–{group.least:,}",
+            f"{group.true:,}",
+            f"{group.found:,}",
+            percent(group.recall),
+            percent(group.precision),
+            percent(group.coverage),
         )
+        for group in result.groups
+    ]
+    print_table(columns, rows, title=f"Head to tail, at {result.k}")
 
 
 def _training_counts(ranker: Any, train: str | None, n_labels: int) -> tuple[np.ndarray | None, int]:
+    """Training rows of each label and of all, from the training file or from the model."""
     import numpy as np
 
     from ..data import read_xc

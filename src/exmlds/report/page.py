@@ -104,9 +104,9 @@ def _in_words(report: EvaluationReport) -> str:
     if right is not None:
         sentences.append(f"The first label is right for {_percent(right.value)} % of the rows.")
     sentences.append(
-        f"At the threshold of {chosen.threshold:.3g}, the model predicts {chosen.labels_a_row:.2f} labels per "
-        f"row, where {data.labels_a_row:.2f} are true; {_percent(chosen.precision.value)} % of the predicted "
-        f"labels are correct, and {_percent(chosen.recall.value)} % of the true labels are found."
+        f"At the threshold of {chosen.threshold:.3g}, the model predicts {chosen.labels_a_row:.2f} labels "
+        f"per row, where {data.labels_a_row:.2f} are true; {_percent(chosen.precision.value)} % of the "
+        f"predicted labels are correct, and {_percent(chosen.recall.value)} % of the true labels are found."
     )
     if data.unseen:
         sentences.append(
