@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
@@ -10,7 +11,7 @@ from typing import IO, Any
 import numpy as np
 
 from ..errors import DataError
-from ..storage.files import PathLike, reading
+from ..storage.files import PathLike, reading, replacing
 from .npz import is_npz, read_npz
 from .xc import read_sparse
 
@@ -81,8 +82,19 @@ def _read_json(
     return np.array(ids, np.int64), np.array(scores, np.float32), np.array(counts, np.int64)
 
 
-def write_predictions(file: IO[bytes], ids: Array, scores: Array) -> None:
-    """Write rows of `label:score` to an open file."""
+def write_predictions(file: PathLike | IO[bytes], ids: Array, scores: Array) -> None:
+    """Write one line of `label:score` pairs per row.
+
+    Parameters
+    ----------
+    file : a path, or a file that is open for bytes. A path is written under a temporary name and then renamed,
+        so that no half-written file stays behind; it is gzipped if it ends in .gz
+    ids : (n, k) int64, label columns, best first; −1 pads
+    scores : (n, k) float32
+    """
+    if isinstance(file, (str, os.PathLike)):
+        with replacing(file) as opened:
+            return write_predictions(opened, ids, scores)
     texts = scores.astype(np.float32).astype("U").tolist()
     for labels, values in zip(ids.tolist(), texts):
         line = " ".join(f"{label}:{value}" for label, value in zip(labels, values) if label >= 0)
