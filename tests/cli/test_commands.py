@@ -6,6 +6,7 @@ import contextlib
 import gzip
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -252,10 +253,30 @@ def test_config_files_are_checked(run: Run, files: Path, tmp_path: Path) -> None
         assert (done.code, said in done.err) == (2, True)
 
 
+def test_log_messages_are_shown_on_request(run: Run, files: Path, tmp_path: Path) -> None:
+    arguments = ("evaluate", files / "model", files / "test.txt.gz")
+    quiet, shown = run(*arguments), run("--log-level", "INFO", *arguments)
+    assert (quiet.err, shown.out) == ("", quiet.out)
+    line = rf"[0-9-]+ [0-9:,]+ INFO read {re.escape(str(arguments[2]))}: 150 rows in [0-9.]+ s\n"
+    assert re.search(line, shown.err)
+    assert "INFO read" not in run("--log-level", "warning", *arguments).err
+    done = run("--log-level", "loud", *arguments)
+    assert (done.code, done.out) == (2, "")
+    assert done.err == "exmlds: --log-level must be debug, info, warning or error. Got 'loud' instead.\n"
+    pair = write_npz(tmp_path / "X.tst.npz", read_xc(arguments[2]))
+    shown = run(
+        "--log-level", "debug", "predict", files / "model", pair[0], "-o", tmp_path / "p.jsonl", "--json"
+    )
+    assert f"INFO read {pair[0]}: 150 rows in" in shown.err
+    shown = run("--log-level", "info", "evaluate", "--predictions", tmp_path / "p.jsonl", arguments[2])
+    assert f"INFO read {tmp_path / 'p.jsonl'}: 150 rows in" in shown.err
+
+
 def test_usage_errors_have_code_2(run: Run) -> None:
     assert run("train").code == 2
     assert run("predict", "--nonsense").code == 2
     assert run("nonsense").code == 2
+    assert run("--log-level", "info").code == 2
 
 
 def test_warnings_are_one_line(run: Run, tmp_path: Path) -> None:

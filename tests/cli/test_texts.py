@@ -53,6 +53,7 @@ def test_train_needs_no_option(files: Path, run: Run, tmp_path: Path) -> None:
     done = run("train", files / "train.jsonl", "-o", tmp_path / "model")
     assert done.code == 0
     assert "exmlds on 300 texts (jsonl, text: text, labels: labels) × " in done.out
+    assert "INFO read" in run("--log-level", "info", "predict", files / "model", files / "test.csv").err
     assert load(tmp_path / "model").classes_.tolist() == load(files / "model").classes_.tolist()
 
 

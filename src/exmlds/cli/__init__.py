@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import io
+import logging
 import os
 import sys
 import warnings
-from typing import NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -51,13 +52,50 @@ for command in (
     app.command()(command)
 
 
+LOG_LEVELS = ("debug", "info", "warning", "error")
+
+
 @app.callback(invoke_without_command=True)
-def options(version: bool = typer.Option(False, "--version", help="Show the version and exit.")) -> None:
+def options(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
+    log_level: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LEVEL",
+            help="Show log messages from this level on, on stderr: debug, info, warning or error.  "
+            "[default: none are shown]",
+        ),
+    ] = None,
+) -> None:
+    _set_up_logging(log_level)
     if version:
         from .. import __version__
 
         print(f"exmlds {__version__}")
         raise typer.Exit
+    if context.invoked_subcommand is None:
+        context.fail("Missing command.")
+
+
+class _StderrHandler(logging.Handler):
+    """Write to the stderr of the moment, because a progress bar replaces it while it is shown."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        print(harmless(self.format(record)), file=sys.stderr)
+
+
+def _set_up_logging(level: str | None) -> None:
+    logger = logging.getLogger("exmlds")
+    if level is None:
+        logger.handlers = [logging.NullHandler()]  # without a handler, Python shows warnings and errors
+        return
+    if level.lower() not in LOG_LEVELS:
+        raise DataError(f"--log-level must be {', '.join(LOG_LEVELS[:-1])} or error. Got {level!r} instead.")
+    handler = _StderrHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    logger.handlers = [handler]
+    logger.setLevel(level.upper())
 
 
 def main() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from time import perf_counter
 from typing import IO
 
 import numpy as np
@@ -11,6 +12,7 @@ from scipy.sparse import csr_matrix, issparse, load_npz, save_npz
 from ..errors import DataError
 from ..storage.files import PathLike, reading, replacing
 from .dataset import Dataset
+from .read_log import logger
 
 
 def is_npz(path: PathLike) -> bool:
@@ -21,7 +23,7 @@ def is_npz(path: PathLike) -> bool:
 
 def read_npz(path: PathLike) -> csr_matrix:
     """Read a sparse matrix as csr float32, its ids sorted, repeated ones summed."""
-    path = Path(path)
+    path, started = Path(path), perf_counter()
     try:
         with reading(path) as file:
             _check_size(file, path.stat().st_size)
@@ -38,6 +40,7 @@ def read_npz(path: PathLike) -> csr_matrix:
         ) from None
     if not np.isfinite(matrix.data).all():
         raise DataError(f"{path} holds values that are not finite; remove them.")
+    logger.info("read %s: %s rows in %.2f s", path, f"{matrix.shape[0]:,}", perf_counter() - started)
     return matrix
 
 

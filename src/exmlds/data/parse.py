@@ -17,6 +17,7 @@ from ..errors import DataError, DataWarning
 from ..kernels import parse_errors
 from ..runtime import progress
 from ..storage.files import bytes_read, reading
+from .read_log import log_reading
 
 Array = np.ndarray
 HeaderChoice = bool | Literal["auto"]
@@ -143,7 +144,10 @@ class TextFile:
         return X, Y
 
     def blocks(self) -> Iterator[Block]:
-        """Parse the file; the rows are counted against the header at the end."""
+        """Parse the file block by block; at the end, the number of rows must be the header's."""
+        return log_reading(self.path, self._blocks(), lambda block: len(block.features_of_row))
+
+    def _blocks(self) -> Iterator[Block]:
         n_rows = n_blank = 0  # blank: lines at the end so far that may be no rows
         held_back: Block | None = None  # blank lines, given out as rows only when a row follows them
         for piece, blank_tail in self._parsed():

@@ -13,6 +13,7 @@ import numpy as np
 from ..errors import DataError
 from ..storage.files import PathLike, reading, replacing
 from .npz import is_npz, read_npz
+from .read_log import log_reading
 from .xc import read_sparse
 
 Array = np.ndarray
@@ -67,7 +68,7 @@ def _read_json(
     scores: list[float] = []
     counts: list[int] = []
     with reading(path) as file:
-        for number, line in enumerate(file, start=1):
+        for number, line in enumerate(log_reading(path, iter(file)), start=1):
             try:
                 row = json.loads(line)
                 labels = [_column(label, column, n_labels) for label in row["labels"]]
@@ -87,8 +88,8 @@ def write_predictions(file: PathLike | IO[bytes], ids: Array, scores: Array) -> 
 
     Parameters
     ----------
-    file : a path, or a file that is open for bytes. A path is written under a temporary name and then renamed,
-        so that no half-written file stays behind; it is gzipped if it ends in .gz
+    file : a path, or a file that is open for bytes. A path is written under a temporary name and then
+        renamed, so that no half-written file stays behind; it is gzipped if it ends in .gz
     ids : (n, k) int64, label columns, best first; −1 pads
     scores : (n, k) float32
     """

@@ -24,6 +24,7 @@ from typing import Any, Literal
 from ...errors import Argument, DataError
 from ...runtime import progress
 from ...storage.files import PathLike
+from ..read_log import log_reading
 from .annif import check_folder, documents_in, subjects_of
 from .documents import OTHER_BOMS, PARQUET, Document, bare, check_encoding, numbered, start_of
 from .documents import ReadOptions as ReadOptions
@@ -49,7 +50,7 @@ class Texts:
         self._options = options
 
     def __iter__(self) -> Iterator[Document]:
-        documents = READERS[self.format](self.path, self._options)
+        documents = log_reading(self.path, READERS[self.format](self.path, self._options))
         first = next(documents, None)
         if first is None:
             raise DataError(f"{self.path} holds no documents.")
