@@ -90,7 +90,7 @@ def test_json_lines_with_names(tmp_path: Path) -> None:
     for line, said in (
         ('{"labels": ["z"], "scores": [1]}', "label 'z' is not one of the data's labels"),
         ('{"labels": [9], "scores": [1]}', "label 9 is not one"),
-        ('{"labels": ["a"], "scores": []}', "do not go together"),
+        ('{"labels": ["a"], "scores": []}', "must be equally many"),
         ('{"text": 1}', r"predictions.jsonl:1: not .*labels"),
     ):
         path.write_text(line)

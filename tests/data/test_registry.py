@@ -48,7 +48,7 @@ def test_it_says_where_to_put_them(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("EXMLDS_DATA", str(tmp_path))
     with pytest.raises(DataError, match=r"'rcv1' is not under .*rcv1subset1"):
         load("rcv1")
-    with pytest.raises(DataError, match=r"'nothing' is not known.*Known: .*eurlex-4k"):
+    with pytest.raises(DataError, match=r"'nothing' is unknown.*Known data sets: .*eurlex-4k"):
         load("nothing")
 
 

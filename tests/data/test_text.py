@@ -432,7 +432,7 @@ def test_quoted_cells_over_several_lines(tmp_path: Path) -> None:
         ("alone", "got 1 cell, but the header has 2 cells. Quote a cell that holds ','"),
         ("one, two, three", "got 3 cells, but the header has 2 cells"),
         ('"open, a\nb', "not a row of cells .unexpected end of data.. Quote a cell"),
-        ('"shut" open,a', "not a row of cells .*expected after.*each quote inside it twice"),
+        ('"shut" open,a', "not a row of cells .*expected after.*double each quote inside it"),
         ("bare\rreturn,a", "not a row of cells .new-line character"),
     ],
 )
@@ -465,15 +465,13 @@ def test_a_blank_behind_each_comma_of_the_header(tmp_path: Path, header: str) ->
     path = written(tmp_path, f'{header}\n"a, b", "x;y"\nc, x\n"d",y\n')
     assert read_texts(path) == (["a, b", "c", "d"], [["x", "y"], ["x"], ["y"]])
     assert read_texts(path, labelled=False)[0] == ["a, b", "c", "d"]
-    with pytest.raises(DataError, match="data:2: a blank stands before a quote; take it out"):
+    with pytest.raises(DataError, match="data:2: a space comes before a quote; remove it"):
         read_texts(written(tmp_path, 'text,labels\n"a, b", "x;y"\n'))
 
 
 def test_a_stray_quote_does_not_merge_rows(tmp_path: Path) -> None:
     for rows in ('1\t"ab\ta\n2\tcd"\tb\n', '1\tab\t"a\n2\tcd\tb"\n'):
-        with pytest.raises(
-            DataError, match="data:2: a quoted cell holds a tab and a line end; it may be two"
-        ):
+        with pytest.raises(DataError, match="data:2: a quoted cell holds a tab and a newline; it may be two"):
             read_texts(written(tmp_path, f"id\ttext\tlabels\n{rows}"))
     with pytest.raises(DataError, match="data:2: got 5 cells"):
         read_texts(written(tmp_path, 'text\tlabels\tid\na\tb\t"c\nd"\te\tf\n'))
@@ -569,10 +567,10 @@ def test_annif_tsv(tmp_path: Path) -> None:
     path = written(tmp_path, "Ants\thttps://ex.org/a <urn:b>\nno subjects\t\n")
     assert open_texts(path).format == "annif-tsv"
     assert read_texts(path)[1] == [["https://ex.org/a", "urn:b"], []]
-    with pytest.raises(DataError, match=r"data:3: no tab. A line is `text<TAB><uri> <uri>`"):
+    with pytest.raises(DataError, match=r"data:3: there is no tab. A line is `text<TAB><uri> <uri>`"):
         read_texts(written(tmp_path, ANNIF + "no tab\n"))
     for labelled in (True, False):
-        with pytest.raises(DataError, match=r"data:3: 'world' stands behind a tab and is no URI"):
+        with pytest.raises(DataError, match=r"data:3: 'world' follows a tab and is not a URI"):
             read_texts(written(tmp_path, ANNIF + "hello\tworld\t<http://x/1>\n"), labelled=labelled)
 
 
@@ -623,7 +621,7 @@ def test_annif_folder_of_keys_and_packed(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="name labels without URIs"):
         open_texts(folder, labels="uri")
     corpus(folder, a_txt="Ants again")
-    with pytest.raises(DataError, match=r"has both a.txt and a.txt.gz; take one of them out"):
+    with pytest.raises(DataError, match=r"has both a.txt and a.txt.gz; remove one of them"):
         open_texts(folder)
 
 
@@ -664,12 +662,12 @@ def test_annif_folder_of_json(tmp_path: Path) -> None:
     assert read_texts(folder) == (["a text"], [["a"]])
     other = corpus(tmp_path / "other", manifest_json='{"version": 1}')
     assert not is_text(other)
-    with pytest.raises(DataError, match="a folder without documents"):
+    with pytest.raises(DataError, match="a folder without doc.txt or doc.json documents"):
         open_texts(other)
 
 
 def test_folders_that_are_no_corpus(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="a folder without documents, doc.txt or doc.json; name a file in it"):
+    with pytest.raises(DataError, match="a folder without doc.txt or doc.json documents; name a file in it"):
         open_texts(tmp_path)
     assert not is_text(tmp_path)
     corpus(tmp_path, a_txt="Ants", b_txt="")
@@ -679,7 +677,7 @@ def test_folders_that_are_no_corpus(tmp_path: Path) -> None:
     assert read_texts(tmp_path, labelled=False)[0] == ["Ants", ""]
     written(tmp_path, NUMBERS["header"], "train.txt")
     assert not is_text(tmp_path)
-    with pytest.raises(DataError, match="is not a folder; annif-folder is one of"):
+    with pytest.raises(DataError, match="is not a folder; annif-folder needs a folder of"):
         open_texts(tmp_path / "a.txt", format="annif-folder")
     with pytest.raises(DataError, match="is a folder; name a file in it"):
         open_texts(tmp_path, format="jsonl")
@@ -690,11 +688,11 @@ def test_folders_that_are_no_corpus(tmp_path: Path) -> None:
     [
         (
             JSONL + '{"text": "x", "labels": [}\n',
-            r":3:26: not JSON \(Expecting value\). Write one object a line",
+            r":3:26: not JSON \(Expecting value\). Write one object per line",
         ),
         ('{\n "text": "x"\n}\n', r":1:2: not JSON"),
-        (JSONL + "[1]\n", r":3: not an object. Write one a line"),
-        ('[{"text": "x", "labels": []}]\n', r":1: not an object"),
+        (JSONL + "[1]\n", r":3: not a JSON object. Write one object per line"),
+        ('[{"text": "x", "labels": []}]\n', r":1: not a JSON object"),
         ('{"text": "x", "labels": ' + "[" * 100_000 + "\n", r":1: cannot be read as JSON"),
         ('{"text": "x", "labels": ' + "1" * 5000 + "}\n", r":1: cannot be read as JSON .Exceeds"),
         ("", " is empty"),

@@ -140,7 +140,7 @@ def test_half_of_a_pair_alone_asks_for_the_other(tmp_path: Path) -> None:
 def test_pairs_must_have_the_same_rows(tmp_path: Path) -> None:
     x_path = written(tmp_path, "2 4\n1:0.5 3:2\n0:1\n", "trn_X_Xf.txt")
     written(tmp_path, "1 3\n0:1 2:1\n", "trn_X_Y.txt")
-    with pytest.raises(DataError, match="has 2 rows.*has 1; they must be of the same rows"):
+    with pytest.raises(DataError, match="has 2 rows.*has 1; they must describe the same rows"):
         read_xc(x_path)
 
 
@@ -165,7 +165,7 @@ def test_names_beside_the_file(tmp_path: Path) -> None:
 
 def test_label_names_that_stand_again_get_their_number(tmp_path: Path) -> None:
     written(tmp_path, "a\nb\na\n", "label_names.txt")
-    with pytest.warns(DataWarning, match="1 names stand again"):
+    with pytest.warns(DataWarning, match="1 names are repeated"):
         assert read_xc(written(tmp_path, THREE)).label_names == ["a", "b", "a #2"]
 
 
@@ -189,7 +189,7 @@ def test_label_filter(tmp_path: Path) -> None:
     np.testing.assert_array_equal(
         read_label_filter(path, (3, 3)).toarray(), [[0, 1, 1], [0, 0, 0], [1, 0, 0]]
     )
-    with pytest.raises(DataError, match=r"filter.txt:2: a label filter has two ids a line"):
+    with pytest.raises(DataError, match=r"filter.txt:2: a label filter has two ids per line"):
         read_label_filter(written(tmp_path, "0 2\n0 1 2\n", "filter.txt"), (3, 3))
     with pytest.raises(DataError, match=r"filter.txt:1: row 7 is out of range; there are 3 rows"):
         read_label_filter(written(tmp_path, "7 2\n", "filter.txt"), (3, 3))
@@ -217,7 +217,7 @@ def test_label_filter(tmp_path: Path) -> None:
         ("\n\n", r" holds no rows"),
         ("0 1:1\0\n", r" is not text"),
         ("\x01\x02\x03 junk", r":1: '\\x01\\x02\\x03' is not a whole number"),
-        ("PK\x03\x04 not a zip", r"cannot be read as a sparse matrix|holds a matrix alone"),
+        ("PK\x03\x04 not a zip", r"cannot be read as a sparse matrix|holds one matrix"),
     ],
 )
 def test_malformed_text_names_file_line_and_token(tmp_path: Path, text: str, said: str) -> None:
@@ -262,7 +262,7 @@ def test_blocks_give_the_same_rows(tmp_path: Path) -> None:
     np.testing.assert_array_equal(np.vstack([p.X.toarray() for p in pieces]), data.X.toarray())
     np.testing.assert_array_equal(np.vstack([p.Y.toarray() for p in pieces]), data.Y.toarray())
     bare = written(tmp_path, path.read_bytes().partition(b"\n")[2], "bare.txt")
-    with pytest.raises(DataError, match="say n_features"):
+    with pytest.raises(DataError, match="pass n_features"):
         next(iter_xc(bare))
     assert sum(p.X.shape[0] for p in iter_xc(bare, n_features=40)) == 300
 

@@ -1,4 +1,4 @@
-"""Rows of `l1,l2 f:v f:v` in a text file, into the arrays of sparse matrices, block by block."""
+"""Parsing rows of `l1,l2 f:v f:v` in a text file into the arrays of sparse matrices, block by block."""
 
 from __future__ import annotations
 
@@ -22,18 +22,21 @@ from .read_log import log_reading
 Array = np.ndarray
 HeaderChoice = bool | Literal["auto"]
 
-BLOCK = 1 << 18  # bytes parsed at a time; more would show in the peak memory, not in the speed
+BLOCK = 1 << 18  # bytes parsed at a time; more would raise the peak memory, not the speed
 LARGEST = np.iinfo(np.int32).max  # ids are int32
 
 
 class Header(NamedTuple):
     n_rows: int
     n_features: int
-    n_labels: int | None  # None: one half of the split form, or predictions
+    n_labels: int | None  # None for one half of the split form, and for predictions
 
 
 class Block(NamedTuple):
-    """Parsed rows: features and values of all rows, one after another, with the count of each row."""
+    """Parsed rows: features, values and labels of all rows concatenated, with their counts per row.
+
+    disorder : some ids of a row are not sorted, or are repeated
+    """
 
     features: Array
     values: Array
@@ -44,7 +47,13 @@ class Block(NamedTuple):
 
 
 class TextFile:
-    """One text file: its header, its layout, its rows in blocks."""
+    """A text file: its header, its layout, and its rows in blocks.
+
+    labelled : rows begin with labels
+    base : the smallest id, 0 or 1
+    limits : the expected numbers of features and of labels, None if any number will do
+    nouns : what messages call a feature and a label
+    """
 
     def __init__(
         self,
@@ -103,7 +112,7 @@ class TextFile:
             if self.labelled:
                 is_half = not (second[:1].isdigit() and b":" not in second.split()[0])
                 return (Header(int(numbers[0]), int(numbers[1]), None), True) if is_half else (None, False)
-            # Rows of bare ids look like this header; then the number of lines decides.
+            # Rows of bare ids look like this header; it is one if the number of lines agrees.
             if b":" in second or int(numbers[0]) == self._count_lines() - self.header_line:
                 return Header(int(numbers[0]), int(numbers[1]), None), False
         return None, False
@@ -113,6 +122,7 @@ class TextFile:
             return sum(1 for _ in file)
 
     def read(self, ordered: bool = True) -> tuple[csr_matrix, csr_matrix]:
+        """Read all rows; `ordered` sorts the ids of each row and merges repeated ones, with a warning."""
         features, labels = _Growing(np.int32), _Growing(np.int32)
         values = _Growing(np.float32)
         features_of_row, labels_of_row = _Growing(np.int64), _Growing(np.int64)
@@ -136,8 +146,8 @@ class TextFile:
         if disorder and ordered:
             repeated = put_in_order(self.path, X, Y)
             warnings.warn(
-                f"{self.path}: ids out of order were sorted; {repeated[0]} repeated features were summed, "
-                f"{repeated[1]} repeated labels were taken once.",
+                f"{self.path}: unsorted ids were sorted; {repeated[0]} repeated features were summed, "
+                f"{repeated[1]} repeated labels were merged.",
                 DataWarning,
                 stacklevel=3,
             )
@@ -148,11 +158,13 @@ class TextFile:
         return log_reading(self.path, self._blocks(), lambda block: len(block.features_of_row))
 
     def _blocks(self) -> Iterator[Block]:
-        n_rows = n_blank = 0  # blank: lines at the end so far that may be no rows
-        held_back: Block | None = None  # blank lines, given out as rows only when a row follows them
+        # Blank lines at the end of a file may be empty rows or nothing. They are held back until a row
+        # follows them, or until the header's count decides.
+        n_rows = n_blank = 0
+        held_back: Block | None = None
         for piece, blank_tail in self._parsed():
             size = len(piece.features_of_row)
-            if self.header:  # it says which of the empty rows at the end are rows
+            if self.header:  # its count decides about all empty rows at the end, not only blank lines
                 filled = np.flatnonzero(piece.features_of_row + piece.labels_of_row)
                 blank_tail = size - (filled[-1] + 1 if filled.size else 0)
             if blank_tail < size:
@@ -176,7 +188,7 @@ class TextFile:
             problem = (
                 f"{self.header_at}: the header declares {self.header.n_rows} rows, the file has {n_rows}."
             )
-            raise DataError(f"{problem} Correct that line, or take it out.")
+            raise DataError(f"{problem} Correct that line, or remove it.")
 
     def _parsed(self) -> Iterator[tuple[Block, int]]:
         lines_before = self.header_line if self.header else 0
@@ -221,6 +233,7 @@ class TextFile:
             labels_of_row,
             hard_numbers,
         )
+        # The kernel leaves numbers that need correct rounding of many digits to Python.
         for index, token_start, token_end in hard_numbers[:n_hard].tolist():
             value = float(chunk[token_start:token_end].partition(b":")[2])
             if abs(value) >= parse_errors.FLOAT32_OVERFLOW:
@@ -263,7 +276,8 @@ class TextFile:
 
 
 def _whole_lines(file: IO[bytes], size: int) -> Iterator[bytes]:
-    begun: list[bytes] = []  # of a line that is not at its end yet
+    """Yield chunks of about `size` bytes that end at a newline."""
+    begun: list[bytes] = []  # pieces of a line whose newline has not been read yet
     while chunk := file.read(size):
         cut = chunk.rfind(b"\n") + 1
         if cut:
@@ -280,11 +294,12 @@ def _empty_rows(n: int) -> Block:
 
 
 def _first_rows(piece: Block, n: int) -> Block:
-    """Without the last rows, which are empty."""
+    """The first n rows; the rows after them must be empty."""
     return piece._replace(features_of_row=piece.features_of_row[:n], labels_of_row=piece.labels_of_row[:n])
 
 
 def matrices(piece: Block, n_features: int | None, n_labels: int | None) -> tuple[csr_matrix, csr_matrix]:
+    """The csr matrices X and Y of parsed rows; a width of None is taken from the largest id."""
     ones = np.ones(len(piece.labels), np.float32)
     return (
         _csr(piece.values, piece.features, piece.features_of_row, n_features),
@@ -302,7 +317,7 @@ def _csr(data: Array, indices: Array, counts: Array, width: int | None) -> csr_m
 
 
 def put_in_order(path: Path, X: csr_matrix, Y: csr_matrix) -> tuple[int, int]:
-    """Sort the ids of each row, sum repeated features, take repeated labels once; how many there were."""
+    """Sort the ids of each row and merge repeated ones; return how many features and labels were merged."""
     before = X.nnz, Y.nnz
     for matrix in (X, Y):
         matrix.has_canonical_format = False
@@ -314,7 +329,7 @@ def put_in_order(path: Path, X: csr_matrix, Y: csr_matrix) -> tuple[int, int]:
 
 
 class _Growing:
-    """An array that grows by an eighth in place, so that the peak stays near its final size."""
+    """An array that grows in place by an eighth, so that the peak memory stays near its final size."""
 
     def __init__(self, dtype: type) -> None:
         self.array: Array = np.empty(1 << 10, dtype)

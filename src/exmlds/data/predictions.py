@@ -1,4 +1,4 @@
-"""Predictions in files: one row a line, `label:score` best first."""
+"""Files of predictions: one row per line, as `label:score` pairs, best first."""
 
 from __future__ import annotations
 
@@ -26,12 +26,19 @@ def read_predictions(
     n_labels: int | None = None,
     label_names: Sequence[str] | None = None,
 ) -> tuple[Array, Array]:
-    """Read anybody's predictions: `label:score` or bare labels, a header `n L` or none, or a csr in .npz.
+    """Read the predictions of any system.
 
-    Also what `exmlds predict --json` writes, {"labels": […], "scores": […]} a line, with names that are
-    looked up in label_names. Labels with scores are ordered by them, equal scores as they stand in the file.
+    The file holds rows of `label:score` or of labels alone, with or without a header `n L`; or a csr matrix
+    in .npz; or the output of `exmlds predict --json`, one {"labels": […], "scores": […]} per line.
 
-    Returns (n, k) int64 ids, −1 where a row has fewer, and (n, k) float32 scores.
+    Parameters
+    ----------
+    k : the number of labels to keep per row; by default, that of the longest row
+    n_labels : the number of labels; a larger label id is an error
+    label_names : the names by column, to look up those of a JSON file
+
+    Returns (n, k) int64 ids, padded with −1, and (n, k) float32 scores. Labels are sorted by score; equal
+    scores keep the order of the file.
     """
     path = Path(path)
     with reading(path) as file:
@@ -47,7 +54,7 @@ def read_predictions(
 
 
 def _padded(labels: Array, scores: Array, counts: Array, k: int | None) -> tuple[Array, Array]:
-    """(n, k) ids and scores, from those of all rows one after another and the count of each row."""
+    """(n, k) ids and scores, from those of all rows concatenated and the count of each row."""
     n = len(counts)
     k = max(1, int(counts.max(initial=0))) if k is None else k
     rows = np.repeat(np.arange(n), counts)
@@ -74,7 +81,7 @@ def _read_json(
                 labels = [_column(label, column, n_labels) for label in row["labels"]]
                 values = np.array(row["scores"], np.float32)
                 if values.shape != (len(labels),) or not np.isfinite(values).all():
-                    raise ValueError("labels and scores do not go together")
+                    raise ValueError("labels and finite scores must be equally many")
             except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
                 raise DataError(f'{path}:{number}: not {{"labels": […], "scores": […]}} ({error}).') from None
             ids.extend(labels)
@@ -99,7 +106,7 @@ def write_predictions(file: PathLike | IO[bytes], ids: Array, scores: Array) -> 
     texts = scores.astype(np.float32).astype("U").tolist()
     for labels, values in zip(ids.tolist(), texts):
         line = " ".join(f"{label}:{value}" for label, value in zip(labels, values) if label >= 0)
-        # A blank for a row without predictions: a line without any character at the end would be no row.
+        # A row without predictions is a space, because an empty line at the end of a file is not a row.
         file.write(f"{line or ' '}\n".encode())
 
 

@@ -1,4 +1,4 @@
-"""A folder of documents with their subjects beside them, as Annif has it."""
+"""Annif's corpus folder: one file per document, with its subjects in a file beside it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _DOCUMENT = re.compile(r"([^.].*)\.(txt|json)(\.gz)?")
 
 
 def documents_in(folder: Path) -> list[Path]:
-    """Those of text, or, where there are none, those of JSON."""
+    """The .txt documents of a folder, or its .json documents if there are no .txt files."""
     try:
         found = sorted(path for path in folder.iterdir() if _DOCUMENT.fullmatch(path.name) and path.is_file())
     except OSError as error:
@@ -40,7 +40,7 @@ def _is_json(document: Path) -> bool:
 
 
 def _holds_a_text(document: Path) -> bool:
-    """Not all that is JSON is a document."""
+    """Whether a JSON file is a document: a folder may hold other JSON files."""
     with reading(document) as file:
         raw = file.read()
     try:
@@ -51,7 +51,7 @@ def _holds_a_text(document: Path) -> bool:
 
 
 def subjects_of(document: Path) -> Path | None:
-    """The file with the labels of a document; Annif, too, looks for .tsv first."""
+    """The file with the labels of a document. Like Annif, it prefers .tsv to .key."""
     stem = document.name.removesuffix(".gz").removesuffix(".txt")
     files = (document.with_name(stem + suffix) for suffix in (".tsv", ".tsv.gz", ".key", ".key.gz"))
     return next((path for path in files if path.is_file()), None)
@@ -59,7 +59,9 @@ def subjects_of(document: Path) -> Path | None:
 
 def check_folder(folder: Path, options: ReadOptions) -> None:
     if not folder.is_dir():
-        raise DataError(f"{folder} is not a folder; annif-folder is one of documents, doc.txt or doc.json.")
+        raise DataError(
+            f"{folder} is not a folder; annif-folder needs a folder of doc.txt or doc.json files."
+        )
     if options.labels not in (None, "uri", "label"):
         raise DataError(
             '{argument} must be "uri" or "label" for an Annif folder. Got {got!r} instead.',
@@ -68,11 +70,11 @@ def check_folder(folder: Path, options: ReadOptions) -> None:
         )
     documents = documents_in(folder)
     if not documents:
-        raise DataError(f"{folder} is a folder without documents, doc.txt or doc.json; name a file in it.")
+        raise DataError(f"{folder} is a folder without doc.txt or doc.json documents; name a file in it.")
     names = {path.name for path in documents}
     twice = next((name for name in sorted(names) if f"{name}.gz" in names), None)
     if twice:
-        raise DataError(f"{folder} has both {twice} and {twice}.gz; take one of them out.")
+        raise DataError(f"{folder} has both {twice} and {twice}.gz; remove one of them.")
     if not options.labelled or _is_json(documents[0]):
         return
     kinds = {path.name.removesuffix(".gz")[-4:] for path in map(subjects_of, documents) if path}
@@ -108,7 +110,7 @@ def read_folder(folder: Path, options: ReadOptions) -> Iterator[Document]:
 
 
 def _read_json(text: str, options: ReadOptions, where: str) -> Document:
-    """A document as one object, {"text": …, "subjects": [{"uri": …, "label": …}, …]}."""
+    """Read a document from one object, {"text": …, "subjects": [{"uri": …, "label": …}, …]}."""
     row = row_of(where, text)
     names = row.get("subjects") or []
     if options.labels == "label" and isinstance(names, list):

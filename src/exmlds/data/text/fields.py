@@ -1,4 +1,4 @@
-"""Fields and columns: which hold texts and labels, and the document in a row of them."""
+"""Fields and columns: choosing those with texts and labels, and making a document of a row."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def guess(names: Iterable[str], usual: Sequence[str]) -> str | None:
 
 
 def with_fields(options: ReadOptions, where: str, noun: str, names: list[str]) -> ReadOptions:
-    """The plan with the fields or columns in it, which must be there."""
+    """Add the text and label fields to the options; raise an error if they do not exist."""
     known = {"where": where, "noun": noun, "names": _listed(names), "format": Argument("format", "…")}
     no_header = ", or {format} if this is not a header" if options.delimiter else ""
     text = options.text or tuple(filter(None, [guess(names, TEXT_NAMES)]))
@@ -62,7 +62,7 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def document_of(row: Mapping[str, Any], options: ReadOptions, where: str) -> Document:
-    """null is an empty text, or no labels."""
+    """Make a document of a row. A null is an empty text, or no labels."""
     parts = []
     for name in options.text:
         part = row[name] if name in row else _missing(row, name, where, options)
@@ -94,7 +94,7 @@ def _missing(row: Mapping[str, Any], name: str, where: str, options: ReadOptions
 
 
 def without_surrogates(document: Document, errors: str) -> Document:
-    """JSON can spell half a character, which no file can be written with."""
+    """Reject or replace lone surrogates: JSON can encode them, but UTF-8 files cannot hold them."""
     try:
         "\n".join([document.text, *document.labels]).encode()
     except UnicodeEncodeError as error:
@@ -115,7 +115,7 @@ def _mended(text: str) -> str:
 
 
 def labels_of(value: Any, separator: str | None, where: str) -> list[str]:
-    """The names in a list, in a string or in a number; of an object, as Annif has it, its URI."""
+    """The label names in a list, a string or a number; the name of an Annif object is its URI."""
     if value is None:
         return []
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""The formats by their names, and the options that they have no use for."""
+"""The formats by name, and the check that a format uses the options given for it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from .table import read_table, table_names
 
 DELIMITERS = {"tsv": "\t", "csv": ",;"}
 
-
 READERS: dict[str, Callable[[Path, ReadOptions], Iterator[Document]]] = {
     "jsonl": read_jsonl,
     "csv": read_table,
@@ -28,10 +27,8 @@ READERS: dict[str, Callable[[Path, ReadOptions], Iterator[Document]]] = {
     "lines": read_lines,
 }
 
-
-NAMES: dict[
-    str, Callable[[Path, ReadOptions], tuple[str, str, list[str]]]
-] = {  # of the formats that have fields
+# Readers of the field names, for the formats that have fields.
+NAMES: dict[str, Callable[[Path, ReadOptions], tuple[str, str, list[str]]]] = {
     "jsonl": json_names,
     "csv": table_names,
     "tsv": table_names,
@@ -40,7 +37,7 @@ NAMES: dict[
 
 
 def check_options(path: Path | str, format: str, options: ReadOptions) -> None:
-    """Refuse what the format has no use for."""
+    """Raise an error if the format does not use one of the given options."""
     unused = {
         "text": bool(options.text) and format not in NAMES,
         "labels": options.labels is not None and format not in (*NAMES, "annif-folder"),

@@ -1,4 +1,4 @@
-"""Which format a file has, told by how it begins."""
+"""Format detection from the first lines of a file."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from .fields import LABEL_NAMES, TEXT_NAMES, guess
 from .formats import DELIMITERS, READERS
 from .table import allow_large_cells
 
-SEEN = 64  # words of a line that tell whether it is numbers
+SEEN = 64  # words of a line that are checked for numbers
 _NUMBERS = re.compile(rb"-?[0-9,]+(:\S*)?")
 _PAIR = re.compile(rb"[0-9]+:\S*")
 _JSON = re.compile(rb"\s*(\{|\[\s*\{)")
 
 
 def sniff_format(path: Path, start: bytes, options: ReadOptions) -> str:
-    """The format: what can be nothing else first, plain lines last."""
+    """Detect the format: the unmistakable ones first, plain lines last."""
     if start.startswith(PARQUET):
         return "parquet"
     if _JSON.match(start):
@@ -40,7 +40,7 @@ def sniff_format(path: Path, start: bytes, options: ReadOptions) -> str:
     label = re.compile(rf"(?<![^ \t]){re.escape(options.label_prefix)}")
     if any(map(label.search, lines)):
         return "fasttext"
-    if options.text or options.labels:  # no other format has fields
+    if options.text or options.labels:  # of the remaining formats, only tables have fields
         return max(DELIMITERS, key=lambda kind: max(len(_header(lines, d)) for d in DELIMITERS[kind]))
     table = _partly_named_table(lines, options.labelled)
     if table:
@@ -65,13 +65,13 @@ def sniff_format(path: Path, start: bytes, options: ReadOptions) -> str:
 
 
 def first_lines(start: bytes) -> list[str]:
-    """The lines that are not empty."""
+    """The lines of the start of a file that are not empty."""
     lines = start.decode("utf-8", "replace").split("\n")
     return [line.removesuffix("\r") for line in lines if line not in ("", "\r")]
 
 
 def is_numeric(start: bytes) -> bool:
-    """Whether the first row is numbers and most rows hold some: a file of numbers with a fault is no text."""
+    """Whether the first row is numbers and most rows hold some, so that one bad row does not make it text."""
     if start.startswith(ZIP):
         return True
     rows = [line.partition(b"#")[0].split(None, SEEN)[:SEEN] for line in start.split(b"\n")]
@@ -83,7 +83,7 @@ def is_numeric(start: bytes) -> bool:
 
 
 def _have_uris(lines: list[str]) -> bool:
-    """Whether most of what stands behind a tab is URIs."""
+    """Whether the cells after the first tab are mostly URIs."""
     return _mostly_uris(line.partition("\t")[2] for line in lines)
 
 
@@ -93,7 +93,7 @@ def _mostly_uris(cells: Iterable[str]) -> bool:
 
 
 def _is_libmultilabel(path: Path, lines: list[str], options: ReadOptions) -> bool:
-    """Whether lines have its cells: most, or all where it may be plain text. What is not clear is refused."""
+    """Whether most lines (all lines, if they may be plain text) have its cells; ambiguity is an error."""
     tabs = lines[0].count("\t")
     rows = [line.split("\t") for line in lines if line.count("\t") == tabs]
     enough = 2 * len(rows) >= len(lines) if options.labelled else len(rows) == len(lines)
@@ -125,10 +125,10 @@ def _is_libmultilabel(path: Path, lines: list[str], options: ReadOptions) -> boo
 
 
 def _labels_before_texts(rows: list[list[str]], separator: str | None) -> bool:
-    """Whether the last cells are clearly the texts: of twice as many words, and without a header above them.
+    """Whether the last cells are clearly the texts: they have twice as many words and no header.
 
-    Where it is said what stands between labels, it must stand before the texts. What is before the labels
-    must be ids: words that differ.
+    If a separator is given, it must be more frequent in the label cells than in the texts. A cell before the
+    labels must be an id: a single word that differs from row to row.
     """
     ids, labels, texts = [row[:-2] for row in rows], [row[-2] for row in rows], [row[-1] for row in rows]
     id_cells = [cell for row in ids for cell in row]
@@ -149,7 +149,7 @@ def _header(lines: Iterable[str], delimiter: str) -> list[str]:
 
 
 def _blanks_follow(lines: Iterable[str], delimiter: str) -> bool:
-    """Whether each delimiter of the header has a blank behind it, as in prose, and in some tables."""
+    """Whether a space follows each delimiter of the header, as in prose and in some tables."""
     header = next(_cells(lines, delimiter), [])
     return len(header) > 1 and all(cell.startswith(" ") for cell in header[1:])
 
@@ -163,7 +163,7 @@ def _cells(lines: Iterable[str], delimiter: str, skip_blanks: bool = False) -> I
 
 
 def _named_table(lines: list[str], options: ReadOptions) -> str | None:
-    """A table whose header has the columns that are wanted."""
+    """The format of a table whose header has the text and label columns."""
     for kind, delimiters in DELIMITERS.items():
         if any(_has_columns(lines, delimiter, options) for delimiter in delimiters):
             return kind
@@ -171,7 +171,11 @@ def _named_table(lines: list[str], options: ReadOptions) -> str | None:
 
 
 def _has_columns(lines: list[str], delimiter: str, options: ReadOptions) -> bool:
-    """Plain text may begin with a usual word, and has blanks behind its commas: it must not lose a line."""
+    """Whether the header has the text and label columns.
+
+    Plain text may begin with one of the standard names and has spaces after its commas; it is not a table,
+    because its first line would be lost as a header.
+    """
     names = _header(lines, delimiter)
     text = set(options.text) <= set(names) if options.text else guess(names, TEXT_NAMES)
     labels = options.labels in names if options.labels else guess(names, LABEL_NAMES)
@@ -180,7 +184,10 @@ def _has_columns(lines: list[str], delimiter: str, options: ReadOptions) -> bool
 
 
 def _partly_named_table(lines: list[str], labelled: bool) -> str | None:
-    """A table with words for a header, one of them usual; it could be taken for a line of LibMultiLabel."""
+    """The format of a table whose header is single words, one of them a standard name.
+
+    It is tested before LibMultiLabel, which could take the header for a document.
+    """
     for kind, delimiters in DELIMITERS.items():
         for delimiter in delimiters:
             header = _header(lines, delimiter)
@@ -192,9 +199,9 @@ def _partly_named_table(lines: list[str], labelled: bool) -> str | None:
 
 
 def _other_table(lines: list[str], labelled: bool) -> str | None:
-    """A table by its looks: a row of names, and as many cells in most rows.
+    """The format of a table with any header: distinct short names, and as many cells in most rows.
 
-    Plain text may have tabs, too; without labels, names between tabs are words.
+    Plain text may hold tabs too, so without labels the names between tabs must be single words.
     """
     for kind, delimiters in DELIMITERS.items():
         for delimiter in delimiters:
