@@ -406,7 +406,7 @@ def test_errors_leave_what_was_there(command: Callable[..., Any], files: Path, t
         ((files / "text-model", files / "test.txt"), "was trained on texts"),
         ((files / "model", "no-such-file.txt"), "there is no such file"),
         ((files / "test.txt", files / "test.txt"), "test.txt"),
-        ((files / "model", files / "test.txt", "-k", "0"), "-k takes whole numbers"),
+        ((files / "model", files / "test.txt", "-k", "0"), "-k must be positive integers"),
     ):
         code, err = command(*arguments, "-o", out)
         assert (code, said in err, err.count("\n")) == (2, True, 1), err

@@ -186,7 +186,7 @@ def test_registered_names(run: Run, files: Path, tmp_path: Path, monkeypatch: py
 
 def test_demo(run: Run) -> None:
     shown = run("demo", "--rows", 300).out
-    assert "ExMLDS suggests" in shown
+    assert "ExMLDS predicts" in shown
     as_json = json.loads(run("demo", "--rows", 300, "--json").out)
     assert as_json["test"] == 60
     assert as_json["results"][-1]["P@1"] > as_json["results"][0]["P@1"]
@@ -202,9 +202,12 @@ def test_demo(run: Run) -> None:
         (["train", "{files}/train.txt", "-o", "{files}/train.txt"], "is a file; a model is a folder"),
         (
             ["train", "{files}/train.txt", "-o", "m", "--method", "best"],
-            "There is no method 'best'; there are",
+            "There is no method 'best'; the methods are",
         ),
-        (["train", "{files}/train.txt", "-o", "m", "--set", "k=3"], "has no parameter 'k'; it has"),
+        (
+            ["train", "{files}/train.txt", "-o", "m", "--set", "k=3"],
+            "has no parameter 'k'; its parameters are",
+        ),
         (["train", "{files}/train.txt", "-o", "m", "--set", "n_neighbors"], "--set takes key=value"),
         (
             ["train", "{files}/train.txt", "-o", "m", "--set", "shortlist=0"],
@@ -218,13 +221,13 @@ def test_demo(run: Run) -> None:
             "label_names.txt holds texts",
         ),
         (["evaluate", "{files}/model"], "Name the data to evaluate on"),
-        (["evaluate", "{files}/model", "{files}/test.txt.gz", "-k", "0"], "-k takes whole numbers from 1"),
+        (["evaluate", "{files}/model", "{files}/test.txt.gz", "-k", "0"], "-k must be positive integers"),
         (["evaluate", "{files}/model", "{files}/test.txt.gz", "--propensity", "1"], "--propensity takes A,B"),
         (["evaluate", "m", "d", "--predictions", "p"], "Name a model or --predictions, not both"),
         (["inspect", "{files}"], "is not a model"),
         (["info", "best"], "There is no method 'best'"),
         (["convert", "{files}/train.txt", "no/such/folder/x.txt"], "cannot be written"),
-        (["convert", "{files}/train.txt", "x.txt", "--split", "dev"], "--split is train or test"),
+        (["convert", "{files}/train.txt", "x.txt", "--split", "dev"], "--split must be train or test"),
     ],
 )
 def test_a_users_error_is_one_line_and_code_2(
@@ -294,7 +297,7 @@ def test_what_should_not_happen_says_so(run: Run, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("exmlds.data.make_library", broken)
     done = run("demo")
     assert done.code == 1
-    assert "this should not happen: RuntimeError: of course" in done.err
+    assert "internal error: RuntimeError: of course" in done.err
     assert "Traceback" not in done.err
     monkeypatch.setenv("EXMLDS_DEBUG", "1")
     with pytest.raises(RuntimeError, match="of course"):
@@ -414,7 +417,7 @@ def test_names_go_along_when_converting(run: Run, files: Path, tmp_path: Path) -
     run("convert", files / "train.txt", tmp_path / "X.trn.npz")
     assert read_xc(tmp_path / "X.trn.npz").label_names == read_xc(files / "train.txt").label_names
     done = run("convert", files / "train.txt", tmp_path / "x.txt", "--split", "test")
-    assert (done.code, "--split is for data sets that go by a name" in done.err) == (2, True)
+    assert (done.code, "--split applies to data sets given by name" in done.err) == (2, True)
 
 
 def exmlds_process(*arguments: object, **options: object) -> subprocess.Popen[str]:
@@ -580,7 +583,7 @@ def test_labels_and_their_cooccurrences(run: Run, files: Path, tmp_path: Path) -
     assert frequent[0]["rows"] >= frequent[1]["rows"] > 0
     for arguments, said in (
         (("labels", tmp_path / "joint", "--similar", "nothing"), "has no label 'nothing'"),
-        (("labels", files / "model", "--similar", "baking"), "does not say where labels lie"),
+        (("labels", files / "model", "--similar", "baking"), "has no label embeddings"),
         (
             (
                 "train",
@@ -632,6 +635,6 @@ def test_tune_writes_a_config_that_train_takes(run: Run, files: Path, tmp_path: 
     assert trained.code == 0
     kept = exmlds.load(tmp_path / "m").get_params()
     assert {name: kept[name] for name in told["best"]["parameters"]} == told["best"]["parameters"]
-    assert "as given" in run("tune", files / "train.txt", "-o", config, *options).out
+    assert "starting values" in run("tune", files / "train.txt", "-o", config, *options).out
     done = run("tune", files / "train.txt", "-o", config, "--method", "most-frequent")
-    assert (done.code, "has nothing left to tune" in done.err) == (2, True)
+    assert (done.code, "has no parameter left to tune" in done.err) == (2, True)

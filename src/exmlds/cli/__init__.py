@@ -1,4 +1,4 @@
-"""The command line: one module a command; what is heavy is imported when a command runs."""
+"""The command line: one module per command. Heavy imports happen when a command runs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .train import train
 from .tune import tune
 
 app = typer.Typer(
-    help="Extreme multi-label learning: find the few right labels among up to millions.",
+    help="Extreme multi-label learning: predict the few relevant labels among up to millions.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -101,10 +101,10 @@ def _set_up_logging(level: str | None) -> None:
 def main() -> None:
     """Run the command line; a user's error is one line and exit code 2."""
     warnings.showwarning = _show_warning  # type: ignore[assignment]
-    if sys.stdout is None:  # closed by the caller
+    if sys.stdout is None:  # the caller has closed it
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # a terminal that has no ✓ shows something else
+        sys.stdout.reconfigure(errors="replace")  # for terminals whose encoding lacks ✓
     try:
         app(join_ks(sys.argv[1:]))
     except Exception as error:
@@ -114,19 +114,19 @@ def main() -> None:
 
 
 def join_ks(arguments: list[str]) -> list[str]:
-    """`-k 1 3 5` as `-k 1,3,5`, which is what an option can take.
+    """Join `-k 1 3 5` to `-k 1,3,5`, because an option takes one value.
 
     >>> join_ks(["evaluate", "model", "test.txt", "-k", "1", "3", "5", "--json"])
     ['evaluate', 'model', 'test.txt', '-k', '1,3,5', '--json']
     """
-    gathered: list[str] = []
+    joined: list[str] = []
     for argument in arguments:
-        after_k = len(gathered) > 1 and gathered[-2] == "-k" and gathered[-1].replace(",", "").isdigit()
+        after_k = len(joined) > 1 and joined[-2] == "-k" and joined[-1].replace(",", "").isdigit()
         if after_k and argument.isdigit():
-            gathered[-1] += f",{argument}"
+            joined[-1] += f",{argument}"
         else:
-            gathered.append(argument)
-    return gathered
+            joined.append(argument)
+    return joined
 
 
 def _show_warning(message: Warning | str, *_: object) -> None:
@@ -134,16 +134,16 @@ def _show_warning(message: Warning | str, *_: object) -> None:
 
 
 def _fail(error: Exception) -> NoReturn:
-    if isinstance(error, (ValueError, OSError)):  # ours are among these
+    if isinstance(error, (ValueError, OSError)):  # our own errors are ValueErrors
         message = error.with_options(OPTIONS) if isinstance(error, DataError) else str(error)
         print(f"exmlds: {harmless(with_display_name(' '.join(message.split())))}", file=sys.stderr)
         sys.exit(2)
     if isinstance(error, MemoryError):
-        print("exmlds: there is not enough memory for this.", file=sys.stderr)
+        print("exmlds: there is not enough memory for this command.", file=sys.stderr)
         sys.exit(2)
     print(
-        f"exmlds: this should not happen: {type(error).__name__}: {error}\n"
-        "Please report it, with what EXMLDS_DEBUG=1 prints.",
+        f"exmlds: internal error: {type(error).__name__}: {error}\n"
+        "Please report it with the traceback that EXMLDS_DEBUG=1 prints.",
         file=sys.stderr,
     )
     sys.exit(1)

@@ -1,4 +1,4 @@
-"""`exmlds compare`."""
+"""The command `exmlds compare`."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from .texts import EncodingErrors, Format, LabelColumn, LabelSeparator, TextColu
 
 def compare(
     first: Annotated[Path, typer.Argument(help="A model folder or a file of predictions.")],
-    second: Annotated[Path, typer.Argument(help="Another one.")],
-    data: Annotated[str, typer.Argument(help="A file, or the name of a data set: its test split.")],
-    k: Annotated[str, typer.Option("-k", help="Places to measure at.")] = "1 3 5",
+    second: Annotated[Path, typer.Argument(help="Another model folder or file of predictions.")],
+    data: Annotated[str, typer.Argument(help="A file, or the name of a data set (its test split is used).")],
+    k: Annotated[str, typer.Option("-k", help="The values of k for metrics at k.")] = "1 3 5",
     labels: Annotated[
-        Path | None, typer.Option(help="The labels' file, when DATA has features alone.")
+        Path | None, typer.Option(help="The file of labels, if DATA holds features only.")
     ] = None,
-    resamples: Annotated[int, typer.Option(min=100, help="Bootstrap resamples.")] = 2000,
+    resamples: Annotated[int, typer.Option(min=100, help="The number of bootstrap resamples.")] = 2000,
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
     label_separator: LabelSeparator = None,
@@ -26,9 +26,9 @@ def compare(
     encoding_errors: EncodingErrors = "strict",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Compare two models or files of predictions.
+    """Compare two models or files of predictions by a paired bootstrap.
 
-    By paired bootstrap: both are measured on the same drawn rows.
+    Both are measured on the same resampled rows.
     """
     from .. import metrics
     from ..runtime import progress

@@ -1,4 +1,4 @@
-"""`exmlds evaluate`."""
+"""The command `exmlds evaluate`."""
 
 from __future__ import annotations
 
@@ -16,28 +16,30 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    model: Annotated[str, typer.Argument(help="A model folder; with --predictions, leave it out.")],
+    model: Annotated[str, typer.Argument(help="A model folder; omit it with --predictions.")],
     data: Annotated[
-        str | None, typer.Argument(help="A file, or the name of a data set: its test split.")
+        str | None, typer.Argument(help="A file, or the name of a data set (its test split is used).")
     ] = None,
-    k: Annotated[str, typer.Option("-k", help="Places to measure at.")] = "1 3 5",
+    k: Annotated[str, typer.Option("-k", help="The values of k for metrics at k.")] = "1 3 5",
     predictions: Annotated[
-        Path | None, typer.Option(help="Anybody's predictions, `label:score` a row.")
+        Path | None, typer.Option(help="A file of predictions, one row of `label:score` pairs per line.")
     ] = None,
     train: Annotated[
-        str | None, typer.Option(help="The training file, for PSP when there is no model.")
+        str | None,
+        typer.Option(help="The training file; propensity-scored metrics of --predictions need it."),
     ] = None,
     labels: Annotated[
-        Path | None, typer.Option(help="The labels' file, when DATA has features alone.")
+        Path | None, typer.Option(help="The file of labels, if DATA holds features only.")
     ] = None,
     filter_: Annotated[
-        Path | None, typer.Option("--filter", help="Pairs `row label` that are not to be predicted.")
+        Path | None,
+        typer.Option("--filter", help="A label filter: pairs `row label` that are not predicted."),
     ] = None,
     propensity: Annotated[
-        str | None, typer.Option(help="A,B of the propensities.  [default: the data set's, or 0.55,1.5]")
+        str | None, typer.Option(help="A,B of the propensity model.  [default: the data set's, or 0.55,1.5]")
     ] = None,
     intervals: Annotated[
-        bool, typer.Option("--intervals", help="95% bootstrap intervals over rows.")
+        bool, typer.Option("--intervals", help="Show 95% bootstrap intervals over rows.")
     ] = False,
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
@@ -46,9 +48,9 @@ def evaluate(
     encoding_errors: EncodingErrors = "strict",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Measure a model, or anybody's predictions.
+    """Evaluate a model or a file of predictions.
 
-    P, R, nDCG, PSP, PSnDCG, macro-F1 and coverage at k, and a table from the head to the tail of the labels.
+    Prints P, R, nDCG, PSP, PSnDCG, macro-F1 and coverage at k, and a table by label frequency, head to tail.
     """
     from ..runtime import progress
 
@@ -215,14 +217,14 @@ def _training_counts(ranker: Any, train: str | None, n_labels: int) -> tuple[np.
 
 
 def _unseen(test: Any, counts: np.ndarray) -> dict[str, int]:
-    """Labels that the rows have and that no training row had."""
+    """Counts of the test labels that have no training row."""
     true = test.Y.getnnz(axis=0)
     unseen = (true > 0) & (counts == 0)
     return {"labels": int(unseen.sum()), "of": int((true > 0).sum()), "times": int(true[unseen].sum())}
 
 
 def _at_threshold(model: Any, test: Any) -> dict[str, float]:
-    """Of the labels that `predict` says."""
+    """Micro-averaged measures of the labels that `predict` returns."""
     predicted = model.predict(test.X)
     hits = float(predicted.multiply(test.Y[:, : predicted.shape[1]]).sum())
     precision, recall = hits / max(predicted.nnz, 1), hits / max(test.Y.nnz, 1)

@@ -1,4 +1,4 @@
-"""`exmlds train`."""
+"""The command `exmlds train`."""
 
 from __future__ import annotations
 
@@ -20,36 +20,38 @@ def train(
     data: Annotated[str, typer.Argument(help="A file, or the name of a data set under EXMLDS_DATA.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write the model to.")],
     labels: Annotated[
-        Path | None, typer.Option(help="The labels' file, when DATA has features alone.")
+        Path | None, typer.Option(help="The file of labels, if DATA holds features only.")
     ] = None,
     method: Annotated[str | None, typer.Option(help=f"The method.  [default: {DEFAULT_METHOD}]")] = None,
     set_: Annotated[
-        list[str] | None, typer.Option("--set", help="A parameter, key=value; may be repeated.")
+        list[str] | None, typer.Option("--set", help="A parameter as key=value; may be repeated.")
     ] = None,
-    config: Annotated[Path | None, typer.Option(help="A TOML file, as `exmlds info METHOD` prints.")] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="A TOML config file, as `exmlds info METHOD` prints it.")
+    ] = None,
     label_cooccurrence: Annotated[
         Path | None,
-        typer.Option(help="A matrix of labels by labels, .npz, .npy or text of `label:value`."),
+        typer.Option(help="A label co-occurrence matrix: .npz, .npy, or text with rows of `label:value`."),
     ] = None,
     complete_labels: Annotated[
         str | None,
         typer.Option(
-            help="How strongly labels that are likely missing vote, 0 to 1 or auto.",
+            help="The weight of inferred missing labels in the votes, 0 to 1 or auto.",
             metavar="STRENGTH",
         ),
     ] = None,
     checkpoint: Annotated[
         Path | None,
-        typer.Option(
-            help="A folder to keep the fit in as it goes (exmlds4): the same command goes on from there."
-        ),
+        typer.Option(help="A checkpoint folder (exmlds4); after a stop, the same command resumes from it."),
     ] = None,
     vectorizer: Annotated[
         str | None,
-        typer.Option(help="Of texts: tfidf, or hashing, which keeps no vocabulary.  [default: tfidf]"),
+        typer.Option(
+            help="The vectorizer of texts: tfidf, or hashing, which stores no vocabulary.  [default: tfidf]"
+        ),
     ] = None,
     keep_rows: Annotated[
-        bool, typer.Option("--keep-rows", help="Keep the training rows, so that `explain` can show them.")
+        bool, typer.Option("--keep-rows", help="Store the training rows, so that `explain` can show them.")
     ] = False,
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
@@ -57,7 +59,7 @@ def train(
     format: Format = None,
     encoding_errors: EncodingErrors = "strict",
     seed: Annotated[
-        int | None, typer.Option(help="The random_state; the same seed gives the same model.")
+        int | None, typer.Option(help="The random seed; the same seed gives the same model.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:

@@ -233,7 +233,7 @@ class TextFile:
             labels_of_row,
             hard_numbers,
         )
-        # The kernel leaves numbers that need correct rounding of many digits to Python.
+        # The kernel leaves numbers that it cannot round correctly to Python's float().
         for index, token_start, token_end in hard_numbers[:n_hard].tolist():
             value = float(chunk[token_start:token_end].partition(b":")[2])
             if abs(value) >= parse_errors.FLOAT32_OVERFLOW:
