@@ -97,7 +97,7 @@ def test_calibration_is_of_probabilities(case: Case) -> None:
     if not isinstance(model, ExMLDS):
         assert report.calibration is None
         share = "shares of the training rows" if isinstance(model, MostFrequent) else "shares of votes"
-        assert f"{type(model).__name__} are {share}. They order labels" in page.rendered(report).decode()
+        assert f"{type(model).__name__} are {share}. They rank labels" in page.rendered(report).decode()
         return
     probabilities = np.take_along_axis(model.predict_proba(test.X).toarray(), ids, 1)
     expected = metrics.calibration(test.Y, (ids, probabilities))
@@ -165,7 +165,7 @@ def test_the_map_of_labels(case: Case) -> None:
     html = page.rendered(case.report).decode()
     if not hasattr(case.model, "label_embeddings"):
         assert case.report.label_map is None
-        assert "does not say where labels lie, so there is no map" in html
+        assert "has no label embeddings, so there is no label map" in html
         return
     drawn = case.report.label_map
     assert drawn is not None
@@ -227,7 +227,7 @@ def test_models_of_texts(method: Any) -> None:
     assert settings["vectorizer"] == "tfidf"
     assert "model__random_state" in settings
     html = page.rendered(report).decode()
-    assert "1 label of the test rows had no training row and cannot be found" in html
+    assert "1 label of the test rows had no training row and cannot be predicted" in html
     assert (report.label_map is None) == isinstance(method, FeatureNeighbors)
 
 
@@ -501,7 +501,7 @@ def test_columns_are_sorted_and_the_map_is_moved(browse: Callable[..., str], emb
       svg.dispatchEvent(new WheelEvent("wheel", { ...at(x, y), deltaY: -400 })); wide.push(spread());
       svg.dispatchEvent(new PointerEvent("pointermove", at(x + 1, y)));
       svg.dispatchEvent(new PointerEvent("pointermove", at(x, y)));
-      const told = document.querySelector(".told").textContent;
+      const told = document.querySelector(".tooltip").textContent;
       svg.dispatchEvent(new WheelEvent("wheel", { ...at(x, y), deltaY: -400 })); wide.push(spread());
       document.title = JSON.stringify({ sorted, wide, told });
     """
