@@ -1,4 +1,4 @@
-"""Anybody's predictions from a file."""
+"""Files of predictions."""
 
 from __future__ import annotations
 
@@ -87,12 +87,12 @@ def test_json_lines_with_names(tmp_path: Path) -> None:
     ids, scores = read_predictions(path, label_names=["a", "b"])
     assert ids.tolist() == [[1, 0], [-1, -1]]
     np.testing.assert_allclose(scores[0], [0.9, 0.2])
-    for line, said in (
+    for line, message in (
         ('{"labels": ["z"], "scores": [1]}', "label 'z' is not one of the data's labels"),
         ('{"labels": [9], "scores": [1]}', "label 9 is not one"),
         ('{"labels": ["a"], "scores": []}', "must be equally many"),
         ('{"text": 1}', r"predictions.jsonl:1: not .*labels"),
     ):
         path.write_text(line)
-        with pytest.raises(DataError, match=said):
+        with pytest.raises(DataError, match=message):
             read_predictions(path, label_names=["a", "b"], n_labels=2)

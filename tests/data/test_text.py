@@ -1,4 +1,4 @@
-"""Reading texts with their labels: what works, how a format is told, what is refused and in which words."""
+"""Reading texts with their labels: what works, how formats are detected, and the messages of errors."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def corpus(folder: Path, **files: str | bytes | None) -> Path:
 
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("form", ["plain", "gzip", "bom", "crlf", "no end", "blank lines"])
-def test_every_format_is_told_by_content(tmp_path: Path, name: str, form: str) -> None:
+def test_every_format_is_detected_from_the_content(tmp_path: Path, name: str, form: str) -> None:
     text, format = FILES[name]
     if form == "crlf":
         text = text.replace("\n", "\r\n")
@@ -104,11 +104,11 @@ def test_every_format_is_told_by_content(tmp_path: Path, name: str, form: str) -
     texts, labels = read_texts(path)
     assert (texts, without_uris(labels)) == TWO
     assert read_texts(path, format=format)[0] == TWO[0]
-    said = format if name == "without ids" else None  # it could be plain text
-    assert read_texts(path, labelled=False, format=said) == (TWO[0], [[], []])
+    given = format if name == "without ids" else None  # it could be plain text
+    assert read_texts(path, labelled=False, format=given) == (TWO[0], [[], []])
 
 
-def test_a_document_says_where_it_stands(tmp_path: Path) -> None:
+def test_a_document_knows_its_line(tmp_path: Path) -> None:
     path = written(tmp_path, JSONL, "train.jsonl")
     assert list(open_texts(path))[1] == Document("Tides 🌊", ["seas"], f"{path}:2")
     rows = 'text,labels\n"one\ntwo\n",a\n\nthree,b\n'
@@ -162,7 +162,7 @@ def test_whatever_write_xc_writes_is_numbers(tmp_path: Path, seed: int) -> None:
 
 
 @pytest.mark.data
-def test_real_files_are_told_apart(real_data: Path) -> None:
+def test_real_files_are_distinguished(real_data: Path) -> None:
     for path in sorted(real_data.glob("*/*.gz")):
         assert is_text(path) == path.name.endswith(".jsonl.gz"), path
     assert not is_text(real_data / "bibtex")
@@ -191,7 +191,7 @@ def test_texts_as_they_come() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "options", "said"),
+    ("line", "options", "message"),
     [
         ('{"words": "a"}', {}, "pipe:2: no field has a standard name for texts. There are: words"),
         ('{"text": 5}', {}, "pipe:2: 'text' is 5, not a text"),
@@ -205,8 +205,8 @@ def test_texts_as_they_come() -> None:
         (b"caf\xe9", {}, "pipe:2: not UTF-8"),
     ],
 )
-def test_what_comes_follows_the_rules_of_files(line: str | bytes, options: Any, said: str) -> None:
-    with pytest.raises(DataError, match=said):
+def test_what_comes_follows_the_rules_of_files(line: str | bytes, options: Any, message: str) -> None:
+    with pytest.raises(DataError, match=message):
         came(b"one\n" + (line if isinstance(line, bytes) else line.encode()) + b"\n", **options)
 
 
@@ -368,7 +368,7 @@ def test_a_header_is_not_taken_for_a_document(tmp_path: Path) -> None:
     assert len(read_texts(path, format="libmultilabel")[0]) == 2
 
 
-def test_a_column_that_stands_twice_is_refused(tmp_path: Path) -> None:
+def test_a_repeated_column_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="there is more than one column 'a'"):
         open_texts(written(tmp_path, "a,a,labels\n1,2,3\n"), text="a")
 
@@ -384,8 +384,8 @@ def test_missing_fields_name_those_that_there_are(tmp_path: Path) -> None:
     assert len(read_texts(path, labelled=False)[0]) == 3
 
 
-def test_fields_are_told_by_more_than_the_first_row(tmp_path: Path) -> None:
-    """A row without the usual first field must not make all others be read by another one."""
+def test_fields_are_detected_in_more_than_the_first_row(tmp_path: Path) -> None:
+    """A first row without the standard field must not change the field of all others."""
     rows = jsonl({"title": "a", "labels": []}, {"text": "b", "title": "c", "labels": []})
     path = written(tmp_path, rows)
     with pytest.raises(DataError, match=r"data:1: there is no field 'text'. There are: title, labels"):
@@ -427,7 +427,7 @@ def test_quoted_cells_over_several_lines(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "said"),
+    ("row", "message"),
     [
         ("alone", "got 1 cell, but the header has 2 cells. Quote a cell that holds ','"),
         ("one, two, three", "got 3 cells, but the header has 2 cells"),
@@ -436,9 +436,9 @@ def test_quoted_cells_over_several_lines(tmp_path: Path) -> None:
         ("bare\rreturn,a", "not a row of cells .new-line character"),
     ],
 )
-def test_faulty_rows_of_a_table(tmp_path: Path, row: str, said: str) -> None:
+def test_faulty_rows_of_a_table(tmp_path: Path, row: str, message: str) -> None:
     path = written(tmp_path, f'text,labels\n"fine\n",a\n{row}\n')
-    with pytest.raises(DataError, match=f"data:4: {said}"):
+    with pytest.raises(DataError, match=f"data:4: {message}"):
         read_texts(path)
 
 
@@ -479,7 +479,7 @@ def test_a_stray_quote_does_not_merge_rows(tmp_path: Path) -> None:
     assert read_texts(path)[0] == ["one\ntwo", "with\ttab"]
 
 
-def test_fasttext_prefix_and_places(tmp_path: Path) -> None:
+def test_fasttext_prefix_anywhere_in_the_line(tmp_path: Path) -> None:
     path = written(tmp_path, "#a #b how are you\nfine, C# __label__x and F##y #c\n")
     assert read_texts(path, label_prefix="#") == (
         ["how are you", "fine, C# __label__x and F##y"],
@@ -529,12 +529,12 @@ def test_cells_that_could_be_texts_or_labels_are_not_guessed(tmp_path: Path, tex
     assert open_texts(path, format="libmultilabel").format == "libmultilabel"
 
 
-def test_a_link_in_a_text_is_no_subject(tmp_path: Path) -> None:
+def test_a_link_in_a_text_is_not_a_subject(tmp_path: Path) -> None:
     path = written(tmp_path, "ants\tmore at https://ex.org/ants\nbees\tthey fly about, see <bees>\n")
     assert open_texts(path).format == "libmultilabel"
 
 
-def test_a_header_of_other_words_is_said(tmp_path: Path) -> None:
+def test_a_header_of_other_words_needs_arguments(tmp_path: Path) -> None:
     path = written(tmp_path, "sentence\tclass\nthe cat sat\tanimals\nthe car ran\tvehicles\n")
     texts = read_texts(path, text="sentence", labels="class")
     assert texts == (["the cat sat", "the car ran"], [["animals"], ["vehicles"]])
@@ -552,15 +552,15 @@ def test_plain_lines_keep_what_is_before_a_tab(tmp_path: Path) -> None:
     assert read_texts(path, labelled=False)[0] == ["hello\tworld\t<http://x/1>"]
 
 
-def test_one_long_document_tells_its_format(tmp_path: Path) -> None:
-    text = "word " * 20_000  # more than is read of short lines
+def test_the_format_of_one_long_document_is_detected(tmp_path: Path) -> None:
+    text = "word " * 20_000  # longer than START
     annif = written(tmp_path, f"{text}\t<http://ex.org/a> <http://ex.org/b>\nshort\t<http://ex.org/a>\n")
     assert [len(d.labels) for d in open_texts(annif)] == [2, 1]
     assert open_texts(annif).format == open_texts(annif, labelled=False).format == "annif-tsv"
     fasttext = written(tmp_path, f"{text}__label__a\n{text}__label__b\n")
     assert read_texts(fasttext) == ([text.strip()] * 2, [["a"], ["b"]])
     path = written(tmp_path, f"{text}\n{text}\t<http://ex.org/a>\nb\t<http://ex.org/a>\n")
-    assert open_texts(path).format == "annif-tsv"  # told by the lines after the first
+    assert open_texts(path).format == "annif-tsv"  # detected by the lines after the first
 
 
 def test_annif_tsv(tmp_path: Path) -> None:
@@ -658,7 +658,7 @@ def test_annif_folder_of_json(tmp_path: Path) -> None:
     corpus(folder, c_json='{"title": "x"}')
     with pytest.raises(DataError, match=r"c.json: there is no field 'text'"):
         read_texts(folder)
-    corpus(folder, z_txt="a text", z_key="a")  # beside texts, JSON is something else
+    corpus(folder, z_txt="a text", z_key="a")  # with .txt documents, .json files are ignored
     assert read_texts(folder) == (["a text"], [["a"]])
     other = corpus(tmp_path / "other", manifest_json='{"version": 1}')
     assert not is_text(other)
@@ -684,7 +684,7 @@ def test_folders_that_are_no_corpus(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         (
             JSONL + '{"text": "x", "labels": [}\n',
@@ -706,9 +706,9 @@ def test_folders_that_are_no_corpus(tmp_path: Path) -> None:
         ("\x00\x01\x02\x03", "is not text: it holds NUL bytes"),
     ],
 )
-def test_malformed_files(tmp_path: Path, text: str, said: str) -> None:
+def test_malformed_files(tmp_path: Path, text: str, message: str) -> None:
     path = written(tmp_path, text)
-    with pytest.raises(DataError, match=said) as error:
+    with pytest.raises(DataError, match=message) as error:
         read_texts(path)
     assert str(path) in str(error.value)
 
@@ -766,7 +766,7 @@ def test_missing_files_and_damaged_gzip(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "options", "said"),
+    ("text", "options", "message"),
     [
         (
             FASTTEXT,
@@ -782,8 +782,8 @@ def test_missing_files_and_damaged_gzip(tmp_path: Path) -> None:
         (JSONL, {"format": "json"}, "format must be one of jsonl, csv, .* Got 'json' instead"),
     ],
 )
-def test_options_that_do_not_fit(tmp_path: Path, text: str, options: dict[str, Any], said: str) -> None:
-    with pytest.raises(DataError, match=said):
+def test_options_that_do_not_fit(tmp_path: Path, text: str, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(DataError, match=message):
         open_texts(written(tmp_path, text), **options)
 
 
@@ -862,7 +862,7 @@ def test_parquet(tmp_path: Path) -> None:
 
 
 def test_parquet_names_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pyarrow", None)  # as where it is not installed
+    monkeypatch.setitem(sys.modules, "pyarrow", None)  # as if it were not installed
     path = written(tmp_path, b"PAR1\x00\x00PAR1")
     assert is_text(path)
     with pytest.raises(
@@ -889,7 +889,7 @@ def test_what_json_and_csv_write_is_read_as_it_was(
         table = csv.writer(out, delimiter=delimiter)
         table.writerows([["text", "labels"], *([t, json.dumps(n)] for t, n in rows)])
         if delimiter == "\t" and any("\t" in text and "\n" in text for text in texts):
-            with pytest.raises(DataError):  # it could be two rows
+            with pytest.raises(DataError):  # because it could be two rows
                 read_texts(written(tmp_path, out.getvalue()))
         elif "\0" not in out.getvalue():
             assert read_texts(written(tmp_path, out.getvalue())) == (texts, labels)
@@ -908,7 +908,7 @@ def test_what_json_and_csv_write_is_read_as_it_was(
     st.sampled_from(["strict", "replace"]),
 )
 def test_fuzz_anything(tmp_path: Path, raw: bytes, labelled: bool, errors: str) -> None:
-    """It returns or raises DataError, and nothing else."""
+    """Reading returns, or raises DataError and nothing else."""
     path = written(tmp_path, raw)
     try:
         assert is_text(path) in (True, False)
@@ -921,7 +921,7 @@ def test_fuzz_anything(tmp_path: Path, raw: bytes, labelled: bool, errors: str) 
         assert document.labels == list(dict.fromkeys(label.strip() for label in document.labels if label))
 
 
-def test_columns_of_one_name_are_refused_also_where_they_are_guessed(tmp_path: Path) -> None:
+def test_repeated_columns_are_rejected_also_if_they_are_detected(tmp_path: Path) -> None:
     path = tmp_path / "twice.csv"
     path.write_text("text,text,labels\none,two,a\n")
     with pytest.raises(DataError, match="more than one column 'text'"):

@@ -1,4 +1,4 @@
-"""Reading and writing XC text and its relatives: what works, what is repaired, what is refused."""
+"""Reading and writing XC text and its relatives: what works, what is repaired, what is rejected."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_split_form(tmp_path: Path) -> None:
     assert_is(read_xc(x_path, y_path), X3, Y3)
 
 
-def test_half_of_a_pair_alone_asks_for_the_other(tmp_path: Path) -> None:
+def test_half_of_a_pair_alone_names_the_remedy(tmp_path: Path) -> None:
     path = written(tmp_path, "2 4\n1:0.5 3:2\n0:1\n", "features.txt")
     with pytest.raises(DataError, match="name both"):
         read_xc(path)
@@ -163,7 +163,7 @@ def test_names_beside_the_file(tmp_path: Path) -> None:
         assert read_xc(written(tmp_path, THREE)).feature_names is None
 
 
-def test_label_names_that_stand_again_get_their_number(tmp_path: Path) -> None:
+def test_repeated_label_names_get_their_number(tmp_path: Path) -> None:
     written(tmp_path, "a\nb\na\n", "label_names.txt")
     with pytest.warns(DataWarning, match="1 names are repeated"):
         assert read_xc(written(tmp_path, THREE)).label_names == ["a", "b", "a #2"]
@@ -196,7 +196,7 @@ def test_label_filter(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("1 2 2\n0 1:x\n", r":2: '1:x' is not a number"),
         ("1 2 2\nzero 1:1\n", r":2: 'zero' is not a whole number"),
@@ -220,9 +220,9 @@ def test_label_filter(tmp_path: Path) -> None:
         ("PK\x03\x04 not a zip", r"cannot be read as a sparse matrix|holds one matrix"),
     ],
 )
-def test_malformed_text_names_file_line_and_token(tmp_path: Path, text: str, said: str) -> None:
+def test_malformed_text_names_file_line_and_token(tmp_path: Path, text: str, message: str) -> None:
     path = written(tmp_path, text)
-    with pytest.raises(DataError, match=said) as error:
+    with pytest.raises(DataError, match=message) as error:
         read_xc(path)
     assert str(path) in str(error.value)
 
@@ -245,7 +245,7 @@ def test_missing_files_folders_and_damaged_gzip(tmp_path: Path) -> None:
 
 
 def test_header_can_be_decided(tmp_path: Path) -> None:
-    path = written(tmp_path, "1 0 1\n0 0 1\n")  # with values missing, this may be a header or a row
+    path = written(tmp_path, "1 0 1\n0 0 1\n")  # without values, the first line may be a header or a row
     assert read_xc(path, header=False).X.shape == (2, 2)
     with pytest.raises(DataError, match="label 0|feature index"):
         read_xc(written(tmp_path, "1 1 1\n0 0 1\n"))
@@ -301,7 +301,7 @@ def test_nothing_half_written_stays_behind(tmp_path: Path) -> None:
 
 
 def outcome(path: Path) -> str:
-    """It returns or raises DataError, and nothing else."""
+    """Reading returns, or raises DataError and nothing else."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
         try:
@@ -323,7 +323,7 @@ def test_fuzz_anything(tmp_path: Path, raw: bytes) -> None:
 
 
 def mutated(raw: bytes, rng: np.random.Generator) -> bytes:
-    """A few bytes changed, put in, taken out or cut off."""
+    """The bytes with a few of them changed, inserted, deleted or truncated."""
     damaged = bytearray(raw)
     for _ in range(rng.integers(1, 6)):
         at = int(rng.integers(len(damaged)))

@@ -111,7 +111,7 @@ class LabelLists(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """In `rows` rows, `predicted` ranked first and was wrong, and `missed` was true but below the threshold."""
+    """In `rows` rows, `predicted` ranked first and was wrong, and `missed` was true but not predicted."""
 
     predicted: str
     missed: str
