@@ -19,7 +19,7 @@ from scipy.sparse import csr_matrix, save_npz
 
 from exmlds import DataError
 from exmlds.data import Dataset, Document, is_text, make_xmc, open_texts, read_texts, write_npz, write_xc
-from exmlds.data.text import texts_as_they_come
+from exmlds.data.text import stream_texts
 
 TWO = (["On ants, and bees", "Tides 🌊"], [["biology", "insects"], ["seas"]])
 JSONL = (
@@ -178,10 +178,10 @@ def test_reuters(real_data: Path) -> None:
 
 def came(data: str | bytes, **options: Any) -> list[str]:
     file = io.BytesIO(data if isinstance(data, bytes) else data.encode())
-    return [document.text for document in texts_as_they_come(file, "pipe", **options)]
+    return [document.text for document in stream_texts(file, "pipe", **options)]
 
 
-def test_texts_as_they_come() -> None:
+def test_stream_texts() -> None:
     row = '{"text": "a", "title": "b", "words": "c"}'
     assert came(f"\ufeffplain\r\n\n{row}\n [x\n") == ["plain", "", "a", " [x"]
     assert came(f"{row}\n\n{row}", format="jsonl") == ["a", "a"]

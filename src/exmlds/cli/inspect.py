@@ -13,7 +13,7 @@ def inspect(
     verify: Annotated[bool, typer.Option("--verify", help="Compare every file with its checksum.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show the properties, parameters and files of a saved model, and verify its checksums."""
+    """Show the properties, parameters and files of a saved model; --verify checks the files."""
     from .. import load
     from ..errors import ModelError
     from ..storage import model_folder

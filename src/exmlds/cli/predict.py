@@ -55,7 +55,7 @@ def predict(
     from ..errors import DataError
     from ..runtime import progress
     from .sources import check_output, is_packed_input, locate
-    from .texts import AS_THEY_COME, TextOptions, check_kind, takes_texts
+    from .texts import STREAMABLE, TextOptions, check_kind, takes_texts
 
     fitted = load(model)
     allowed, denied = (_listed(path, fitted.classes_) for path in (allow, deny))
@@ -66,7 +66,7 @@ def predict(
     options = TextOptions(text_column, format, encoding_errors)
     options.check_given_text(text)
     if takes_texts(fitted):
-        from_file = data is not None and (data != "-" or format not in AS_THEY_COME or is_packed_input())
+        from_file = data is not None and (data != "-" or format not in STREAMABLE or is_packed_input())
         source = locate(str(data), "test") if from_file else None
         if source is not None:
             check_kind(fitted, model, source, options)
@@ -100,12 +100,12 @@ def predict(
 def _texts(source: Path | None, text: str | None, options: TextOptions) -> Iterator[list[str]]:
     """Yield batches of texts: blocks of a file, single lines of standard input, or the given text."""
     from ..base import BLOCK
-    from .texts import lines_of_a_pipe, opened
+    from .texts import opened, stream_standard_input
 
     if text is not None:
         yield [text]
     elif source is None:
-        for line in lines_of_a_pipe(options):
+        for line in stream_standard_input(options):
             yield [line]
     else:
         documents = iter(opened(source, options, labelled=False))

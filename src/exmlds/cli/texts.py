@@ -52,7 +52,7 @@ OPTIONS = {  # how messages name the arguments of `open_texts` on the command li
     "errors": "--encoding-errors",
     "labelled=False": "`exmlds predict`",
 }
-AS_THEY_COME = (None, "jsonl", "lines")  # values of --format that allow answers line by line
+STREAMABLE = (None, "jsonl", "lines")  # values of --format that allow answers line by line
 
 
 class TextOptions(NamedTuple):
@@ -88,12 +88,12 @@ def opened(path: Path, options: TextOptions, *, labelled: bool = True) -> Texts:
     return open_texts(path, **options._asdict(), labelled=labelled)
 
 
-def lines_of_a_pipe(options: TextOptions) -> Iterator[str]:
+def stream_standard_input(options: TextOptions) -> Iterator[str]:
     """Yield texts from standard input as they arrive, one per line; a JSON object gives its text."""
-    from ..data.text import texts_as_they_come
+    from ..data.text import stream_texts
     from .sources import standard_input
 
-    documents = texts_as_they_come(
+    documents = stream_texts(
         standard_input(), "standard input", text=options.text, format=options.format, errors=options.errors
     )
     for document in documents:

@@ -67,9 +67,8 @@ def tune(
             start = {name: model.get_params()[name] for name in space}
             for trial in selection.tune(value_of, space, time_budget, start=start):
                 trials.append(trial)
-                if trial.value >= max(
-                    t.value for t in trials
-                ):  # written at once, so that Ctrl-C loses nothing
+                # The best configuration is written at once, so that Ctrl-C loses nothing.
+                if trial.value >= max(t.value for t in trials):
                     write(clone(model).set_params(**trial.parameters, random_state=None))
                 advance(round(perf_counter() - started))
                 started = perf_counter()

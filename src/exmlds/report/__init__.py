@@ -204,9 +204,8 @@ def make(
     considered = min(model.max_labels, n_classes)
     ids, scores = model.predict_topk(X, max(most, considered))
     first = metrics.Ranking(truth, ids[:, :most], most)
-    counts = np.pad(
-        model.label_counts_, (0, truth.shape[1] - n_classes)
-    )  # unseen labels have no training row
+    # Labels that are not in training have no training row.
+    counts = np.pad(model.label_counts_, (0, truth.shape[1] - n_classes))
     weights = metrics.inverse_propensity(counts, *propensity, n_rows=model.n_samples_fit_)
     predicted = _Predicted(truth, ids[:, :considered], scores[:, :considered] >= model.threshold_)
     names = _Names(model.classes_)

@@ -177,7 +177,7 @@ def read_texts(path: PathLike, **options: Any) -> tuple[list[str], list[list[str
     return texts, labels
 
 
-def texts_as_they_come(
+def stream_texts(
     file: Iterable[bytes],
     name: str,
     *,
