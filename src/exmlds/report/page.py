@@ -111,8 +111,8 @@ def _in_words(report: EvaluationReport) -> str:
     if data.unseen:
         sentences.append(
             f"{_number(data.unseen_labels, 'label')} of the test rows had no training row and cannot be "
-            f"predicted; they are {_percent(data.unseen / (data.rows * data.labels_a_row))} % of all true "
-            "labels."
+            "predicted; such labels make up "
+            f"{_percent(data.unseen / (data.rows * data.labels_a_row))} % of all true labels."
         )
     return " ".join(sentences)
 
