@@ -1,4 +1,4 @@
-"""The report: its numbers are those of the metrics, and the page is safe, whole and alive."""
+"""The report: its numbers equal the metrics, and the page is safe, self-contained and interactive."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from scipy.sparse import csr_matrix
 import exmlds
 from exmlds import DataError, ExMLDS, ExMLDS1, FeatureNeighbors, MostFrequent, TextClassifier, cli, metrics
 from exmlds.data import Dataset, make_library, make_xmc, write_xc
-from exmlds.report import Report, make, page, projection
+from exmlds.report import EvaluationReport, make, page, projection
 
 METHODS: dict[str, Callable[[], Any]] = {
     "ExMLDS": lambda: ExMLDS(random_state=0),
@@ -38,7 +38,7 @@ METHODS: dict[str, Callable[[], Any]] = {
 class Case(NamedTuple):
     model: Any
     test: Dataset
-    report: Report
+    report: EvaluationReport
 
 
 def fitted(method: Any) -> Case:
@@ -55,7 +55,7 @@ def case(request: pytest.FixtureRequest) -> Case:
 
 @pytest.fixture(scope="module")
 def embedded() -> Case:
-    """One that places labels, and is fitted quickly."""
+    """A model with label embeddings that is fitted quickly."""
     return fitted(METHODS["ExMLDS1"]())
 
 
@@ -68,25 +68,25 @@ def data_of(html: bytes) -> Any:
 
 def test_values_are_those_of_the_metrics(case: Case) -> None:
     model, test, report = case
-    told = data_of(page.rendered(report))
+    found = data_of(page.rendered(report))
     weights = metrics.inverse_propensity(model.label_counts_, n_rows=model.n_samples_fit_)
     top = model.predict_topk(test.X, 5)
     direct = metrics.report(test.Y, top, inverse_propensity=weights, intervals=True)
-    assert {name: entry["value"] for name, entry in told["measures"].items()} == direct
+    assert {name: entry["value"] for name, entry in found["measures"].items()} == direct
     for name, interval in direct.intervals.items():
-        assert told["measures"][name] == interval._asdict()
+        assert found["measures"][name] == interval._asdict()
     groups = metrics.by_frequency(test.Y, top, model.label_counts_, 5)
-    assert told["groups"] == [group._asdict() for group in groups]
-    said = model.predict(test.X)
-    hits = said.multiply(test.Y).sum()
-    at = told["at_threshold"]
+    assert found["groups"] == [group._asdict() for group in groups]
+    predicted = model.predict(test.X)
+    hits = predicted.multiply(test.Y).sum()
+    at = found["at_threshold"]
     assert at["threshold"] == model.threshold_
-    assert at["labels_a_row"] == pytest.approx(said.nnz / 150)
-    assert at["precision"]["value"] == pytest.approx(hits / said.nnz)
+    assert at["labels_a_row"] == pytest.approx(predicted.nnz / 150)
+    assert at["precision"]["value"] == pytest.approx(hits / predicted.nnz)
     assert at["recall"]["value"] == pytest.approx(hits / test.Y.nnz)
-    assert at["f1"]["value"] == pytest.approx(2 * hits / (said.nnz + test.Y.nnz))
+    assert at["f1"]["value"] == pytest.approx(2 * hits / (predicted.nnz + test.Y.nnz))
     assert at["f1"]["low"] < at["f1"]["value"] < at["f1"]["high"]
-    sizes = told["data"]
+    sizes = found["data"]
     assert (sizes["rows"], sizes["labels"], sizes["training_rows"], sizes["features"]) == (150, 37, 450, 371)
     assert sizes["labels_a_row"] == pytest.approx(test.Y.nnz / 150)
 
@@ -97,14 +97,14 @@ def test_calibration_is_of_probabilities(case: Case) -> None:
     if not isinstance(model, ExMLDS):
         assert report.calibration is None
         share = "shares of the training rows" if isinstance(model, MostFrequent) else "shares of votes"
-        assert f"{type(model).__name__} are {share}. They order labels" in page.rendered(report).decode()
+        assert f"{type(model).__name__} are {share}. They rank labels" in page.rendered(report).decode()
         return
     probabilities = np.take_along_axis(model.predict_proba(test.X).toarray(), ids, 1)
     expected = metrics.calibration(test.Y, (ids, probabilities))
     assert report.calibration is not None
     assert report.calibration.error == pytest.approx(expected.error, abs=1e-6)
-    np.testing.assert_allclose(report.calibration.said, expected.said, atol=1e-6)
-    np.testing.assert_allclose(report.calibration.found, expected.found, atol=1e-6)
+    np.testing.assert_allclose(report.calibration.predicted, expected[1], atol=1e-6)
+    np.testing.assert_allclose(report.calibration.observed, expected[2], atol=1e-6)
     assert (report.scores == "probabilities") == (model.objective == "precision")
 
 
@@ -124,13 +124,13 @@ def test_precision_against_coverage(case: Case) -> None:
 
 def test_labels_by_their_f1(case: Case) -> None:
     model, test, report = case
-    said, truth = model.predict(test.X).toarray() > 0, test.Y.toarray() > 0
-    both = said & truth
+    predicted, truth = model.predict(test.X).toarray() > 0, test.Y.toarray() > 0
+    both = predicted & truth
     lists = report.labels
     eligible = truth.sum(0) >= lists.least
     assert lists.n == eligible.sum()
     assert len(lists.best) == len(lists.worst) == 15
-    f1 = 2 * both.sum(0) / np.maximum(said.sum(0) + truth.sum(0), 1)
+    f1 = 2 * both.sum(0) / np.maximum(predicted.sum(0) + truth.sum(0), 1)
     assert [line.f1 for line in lists.best] == pytest.approx(np.sort(f1[eligible])[::-1][:15].tolist())
     assert [line.f1 for line in lists.worst] == pytest.approx(np.sort(f1[eligible])[:15].tolist())
     names = model.classes_.tolist()
@@ -139,15 +139,15 @@ def test_labels_by_their_f1(case: Case) -> None:
         assert (line.test, line.training) == (truth[:, label].sum(), model.label_counts_[label])
         assert line.recall == both[:, label].sum() / truth[:, label].sum()
         if line.precision is None:
-            assert not said[:, label].any()
+            assert not predicted[:, label].any()
         else:
-            assert line.precision == both[:, label].sum() / said[:, label].sum()
+            assert line.precision == both[:, label].sum() / predicted[:, label].sum()
 
 
 def test_confused_pairs(case: Case) -> None:
     model, test, report = case
     first = model.predict_topk(test.X, 1)[0][:, 0]
-    said = model.predict(test.X).toarray()
+    predicted = model.predict(test.X).toarray()
     names = model.classes_
     pairs: Counter[tuple[str, str]] = Counter()
     wrong = 0
@@ -155,9 +155,9 @@ def test_confused_pairs(case: Case) -> None:
         true = test.Y[row].indices
         if label not in true:
             wrong += 1
-            pairs.update((names[label], names[other]) for other in true if not said[row, other])
+            pairs.update((names[label], names[other]) for other in true if not predicted[row, other])
     assert (report.confused.wrong_rows, report.confused.n) == (wrong, len(pairs))
-    assert all(pairs[pair.said, pair.missed] == pair.rows for pair in report.confused.pairs)
+    assert all(pairs[pair.predicted, pair.missed] == pair.rows for pair in report.confused.pairs)
     assert [p.rows for p in report.confused.pairs] == sorted(pairs.values(), reverse=True)[:20]
 
 
@@ -165,26 +165,26 @@ def test_the_map_of_labels(case: Case) -> None:
     html = page.rendered(case.report).decode()
     if not hasattr(case.model, "label_embeddings"):
         assert case.report.label_map is None
-        assert "does not say where labels lie, so there is no map" in html
+        assert "has no label embeddings, so there is no label map" in html
         return
     drawn = case.report.label_map
     assert drawn is not None
     assert sorted(drawn.names) == sorted(case.model.classes_)
     assert drawn.training == sorted(case.model.label_counts_.tolist(), reverse=True)
-    places = np.array([drawn.x, drawn.y])
-    assert places.min() >= 0
-    assert places.max() <= 1
-    assert np.ptp(places, axis=1).max() > 0.99
+    points = np.array([drawn.x, drawn.y])
+    assert points.min() >= 0
+    assert points.max() <= 1
+    assert np.ptp(points, axis=1).max() > 0.99
     again = make(case.model, case.test.X, case.test.Y).label_map
     assert again == drawn
     assert "All of the 37 labels with a training row are drawn" in html
 
 
-def test_what_is_near_stays_near_on_the_map() -> None:
+def test_similar_labels_are_close_on_the_map() -> None:
     rng = np.random.default_rng(0)
     middles = np.eye(4)
-    places = np.repeat(middles, 10, axis=0) + 0.02 * rng.normal(size=(40, 4))
-    flat = projection.flat(places)
+    points = np.repeat(middles, 10, axis=0) + 0.02 * rng.normal(size=(40, 4))
+    flat = projection.flat(points)
     groups = flat.reshape(4, 10, 2)
     within = np.linalg.norm(groups - groups.mean(axis=1, keepdims=True), axis=2).max()
     between = np.linalg.norm(groups.mean(axis=1)[:, None] - groups.mean(axis=1), axis=2)
@@ -193,8 +193,8 @@ def test_what_is_near_stays_near_on_the_map() -> None:
 
 @pytest.mark.parametrize("n", [1, 2, 3, 10, 11])
 def test_few_labels_have_a_map(n: int) -> None:
-    for places in (np.eye(n, 3), np.zeros((n, 3))):
-        flat = projection.flat(places)
+    for points in (np.eye(n, 3), np.zeros((n, 3))):
+        flat = projection.flat(points)
         assert flat.shape == (n, 2)
         assert (flat >= 0).all()
         assert (flat <= 1).all()
@@ -217,8 +217,8 @@ LABELS = [["sport"]] * 4 + [["baking"]] * 4
 @pytest.mark.parametrize("method", [ExMLDS1(n_components=2, random_state=0), FeatureNeighbors(n_neighbors=3)])
 def test_models_of_texts(method: Any) -> None:
     model = TextClassifier(model=method).fit(TEXTS, LABELS)
-    asked = ["bread and salt", "the ball", "a sonnet"]
-    report = make(model, asked, [["baking"], ["sport"], ["poetry"]], k=[1, 2])
+    texts = ["bread and salt", "the ball", "a sonnet"]
+    report = make(model, texts, [["baking"], ["sport"], ["poetry"]], k=[1, 2])
     assert report.method == type(method).__name__
     assert report.data.unseen_labels == report.data.unseen == 1
     assert report.measures["P@1"].value == pytest.approx(2 / 3)
@@ -227,14 +227,14 @@ def test_models_of_texts(method: Any) -> None:
     assert settings["vectorizer"] == "tfidf"
     assert "model__random_state" in settings
     html = page.rendered(report).decode()
-    assert "1 label of the test rows had no training row and cannot be found" in html
+    assert "1 label of the test rows had no training row and cannot be predicted" in html
     assert (report.label_map is None) == isinstance(method, FeatureNeighbors)
 
 
-def test_other_places_and_small_data() -> None:
+def test_other_ks_and_small_data() -> None:
     model = MostFrequent().fit([[0.0], [1.0]], [["a"], ["a"]])
     report = make(model, [[2.0]], [["a"]], k=[4, 2])
-    assert report.places == [2, 4]
+    assert report.ks == [2, 4]
     assert report.measures["P@2"].value == 0.5
     assert b"nDCG@4" in page.rendered(report)
 
@@ -256,7 +256,7 @@ WICKED = [
 
 
 class Elements(HTMLParser):
-    """Counts elements and keeps attributes and texts."""
+    """Count the elements of a page, and collect its attributes and texts."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -273,12 +273,12 @@ class Elements(HTMLParser):
         self.texts.append(data)
 
 
-def wicked_report() -> Report:
+def wicked_report() -> EvaluationReport:
     rng = np.random.default_rng(0)
     X = np.repeat(np.eye(5), 6, axis=0) + 0.1 * rng.random((30, 5))
     Y = [[WICKED[i // 6]] for i in range(30)]
     model = ExMLDS1(n_components=4, n_neighbors=3, random_state=0).fit(X, Y)
-    wrong = [[WICKED[(i // 6 + 1) % 5]] for i in range(30)]  # so that pairs are confused
+    wrong = [[WICKED[(i // 6 + 1) % 5]] for i in range(30)]  # so that there are confused pairs
     return make(model, X, wrong, k=[1], title=WICKED[1])
 
 
@@ -298,7 +298,7 @@ def test_names_do_no_harm() -> None:
     assert data_of(html.encode())["title"] == WICKED[1]
 
 
-def test_the_page_asks_for_nothing(embedded: Case) -> None:
+def test_the_page_loads_nothing(embedded: Case) -> None:
     html = page.rendered(embedded.report).decode()
     assert "://" not in html
     assert "url(" not in html
@@ -318,10 +318,10 @@ def test_the_page_asks_for_nothing(embedded: Case) -> None:
     assert f"script-src 'sha256-{allowed}'" in policy
 
 
-def test_tables_can_be_read_aloud(embedded: Case) -> None:
+def test_tables_are_accessible(embedded: Case) -> None:
     html = page.rendered(embedded.report).decode()
     assert html.count("<caption>") == html.count("<table") == 6
-    assert "<th>" not in html  # each says of what it is the head
+    assert "<th>" not in html  # each has a scope
     assert html.count("<h1>") == 1
     assert re.findall(r"<svg(?![^>]*aria-label)", html) == []
     assert 'lang="en"' in html
@@ -366,7 +366,7 @@ def files(embedded: Case, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def command(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Callable[..., Any]:
-    """`exmlds report …` in this process: the exit code and what stands on stderr."""
+    """Run `exmlds report …` in this process; returns the exit code and stderr."""
 
     def run(*arguments: object) -> tuple[int, str]:
         monkeypatch.setattr(sys, "argv", ["exmlds", "report", *map(str, arguments)])
@@ -383,11 +383,11 @@ def command(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) 
 def test_the_command_writes_a_page(command: Callable[..., Any], files: Path, tmp_path: Path) -> None:
     out = tmp_path / "report.html"
     assert command(files / "model", files / "test.txt", "-o", out, "-k", "1", "2") == (0, "")
-    told = data_of(out.read_bytes())
-    assert told["title"] == "ExMLDS1 on test.txt"
-    assert told["places"] == [1, 2]
+    found = data_of(out.read_bytes())
+    assert found["title"] == "ExMLDS1 on test.txt"
+    assert found["ks"] == [1, 2]
     model, test = exmlds.load(files / "model"), exmlds.data.read_xc(files / "test.txt")
-    assert told["measures"]["P@1"]["value"] == model.score(test.X, test.Y)
+    assert found["measures"]["P@1"]["value"] == model.score(test.X, test.Y)
     options = ("-o", out, "--title", "Our tags", "--text-column", "text", "--label-column", "labels")
     assert command(files / "text-model", files / "texts.jsonl", *options) == (0, "")
     assert data_of(out.read_bytes())["title"] == "Our tags"
@@ -399,25 +399,25 @@ def test_errors_leave_what_was_there(command: Callable[..., Any], files: Path, t
     out.write_text("precious")
     (tmp_path / "bare.txt").write_text("2 371 37\n 0:1\n 1:1\n")
     (tmp_path / "few.txt").write_text("1 9 37\n0 0:1\n")
-    for arguments, said in (
+    for arguments, message in (
         ((files / "model", tmp_path / "bare.txt"), "bare.txt: no row has a label"),
         ((files / "model", tmp_path / "few.txt"), "declares 9 features, but 371 are expected"),
         ((files / "model", files / "texts.jsonl"), "was trained on features"),
         ((files / "text-model", files / "test.txt"), "was trained on texts"),
         ((files / "model", "no-such-file.txt"), "there is no such file"),
         ((files / "test.txt", files / "test.txt"), "test.txt"),
-        ((files / "model", files / "test.txt", "-k", "0"), "-k takes whole numbers"),
+        ((files / "model", files / "test.txt", "-k", "0"), "-k must be positive integers"),
     ):
         code, err = command(*arguments, "-o", out)
-        assert (code, said in err, err.count("\n")) == (2, True, 1), err
-    for place, said in (
+        assert (code, message in err, err.count("\n")) == (2, True, 1), err
+    for place, message in (
         (tmp_path, "is a folder"),
         (tmp_path / "none" / "report.html", "cannot be written"),
         (files / "test.txt", "is being read"),
         (files / "model" / "report.html", "is a model folder"),
     ):
         code, err = command(files / "model", files / "test.txt", "-o", place)
-        assert (code, said in err) == (2, True), err
+        assert (code, message in err) == (2, True), err
     assert out.read_text() == "precious"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bare.txt", "few.txt", "report.html"]
 
@@ -430,7 +430,7 @@ in_a_browser = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium
 
 @pytest.fixture
 def browse(tmp_path: Path) -> Callable[..., str]:
-    """What Chromium makes of a page: the document after its scripts have run, or a picture in a file."""
+    """Open a page in Chromium; returns the document after its scripts have run, or writes a screenshot."""
 
     def run(html: bytes, fragment: str = "", *options: str) -> str:
         (tmp_path / "page.html").write_bytes(html)
@@ -452,7 +452,7 @@ def browse(tmp_path: Path) -> Callable[..., str]:
 
 
 def with_script(html: bytes, script: str) -> bytes:
-    """The page with one more script, which its policy would refuse."""
+    """The page with one more script, and without the policy that would block it."""
     bare = re.sub(rb"<meta http-equiv[^>]*>", b"", html)
     return bare.replace(b"</body>", f"<script>{script}</script></body>".encode())
 
@@ -501,27 +501,27 @@ def test_columns_are_sorted_and_the_map_is_moved(browse: Callable[..., str], emb
       svg.dispatchEvent(new WheelEvent("wheel", { ...at(x, y), deltaY: -400 })); wide.push(spread());
       svg.dispatchEvent(new PointerEvent("pointermove", at(x + 1, y)));
       svg.dispatchEvent(new PointerEvent("pointermove", at(x, y)));
-      const told = document.querySelector(".told").textContent;
+      const tooltip = document.querySelector(".tooltip").textContent;
       svg.dispatchEvent(new WheelEvent("wheel", { ...at(x, y), deltaY: -400 })); wide.push(spread());
-      document.title = JSON.stringify({ sorted, wide, told });
+      document.title = JSON.stringify({ sorted, wide, tooltip });
     """
     seen = browse(with_script(page.rendered(embedded.report), script))
     found = re.search(r"<title>(.*?)</title>", seen)
     assert found is not None
-    told = json.loads(found[1].replace("&amp;", "&"))
+    state = json.loads(found[1].replace("&amp;", "&"))
     lines = sorted(line.training for line in embedded.report.labels.best)
-    assert told["sorted"] == [lines[::-1], lines]
-    start, closer, back, scrolled, wheeled = told["wide"]
+    assert state["sorted"] == [lines[::-1], lines]
+    start, closer, back, scrolled, wheeled = state["wide"]
     assert closer == pytest.approx(1.5 * start, rel=0.01)
-    assert back == scrolled == start  # a wheel that comes by while the page is scrolled does not zoom
+    assert back == scrolled == start  # scrolling the page over the map does not zoom
     assert wheeled == pytest.approx(start * np.exp(0.64), rel=0.01)
     drawn = embedded.report.label_map
     assert drawn is not None
-    assert told["told"].startswith(f"{drawn.names[0]}{drawn.training[0]} training rows")
+    assert state["tooltip"].startswith(f"{drawn.names[0]}{drawn.training[0]} training rows")
 
 
 def corner(png: bytes) -> tuple[int, ...]:
-    """The red, green and blue of the first pixel, which no filter of PNG changes."""
+    """The red, green and blue of the first pixel, which no PNG filter changes."""
     packed, place = b"", 8
     while place < len(png):
         (size,) = struct.unpack(">I", png[place : place + 4])

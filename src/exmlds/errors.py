@@ -1,18 +1,70 @@
-"""What can go wrong, as a tree:
+"""The exceptions and warnings of the package, as a tree:
 
 ExmldsError
-├── DataError      (a ValueError) a file or a matrix is not what it should be
+├── DataError      (a ValueError) a file or a matrix cannot be used
 └── ModelError     (a ValueError) a saved model is damaged, foreign or newer
-DataWarning        (a UserWarning) the input was usable, after a repair that is named
+DataWarning        (a UserWarning) the input was usable after a repair
 """
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
 
 
 class ExmldsError(Exception):
     """The root of every error that this package raises on purpose."""
 
 
+class Argument(NamedTuple):
+    """An argument that a message tells the user to pass.
+
+    >>> str(Argument("format", "csv")), Argument("format", "csv").as_option({"format": "--format"})
+    ('format="csv"', '--format csv')
+    """
+
+    name: str
+    value: str | bool | None = None  # None: the message names the argument only
+
+    def __str__(self) -> str:
+        if self.value is None:
+            return self.name
+        return f'{self.name}="{self.value}"' if isinstance(self.value, str) else f"{self.name}={self.value}"
+
+    def as_option(self, options: Mapping[str, str]) -> str:
+        """Name the command-line option instead; `options` maps an argument, or `name=value`, to it."""
+        if str(self) in options:
+            return options[str(self)]
+        if self.name not in options:
+            return str(self)
+        return options[self.name] if self.value is None else f"{options[self.name]} {self.value}"
+
+
 class DataError(ExmldsError, ValueError):
-    """Input that cannot be used; the message says what, where and what to do."""
+    """Input that cannot be used; the message says what was wrong, what was got and what to do.
+
+    message : the text, or a `str.format` template if there are values
+    values : what the template holds; an `Argument` is worded for Python by `str(error)` and for the command
+        line by `with_options`
+
+    >>> error = DataError("{path} is empty; pass {format}.", path="{a}", format=Argument("format", "csv"))
+    >>> str(error), error.with_options({"format": "--format"})
+    ('{a} is empty; pass format="csv".', '{a} is empty; pass --format csv.')
+    """
+
+    def __init__(self, message: str, **values: object) -> None:
+        super().__init__(message.format(**values) if values else message)
+        self._template, self._values = message, values
+
+    def with_options(self, options: Mapping[str, str]) -> str:
+        """The message with command-line options in place of Python arguments."""
+        if not self._values:
+            return str(self)
+        worded = {
+            name: value.as_option(options) if isinstance(value, Argument) else value
+            for name, value in self._values.items()
+        }
+        return self._template.format(**worded)
 
 
 class ModelError(ExmldsError, ValueError):
@@ -20,4 +72,4 @@ class ModelError(ExmldsError, ValueError):
 
 
 class DataWarning(UserWarning):
-    """Input that was usable after a repair; the message names the repair."""
+    """The input was usable after a repair; the message names the repair."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import warnings
 from collections.abc import Callable
@@ -30,10 +31,15 @@ def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> R
             warnings.simplefilter("default")
             monkeypatch.setattr(sys, "argv", ["exmlds", *map(str, arguments)])
             code = 0
+            logger = logging.getLogger("exmlds")
+            handlers, level = logger.handlers, logger.level
             try:
                 cli.main()
             except SystemExit as stop:
                 code = int(stop.code or 0)
+            finally:
+                logger.handlers = handlers
+                logger.setLevel(level)
         return Done(code, *capfd.readouterr())
 
     return command

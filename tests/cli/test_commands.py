@@ -6,6 +6,7 @@ import contextlib
 import gzip
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -185,7 +186,7 @@ def test_registered_names(run: Run, files: Path, tmp_path: Path, monkeypatch: py
 
 def test_demo(run: Run) -> None:
     shown = run("demo", "--rows", 300).out
-    assert "ExMLDS suggests" in shown
+    assert "ExMLDS predicts" in shown
     as_json = json.loads(run("demo", "--rows", 300, "--json").out)
     assert as_json["test"] == 60
     assert as_json["results"][-1]["P@1"] > as_json["results"][0]["P@1"]
@@ -193,7 +194,7 @@ def test_demo(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["train", "nothing.txt", "-o", "m"], "nothing.txt: there is no such file"),
         (["train", "nothing", "-o", "m"], "nothing is neither a file nor a data set"),
@@ -201,9 +202,12 @@ def test_demo(run: Run) -> None:
         (["train", "{files}/train.txt", "-o", "{files}/train.txt"], "is a file; a model is a folder"),
         (
             ["train", "{files}/train.txt", "-o", "m", "--method", "best"],
-            "There is no method 'best'; there are",
+            "There is no method 'best'; the methods are",
         ),
-        (["train", "{files}/train.txt", "-o", "m", "--set", "k=3"], "has no parameter 'k'; it has"),
+        (
+            ["train", "{files}/train.txt", "-o", "m", "--set", "k=3"],
+            "has no parameter 'k'; its parameters are",
+        ),
         (["train", "{files}/train.txt", "-o", "m", "--set", "n_neighbors"], "--set takes key=value"),
         (
             ["train", "{files}/train.txt", "-o", "m", "--set", "shortlist=0"],
@@ -217,22 +221,22 @@ def test_demo(run: Run) -> None:
             "label_names.txt holds texts",
         ),
         (["evaluate", "{files}/model"], "Name the data to evaluate on"),
-        (["evaluate", "{files}/model", "{files}/test.txt.gz", "-k", "0"], "-k takes whole numbers from 1"),
+        (["evaluate", "{files}/model", "{files}/test.txt.gz", "-k", "0"], "-k must be positive integers"),
         (["evaluate", "{files}/model", "{files}/test.txt.gz", "--propensity", "1"], "--propensity takes A,B"),
         (["evaluate", "m", "d", "--predictions", "p"], "Name a model or --predictions, not both"),
         (["inspect", "{files}"], "is not a model"),
         (["info", "best"], "There is no method 'best'"),
         (["convert", "{files}/train.txt", "no/such/folder/x.txt"], "cannot be written"),
-        (["convert", "{files}/train.txt", "x.txt", "--split", "dev"], "--split is train or test"),
+        (["convert", "{files}/train.txt", "x.txt", "--split", "dev"], "--split must be train or test"),
     ],
 )
 def test_a_users_error_is_one_line_and_code_2(
-    run: Run, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], said: str
+    run: Run, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     done = run(*(argument.format(files=files) for argument in arguments))
     assert done.code == 2
-    assert said in done.err
+    assert message in done.err
     assert done.err.count("\n") == 1
     assert done.err.startswith("exmlds: ")
     assert done.out == ""
@@ -241,7 +245,7 @@ def test_a_users_error_is_one_line_and_code_2(
 
 def test_config_files_are_checked(run: Run, files: Path, tmp_path: Path) -> None:
     config = tmp_path / "run.toml"
-    for text, said in (
+    for text, message in (
         ("method = ", "is not a TOML file"),
         ("methods = 'x'", "unknown entry 'methods'"),
         ("method = 3", "`method` must be a name"),
@@ -249,13 +253,33 @@ def test_config_files_are_checked(run: Run, files: Path, tmp_path: Path) -> None
     ):
         config.write_text(text)
         done = run("train", files / "train.txt", "-o", tmp_path / "m", "--config", config)
-        assert (done.code, said in done.err) == (2, True)
+        assert (done.code, message in done.err) == (2, True)
+
+
+def test_log_messages_are_shown_on_request(run: Run, files: Path, tmp_path: Path) -> None:
+    arguments = ("evaluate", files / "model", files / "test.txt.gz")
+    quiet, shown = run(*arguments), run("--log-level", "INFO", *arguments)
+    assert (quiet.err, shown.out) == ("", quiet.out)
+    line = rf"[0-9-]+ [0-9:,]+ INFO read {re.escape(str(arguments[2]))}: 150 rows in [0-9.]+ s\n"
+    assert re.search(line, shown.err)
+    assert "INFO read" not in run("--log-level", "warning", *arguments).err
+    done = run("--log-level", "loud", *arguments)
+    assert (done.code, done.out) == (2, "")
+    assert done.err == "exmlds: --log-level must be debug, info, warning or error. Got 'loud' instead.\n"
+    pair = write_npz(tmp_path / "X.tst.npz", read_xc(arguments[2]))
+    shown = run(
+        "--log-level", "debug", "predict", files / "model", pair[0], "-o", tmp_path / "p.jsonl", "--json"
+    )
+    assert f"INFO read {pair[0]}: 150 rows in" in shown.err
+    shown = run("--log-level", "info", "evaluate", "--predictions", tmp_path / "p.jsonl", arguments[2])
+    assert f"INFO read {tmp_path / 'p.jsonl'}: 150 rows in" in shown.err
 
 
 def test_usage_errors_have_code_2(run: Run) -> None:
     assert run("train").code == 2
     assert run("predict", "--nonsense").code == 2
     assert run("nonsense").code == 2
+    assert run("--log-level", "info").code == 2
 
 
 def test_warnings_are_one_line(run: Run, tmp_path: Path) -> None:
@@ -266,14 +290,14 @@ def test_warnings_are_one_line(run: Run, tmp_path: Path) -> None:
     assert done.err.count("\n") == 1
 
 
-def test_what_should_not_happen_says_so(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_internal_errors_are_reported_as_such(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("of course")
 
     monkeypatch.setattr("exmlds.data.make_library", broken)
     done = run("demo")
     assert done.code == 1
-    assert "this should not happen: RuntimeError: of course" in done.err
+    assert "internal error: RuntimeError: of course" in done.err
     assert "Traceback" not in done.err
     monkeypatch.setenv("EXMLDS_DEBUG", "1")
     with pytest.raises(RuntimeError, match="of course"):
@@ -292,13 +316,13 @@ def test_evaluating_on_other_data_is_refused(run: Run, files: Path, tmp_path: Pa
     write_xc(tmp_path / "same.txt", read_xc(files / "test.txt.gz"))
     (tmp_path / "label_names.txt").write_text("\n".join(f"other {i}" for i in range(37)))
     done = run("evaluate", files / "model", tmp_path / "same.txt")
-    assert (done.code, "are not those that the model was trained with" in done.err) == (2, True)
+    assert (done.code, "differ from those that the model was trained with" in done.err) == (2, True)
 
 
-def test_more_places_than_predictions_is_said(run: Run, files: Path, tmp_path: Path) -> None:
+def test_k_beyond_the_predictions_is_a_warning(run: Run, files: Path, tmp_path: Path) -> None:
     run("predict", files / "model", files / "test.txt.gz", "-k", 3, "-o", tmp_path / "p.txt")
     done = run("evaluate", "--predictions", tmp_path / "p.txt", files / "test.txt.gz", "-k", 5)
-    assert "No row has more than 3 predictions; at 5, the empty places count as wrong" in done.err
+    assert "No row has more than 3 predictions" in done.err
     assert "need the training file: --train" in done.out
 
 
@@ -393,7 +417,7 @@ def test_names_go_along_when_converting(run: Run, files: Path, tmp_path: Path) -
     run("convert", files / "train.txt", tmp_path / "X.trn.npz")
     assert read_xc(tmp_path / "X.trn.npz").label_names == read_xc(files / "train.txt").label_names
     done = run("convert", files / "train.txt", tmp_path / "x.txt", "--split", "test")
-    assert (done.code, "--split is for data sets that go by a name" in done.err) == (2, True)
+    assert (done.code, "--split applies to data sets given by name" in done.err) == (2, True)
 
 
 def exmlds_process(*arguments: object, **options: object) -> subprocess.Popen[str]:
@@ -411,7 +435,7 @@ def exmlds_process(*arguments: object, **options: object) -> subprocess.Popen[st
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")
 def test_ctrl_c_leaves_nothing_half_written(files: Path, tmp_path: Path) -> None:
-    # A file that takes long: the same rows many times.
+    # The same rows many times make a file that takes long.
     big = tmp_path / "big.txt"
     rows = (files / "train.txt").read_bytes().partition(b"\n")[2]
     big.write_bytes(rows * 1_000)
@@ -422,7 +446,7 @@ def test_ctrl_c_leaves_nothing_half_written(files: Path, tmp_path: Path) -> None
     while not list(out.iterdir()) and time.monotonic() < deadline and process.poll() is None:
         time.sleep(0.01)
     assert [path.suffix for path in out.iterdir()] == [".partial"]
-    while process.poll() is None:  # Python drops an interrupt that falls into a callback; people press again
+    while process.poll() is None:  # Python drops an interrupt inside a callback, so it is sent again
         process.send_signal(signal.SIGINT)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(timeout=2)
@@ -434,7 +458,7 @@ def test_ctrl_c_leaves_nothing_half_written(files: Path, tmp_path: Path) -> None
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")
-def test_ctrl_c_keeps_the_checkpoint_and_the_same_command_goes_on(
+def test_ctrl_c_keeps_the_checkpoint_and_the_same_command_resumes(
     run: Run, files: Path, tmp_path: Path
 ) -> None:
     kept, options = tmp_path / "kept", ["--seed", "0", "--method", "exmlds4"]
@@ -461,7 +485,7 @@ def test_ctrl_c_keeps_the_checkpoint_and_the_same_command_goes_on(
     np.testing.assert_array_equal(one[1], other[1])
     for output in (kept, kept / "model"):
         done = run(*command, "-o", output, "--checkpoint", kept)
-        assert (done.code, "must be folders apart" in done.err) == (2, True)
+        assert (done.code, "must be separate folders" in done.err) == (2, True)
     done = run("train", files / "train.txt", "-o", tmp_path / "no", "--checkpoint", kept)
     assert (done.code, "takes no --checkpoint; exmlds4 does" in done.err) == (2, True)
 
@@ -503,7 +527,7 @@ def test_predict_streams_a_file_larger_than_its_memory(files: Path, tmp_path: Pa
         peaks.append(int(done.stdout) * 1024)
     grown = len(rows) * 1900
     assert grown > 50_000_000
-    assert peaks[1] - peaks[0] < grown / 3, "the file is held in memory"
+    assert peaks[1] - peaks[0] < grown / 3, "the whole file is in memory"
 
 
 @pytest.mark.slow
@@ -557,9 +581,9 @@ def test_labels_and_their_cooccurrences(run: Run, files: Path, tmp_path: Path) -
     assert found[0][0] in run("labels", tmp_path / "joint", "--similar", "baking").out
     frequent = json.loads(run("labels", files / "model", "-n", "2", "--json").out)
     assert frequent[0]["rows"] >= frequent[1]["rows"] > 0
-    for arguments, said in (
+    for arguments, message in (
         (("labels", tmp_path / "joint", "--similar", "nothing"), "has no label 'nothing'"),
-        (("labels", files / "model", "--similar", "baking"), "does not say where labels lie"),
+        (("labels", files / "model", "--similar", "baking"), "has no label embeddings"),
         (
             (
                 "train",
@@ -592,7 +616,7 @@ def test_labels_and_their_cooccurrences(run: Run, files: Path, tmp_path: Path) -
     ):
         done = run(*arguments)
         assert done.code == 2
-        assert said in done.err
+        assert message in done.err
         assert done.err.count("\n") == 1
     assert not (tmp_path / "no").exists()
 
@@ -602,15 +626,15 @@ def test_tune_writes_a_config_that_train_takes(run: Run, files: Path, tmp_path: 
     options = ("--method", "feature-neighbors", "--time-budget", "60", "--set", "metric=cosine")
     done = run("tune", files / "train.txt", "-o", config, *options, "--json")
     assert (done.code, done.err) == (0, "")
-    told = json.loads(done.out)
-    assert told["trials"][0]["parameters"] == {}
-    assert len(told["trials"]) > 3
-    assert told["best"]["value"] == max(trial["value"] for trial in told["trials"])
-    assert not any("metric" in trial["parameters"] for trial in told["trials"])
+    found = json.loads(done.out)
+    assert found["trials"][0]["parameters"] == {}
+    assert len(found["trials"]) > 3
+    assert found["best"]["value"] == max(trial["value"] for trial in found["trials"])
+    assert not any("metric" in trial["parameters"] for trial in found["trials"])
     trained = run("train", files / "train.txt", "-o", tmp_path / "m", "--config", config)
     assert trained.code == 0
     kept = exmlds.load(tmp_path / "m").get_params()
-    assert {name: kept[name] for name in told["best"]["parameters"]} == told["best"]["parameters"]
-    assert "as given" in run("tune", files / "train.txt", "-o", config, *options).out
+    assert {name: kept[name] for name in found["best"]["parameters"]} == found["best"]["parameters"]
+    assert "starting values" in run("tune", files / "train.txt", "-o", config, *options).out
     done = run("tune", files / "train.txt", "-o", config, "--method", "most-frequent")
-    assert (done.code, "has nothing left to tune" in done.err) == (2, True)
+    assert (done.code, "has no parameter left to tune" in done.err) == (2, True)

@@ -1,4 +1,4 @@
-"""Labels by labels, from texts, taxonomies and files."""
+"""Label co-occurrence matrices from texts, taxonomies and files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Anybody's predictions from a file."""
+"""Files of predictions."""
 
 from __future__ import annotations
 
@@ -66,18 +66,33 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     np.testing.assert_array_equal(read[1], scores)
 
 
+@pytest.mark.parametrize("name", ["predictions.txt", "predictions.txt.gz"])
+def test_a_path_is_written_atomically(tmp_path: Path, name: str) -> None:
+    ids, scores = np.array([[3, 1], [2, -1]]), np.array([[0.5, 0.25], [1, 0]], np.float32)
+    path = tmp_path / name
+    for given in (path, str(path)):
+        write_predictions(given, ids, scores)
+        np.testing.assert_array_equal(read_predictions(path)[0], ids)
+    before = path.read_bytes()
+    assert before.startswith(b"\x1f\x8b") == name.endswith(".gz")
+    with pytest.raises(TypeError):  # the second line fails, after the first was written
+        write_predictions(path, np.array([[3], [None]]), scores[:, :1])
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
 def test_json_lines_with_names(tmp_path: Path) -> None:
     path = tmp_path / "predictions.jsonl"
     path.write_text('{"labels": ["b", "a"], "scores": [0.9, 0.2]}\n{"labels": [], "scores": []}\n')
     ids, scores = read_predictions(path, label_names=["a", "b"])
     assert ids.tolist() == [[1, 0], [-1, -1]]
     np.testing.assert_allclose(scores[0], [0.9, 0.2])
-    for line, said in (
+    for line, message in (
         ('{"labels": ["z"], "scores": [1]}', "label 'z' is not one of the data's labels"),
         ('{"labels": [9], "scores": [1]}', "label 9 is not one"),
-        ('{"labels": ["a"], "scores": []}', "do not go together"),
+        ('{"labels": ["a"], "scores": []}', "must be equally many"),
         ('{"text": 1}', r"predictions.jsonl:1: not .*labels"),
     ):
         path.write_text(line)
-        with pytest.raises(DataError, match=said):
+        with pytest.raises(DataError, match=message):
             read_predictions(path, label_names=["a", "b"], n_labels=2)

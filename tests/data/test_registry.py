@@ -41,14 +41,14 @@ def test_load_from_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lib
     assert available() == ["bibtex", "mine"]
 
 
-def test_it_says_where_to_put_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_name_the_folder_to_put_them_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("EXMLDS_DATA", raising=False)
     with pytest.raises(DataError, match=r"EXMLDS_DATA is not set.*put train.txt.gz and test.txt.gz into"):
         load("eurlex-4k")
     monkeypatch.setenv("EXMLDS_DATA", str(tmp_path))
     with pytest.raises(DataError, match=r"'rcv1' is not under .*rcv1subset1"):
         load("rcv1")
-    with pytest.raises(DataError, match=r"'nothing' is not known.*Known: .*eurlex-4k"):
+    with pytest.raises(DataError, match=r"'nothing' is unknown.*Known data sets: .*eurlex-4k"):
         load("nothing")
 
 

@@ -1,4 +1,4 @@
-"""Made-up data has the properties that it promises."""
+"""Synthetic data has the documented properties."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading texts with their labels: what works, how a format is told, what is refused and in which words."""
+"""Reading texts with their labels: what works, how formats are detected, and the messages of errors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from scipy.sparse import csr_matrix, save_npz
 
 from exmlds import DataError
 from exmlds.data import Dataset, Document, is_text, make_xmc, open_texts, read_texts, write_npz, write_xc
-from exmlds.data.text import texts_as_they_come
+from exmlds.data.text import stream_texts
 
 TWO = (["On ants, and bees", "Tides 🌊"], [["biology", "insects"], ["seas"]])
 JSONL = (
@@ -87,7 +87,7 @@ def corpus(folder: Path, **files: str | bytes | None) -> Path:
 
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("form", ["plain", "gzip", "bom", "crlf", "no end", "blank lines"])
-def test_every_format_is_told_by_content(tmp_path: Path, name: str, form: str) -> None:
+def test_every_format_is_detected_from_the_content(tmp_path: Path, name: str, form: str) -> None:
     text, format = FILES[name]
     if form == "crlf":
         text = text.replace("\n", "\r\n")
@@ -104,11 +104,11 @@ def test_every_format_is_told_by_content(tmp_path: Path, name: str, form: str) -
     texts, labels = read_texts(path)
     assert (texts, without_uris(labels)) == TWO
     assert read_texts(path, format=format)[0] == TWO[0]
-    said = format if name == "without ids" else None  # it could be plain text
-    assert read_texts(path, labelled=False, format=said) == (TWO[0], [[], []])
+    given = format if name == "without ids" else None  # it could be plain text
+    assert read_texts(path, labelled=False, format=given) == (TWO[0], [[], []])
 
 
-def test_a_document_says_where_it_stands(tmp_path: Path) -> None:
+def test_a_document_knows_its_line(tmp_path: Path) -> None:
     path = written(tmp_path, JSONL, "train.jsonl")
     assert list(open_texts(path))[1] == Document("Tides 🌊", ["seas"], f"{path}:2")
     rows = 'text,labels\n"one\ntwo\n",a\n\nthree,b\n'
@@ -162,7 +162,7 @@ def test_whatever_write_xc_writes_is_numbers(tmp_path: Path, seed: int) -> None:
 
 
 @pytest.mark.data
-def test_real_files_are_told_apart(real_data: Path) -> None:
+def test_real_files_are_distinguished(real_data: Path) -> None:
     for path in sorted(real_data.glob("*/*.gz")):
         assert is_text(path) == path.name.endswith(".jsonl.gz"), path
     assert not is_text(real_data / "bibtex")
@@ -178,10 +178,10 @@ def test_reuters(real_data: Path) -> None:
 
 def came(data: str | bytes, **options: Any) -> list[str]:
     file = io.BytesIO(data if isinstance(data, bytes) else data.encode())
-    return [document.text for document in texts_as_they_come(file, "pipe", **options)]
+    return [document.text for document in stream_texts(file, "pipe", **options)]
 
 
-def test_texts_as_they_come() -> None:
+def test_stream_texts() -> None:
     row = '{"text": "a", "title": "b", "words": "c"}'
     assert came(f"\ufeffplain\r\n\n{row}\n [x\n") == ["plain", "", "a", " [x"]
     assert came(f"{row}\n\n{row}", format="jsonl") == ["a", "a"]
@@ -191,22 +191,22 @@ def test_texts_as_they_come() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "options", "said"),
+    ("line", "options", "message"),
     [
-        ('{"words": "a"}', {}, "pipe:2: no field has a usual name for texts. There are: words"),
+        ('{"words": "a"}', {}, "pipe:2: no field has a standard name for texts. There are: words"),
         ('{"text": 5}', {}, "pipe:2: 'text' is 5, not a text"),
         ('{"text": "a"', {}, "pipe:2:13: not JSON"),
         ('{"text": ' + "[" * 100_000, {}, "pipe:2: cannot be read as JSON"),
-        ('{"text": "\\ud83c"}', {}, r"pipe:2: \\ud83c is half a character"),
+        ('{"text": "\\ud83c"}', {}, r"pipe:2: \\ud83c is half of a surrogate pair"),
         ('{"text": "a"}', {"text": ["words"]}, "pipe:1:1: not JSON"),
         ("plain", {"format": "jsonl"}, "pipe:1:1: not JSON"),
-        ("plain", {"format": "lines", "text": ["words"]}, "pipe is lines, which has no use for text"),
+        ("plain", {"format": "lines", "text": ["words"]}, "pipe is lines, which does not use text"),
         ("plain", {"errors": "ignore"}, "errors must be 'strict' or 'replace'"),
         (b"caf\xe9", {}, "pipe:2: not UTF-8"),
     ],
 )
-def test_what_comes_follows_the_rules_of_files(line: str | bytes, options: Any, said: str) -> None:
-    with pytest.raises(DataError, match=said):
+def test_what_comes_follows_the_rules_of_files(line: str | bytes, options: Any, message: str) -> None:
+    with pytest.raises(DataError, match=message):
         came(b"one\n" + (line if isinstance(line, bytes) else line.encode()) + b"\n", **options)
 
 
@@ -344,16 +344,16 @@ def test_columns_that_cannot_be_guessed_are_listed(tmp_path: Path, delimiter: st
     rows = [["nr", "inhalt", "thema", "jahr"], ["1", "Ameisen", "a|b", "1999"], ["2", "Bienen", "b", "2001"]]
     path = written(tmp_path, "".join(delimiter.join(row) + "\n" for row in rows))
     with pytest.raises(
-        DataError, match=r"data:1: no column has a usual name for texts. There are: nr, inhalt, thema"
+        DataError, match=r"data:1: no column has a standard name for texts. There are: nr, inhalt, thema"
     ):
         open_texts(path)
     with pytest.raises(
-        DataError, match=r"no column has a usual name for labels.*Say labels=.*are for labelled=False"
+        DataError, match=r"no column has a standard name for labels.*Pass labels=.*labels with labelled=False"
     ):
         open_texts(path, text="inhalt")
     with pytest.raises(DataError, match=r"there is no column 'Inhalt'. There are: nr, inhalt"):
         open_texts(path, text="Inhalt", labels="thema")
-    with pytest.raises(DataError, match="no column has a usual name for texts"):
+    with pytest.raises(DataError, match="no column has a standard name for texts"):
         open_texts(path, labelled=False)
     assert read_texts(path, text="inhalt", labels="thema") == (["Ameisen", "Bienen"], [["a", "b"], ["b"]])
     assert read_texts(path, text="inhalt", labelled=False)[0] == ["Ameisen", "Bienen"]
@@ -362,20 +362,20 @@ def test_columns_that_cannot_be_guessed_are_listed(tmp_path: Path, delimiter: st
 def test_a_header_is_not_taken_for_a_document(tmp_path: Path) -> None:
     path = written(tmp_path, "keywords\tinhalt\na b\tEs war einmal\n")
     with pytest.raises(
-        DataError, match="There are: keywords, inhalt. Say text=.*, or format=.* if this is no header"
+        DataError, match="There are: keywords, inhalt. Pass text=.*, or format=.* if this is not a header"
     ):
         open_texts(path)
     assert len(read_texts(path, format="libmultilabel")[0]) == 2
 
 
-def test_a_column_that_stands_twice_is_refused(tmp_path: Path) -> None:
+def test_a_repeated_column_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="there is more than one column 'a'"):
         open_texts(written(tmp_path, "a,a,labels\n1,2,3\n"), text="a")
 
 
 def test_missing_fields_name_those_that_there_are(tmp_path: Path) -> None:
     with pytest.raises(
-        DataError, match=r"data:1: no field has a usual name for texts. There are: id, inhalt"
+        DataError, match=r"data:1: no field has a standard name for texts. There are: id, inhalt"
     ):
         open_texts(written(tmp_path, jsonl({"id": 1, "inhalt": "x"})))
     path = written(tmp_path, JSONL + "\n" + jsonl({"text": "x", "tag": "y"}))
@@ -384,8 +384,8 @@ def test_missing_fields_name_those_that_there_are(tmp_path: Path) -> None:
     assert len(read_texts(path, labelled=False)[0]) == 3
 
 
-def test_fields_are_told_by_more_than_the_first_row(tmp_path: Path) -> None:
-    """A row without the usual first field must not make all others be read by another one."""
+def test_fields_are_detected_in_more_than_the_first_row(tmp_path: Path) -> None:
+    """A first row without the standard field must not change the field of all others."""
     rows = jsonl({"title": "a", "labels": []}, {"text": "b", "title": "c", "labels": []})
     path = written(tmp_path, rows)
     with pytest.raises(DataError, match=r"data:1: there is no field 'text'. There are: title, labels"):
@@ -414,7 +414,7 @@ def test_cells_of_labels(tmp_path: Path) -> None:
     ]
     path = written(tmp_path, "text,labels\nx,\"['a', 'b']\"\n")
     with pytest.raises(
-        DataError, match=r"data:2: .* is not a JSON list .* Write \[\"a\", \"b\"\], or say label_sep"
+        DataError, match=r"data:2: .* is not a JSON list .* Write \[\"a\", \"b\"\], or pass label_sep"
     ):
         read_texts(path)
     with pytest.raises(DataError, match=r"data:2: null is not a label"):
@@ -427,18 +427,18 @@ def test_quoted_cells_over_several_lines(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "said"),
+    ("row", "message"),
     [
         ("alone", "got 1 cell, but the header has 2 cells. Quote a cell that holds ','"),
         ("one, two, three", "got 3 cells, but the header has 2 cells"),
         ('"open, a\nb', "not a row of cells .unexpected end of data.. Quote a cell"),
-        ('"shut" open,a', "not a row of cells .*expected after.*each quote inside it twice"),
+        ('"shut" open,a', "not a row of cells .*expected after.*double each quote inside it"),
         ("bare\rreturn,a", "not a row of cells .new-line character"),
     ],
 )
-def test_faulty_rows_of_a_table(tmp_path: Path, row: str, said: str) -> None:
+def test_faulty_rows_of_a_table(tmp_path: Path, row: str, message: str) -> None:
     path = written(tmp_path, f'text,labels\n"fine\n",a\n{row}\n')
-    with pytest.raises(DataError, match=f"data:4: {said}"):
+    with pytest.raises(DataError, match=f"data:4: {message}"):
         read_texts(path)
 
 
@@ -465,15 +465,13 @@ def test_a_blank_behind_each_comma_of_the_header(tmp_path: Path, header: str) ->
     path = written(tmp_path, f'{header}\n"a, b", "x;y"\nc, x\n"d",y\n')
     assert read_texts(path) == (["a, b", "c", "d"], [["x", "y"], ["x"], ["y"]])
     assert read_texts(path, labelled=False)[0] == ["a, b", "c", "d"]
-    with pytest.raises(DataError, match="data:2: a blank stands before a quote; take it out"):
+    with pytest.raises(DataError, match="data:2: a space comes before a quote; remove it"):
         read_texts(written(tmp_path, 'text,labels\n"a, b", "x;y"\n'))
 
 
 def test_a_stray_quote_does_not_merge_rows(tmp_path: Path) -> None:
     for rows in ('1\t"ab\ta\n2\tcd"\tb\n', '1\tab\t"a\n2\tcd\tb"\n'):
-        with pytest.raises(
-            DataError, match="data:2: a quoted cell holds a tab and a line end; it may be two"
-        ):
+        with pytest.raises(DataError, match="data:2: a quoted cell holds a tab and a newline; it may be two"):
             read_texts(written(tmp_path, f"id\ttext\tlabels\n{rows}"))
     with pytest.raises(DataError, match="data:2: got 5 cells"):
         read_texts(written(tmp_path, 'text\tlabels\tid\na\tb\t"c\nd"\te\tf\n'))
@@ -481,7 +479,7 @@ def test_a_stray_quote_does_not_merge_rows(tmp_path: Path) -> None:
     assert read_texts(path)[0] == ["one\ntwo", "with\ttab"]
 
 
-def test_fasttext_prefix_and_places(tmp_path: Path) -> None:
+def test_fasttext_prefix_anywhere_in_the_line(tmp_path: Path) -> None:
     path = written(tmp_path, "#a #b how are you\nfine, C# __label__x and F##y #c\n")
     assert read_texts(path, label_prefix="#") == (
         ["how are you", "fine, C# __label__x and F##y"],
@@ -524,17 +522,19 @@ def test_libmultilabel_lines_have_the_same_cells(tmp_path: Path) -> None:
 )
 def test_cells_that_could_be_texts_or_labels_are_not_guessed(tmp_path: Path, text: str) -> None:
     path = written(tmp_path, text)
-    with pytest.raises(DataError, match="not clear which holds the text.*header, say.*libmultilabel.*put a"):
+    with pytest.raises(
+        DataError, match="not clear which one holds the text.*header, pass.*libmultilabel.*add a"
+    ):
         open_texts(path)
     assert open_texts(path, format="libmultilabel").format == "libmultilabel"
 
 
-def test_a_link_in_a_text_is_no_subject(tmp_path: Path) -> None:
+def test_a_link_in_a_text_is_not_a_subject(tmp_path: Path) -> None:
     path = written(tmp_path, "ants\tmore at https://ex.org/ants\nbees\tthey fly about, see <bees>\n")
     assert open_texts(path).format == "libmultilabel"
 
 
-def test_a_header_of_other_words_is_said(tmp_path: Path) -> None:
+def test_a_header_of_other_words_needs_arguments(tmp_path: Path) -> None:
     path = written(tmp_path, "sentence\tclass\nthe cat sat\tanimals\nthe car ran\tvehicles\n")
     texts = read_texts(path, text="sentence", labels="class")
     assert texts == (["the cat sat", "the car ran"], [["animals"], ["vehicles"]])
@@ -544,7 +544,7 @@ def test_plain_lines_keep_what_is_before_a_tab(tmp_path: Path) -> None:
     path = written(tmp_path, "the cat sat\tanimals\nhello world\tto all\n")
     assert read_texts(path, labelled=False)[0] == ["the cat sat\tanimals", "hello world\tto all"]
     path = written(tmp_path, "Ants\tThey dig all day\nBees\tThey fly about\n")
-    with pytest.raises(DataError, match='libmultilabel" if labels stand before it, or format="lines"'):
+    with pytest.raises(DataError, match='libmultilabel" if the labels are before it, or format="lines"'):
         open_texts(path, labelled=False)
     whole = ["Ants\tThey dig all day", "Bees\tThey fly about"]
     assert read_texts(path, labelled=False, format="lines")[0] == whole
@@ -552,25 +552,25 @@ def test_plain_lines_keep_what_is_before_a_tab(tmp_path: Path) -> None:
     assert read_texts(path, labelled=False)[0] == ["hello\tworld\t<http://x/1>"]
 
 
-def test_one_long_document_tells_its_format(tmp_path: Path) -> None:
-    text = "word " * 20_000  # more than is read of short lines
+def test_the_format_of_one_long_document_is_detected(tmp_path: Path) -> None:
+    text = "word " * 20_000  # longer than START
     annif = written(tmp_path, f"{text}\t<http://ex.org/a> <http://ex.org/b>\nshort\t<http://ex.org/a>\n")
     assert [len(d.labels) for d in open_texts(annif)] == [2, 1]
     assert open_texts(annif).format == open_texts(annif, labelled=False).format == "annif-tsv"
     fasttext = written(tmp_path, f"{text}__label__a\n{text}__label__b\n")
     assert read_texts(fasttext) == ([text.strip()] * 2, [["a"], ["b"]])
     path = written(tmp_path, f"{text}\n{text}\t<http://ex.org/a>\nb\t<http://ex.org/a>\n")
-    assert open_texts(path).format == "annif-tsv"  # told by the lines after the first
+    assert open_texts(path).format == "annif-tsv"  # detected by the lines after the first
 
 
 def test_annif_tsv(tmp_path: Path) -> None:
     path = written(tmp_path, "Ants\thttps://ex.org/a <urn:b>\nno subjects\t\n")
     assert open_texts(path).format == "annif-tsv"
     assert read_texts(path)[1] == [["https://ex.org/a", "urn:b"], []]
-    with pytest.raises(DataError, match=r"data:3: no tab. A line is `text<TAB><uri> <uri>`"):
+    with pytest.raises(DataError, match=r"data:3: there is no tab. A line is `text<TAB><uri> <uri>`"):
         read_texts(written(tmp_path, ANNIF + "no tab\n"))
     for labelled in (True, False):
-        with pytest.raises(DataError, match=r"data:3: 'world' stands behind a tab and is no URI"):
+        with pytest.raises(DataError, match=r"data:3: 'world' follows a tab and is not a URI"):
             read_texts(written(tmp_path, ANNIF + "hello\tworld\t<http://x/1>\n"), labelled=labelled)
 
 
@@ -597,17 +597,19 @@ def test_annif_folder(tmp_path: Path) -> None:
     corpus(folder, c_key="seas\n<things> \n")
     for labels in (None, "uri"):
         with pytest.raises(
-            DataError, match=r'has .key files, which name labels without URIs. Say labels="label"'
+            DataError, match=r'has .key files, which name labels without URIs. Pass labels="label"'
         ):
             open_texts(folder, labels=labels)
     assert read_texts(folder, labels="label")[1][2] == ["seas", "<things>"]
     with pytest.raises(DataError, match='labels must be "uri" or "label" for an Annif folder'):
         open_texts(folder, labels="topics")
     corpus(folder, d_txt="x", d_tsv="<>\tnothing\n", c_key=None)
-    with pytest.raises(DataError, match=r'd.tsv:1: no URI before the name. Add it, or say labels="label"'):
+    with pytest.raises(
+        DataError, match=r'd.tsv:1: there is no URI before the name. Add it, or pass labels="label"'
+    ):
         read_texts(folder)
     corpus(folder, d_tsv="<http://ex.org/z>\n")
-    with pytest.raises(DataError, match=r"d.tsv:1: no name behind the URI"):
+    with pytest.raises(DataError, match=r"d.tsv:1: there is no name after the URI"):
         read_texts(folder, labels="label")
 
 
@@ -619,7 +621,7 @@ def test_annif_folder_of_keys_and_packed(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="name labels without URIs"):
         open_texts(folder, labels="uri")
     corpus(folder, a_txt="Ants again")
-    with pytest.raises(DataError, match=r"has both a.txt and a.txt.gz; take one of them out"):
+    with pytest.raises(DataError, match=r"has both a.txt and a.txt.gz; remove one of them"):
         open_texts(folder)
 
 
@@ -656,16 +658,16 @@ def test_annif_folder_of_json(tmp_path: Path) -> None:
     corpus(folder, c_json='{"title": "x"}')
     with pytest.raises(DataError, match=r"c.json: there is no field 'text'"):
         read_texts(folder)
-    corpus(folder, z_txt="a text", z_key="a")  # beside texts, JSON is something else
+    corpus(folder, z_txt="a text", z_key="a")  # with .txt documents, .json files are ignored
     assert read_texts(folder) == (["a text"], [["a"]])
     other = corpus(tmp_path / "other", manifest_json='{"version": 1}')
     assert not is_text(other)
-    with pytest.raises(DataError, match="a folder without documents"):
+    with pytest.raises(DataError, match="a folder without doc.txt or doc.json documents"):
         open_texts(other)
 
 
 def test_folders_that_are_no_corpus(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="a folder without documents, doc.txt or doc.json; name a file in it"):
+    with pytest.raises(DataError, match="a folder without doc.txt or doc.json documents; name a file in it"):
         open_texts(tmp_path)
     assert not is_text(tmp_path)
     corpus(tmp_path, a_txt="Ants", b_txt="")
@@ -675,22 +677,22 @@ def test_folders_that_are_no_corpus(tmp_path: Path) -> None:
     assert read_texts(tmp_path, labelled=False)[0] == ["Ants", ""]
     written(tmp_path, NUMBERS["header"], "train.txt")
     assert not is_text(tmp_path)
-    with pytest.raises(DataError, match="is not a folder; annif-folder is one of"):
+    with pytest.raises(DataError, match="is not a folder; annif-folder needs a folder of"):
         open_texts(tmp_path / "a.txt", format="annif-folder")
     with pytest.raises(DataError, match="is a folder; name a file in it"):
         open_texts(tmp_path, format="jsonl")
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         (
             JSONL + '{"text": "x", "labels": [}\n',
-            r":3:26: not JSON \(Expecting value\). Write one object a line",
+            r":3:26: not JSON \(Expecting value\). Write one object per line",
         ),
         ('{\n "text": "x"\n}\n', r":1:2: not JSON"),
-        (JSONL + "[1]\n", r":3: not an object. Write one a line"),
-        ('[{"text": "x", "labels": []}]\n', r":1: not an object"),
+        (JSONL + "[1]\n", r":3: not a JSON object. Write one object per line"),
+        ('[{"text": "x", "labels": []}]\n', r":1: not a JSON object"),
         ('{"text": "x", "labels": ' + "[" * 100_000 + "\n", r":1: cannot be read as JSON"),
         ('{"text": "x", "labels": ' + "1" * 5000 + "}\n", r":1: cannot be read as JSON .Exceeds"),
         ("", " is empty"),
@@ -699,14 +701,14 @@ def test_folders_that_are_no_corpus(tmp_path: Path) -> None:
         ("text,labels\n", " holds no documents"),
         (
             "just a text\nand one more\n",
-            "none of the formats that are read: jsonl, csv, tsv, fasttext, libmultil",
+            "in none of the supported formats: jsonl, csv, tsv, fasttext, libmultil",
         ),
         ("\x00\x01\x02\x03", "is not text: it holds NUL bytes"),
     ],
 )
-def test_malformed_files(tmp_path: Path, text: str, said: str) -> None:
+def test_malformed_files(tmp_path: Path, text: str, message: str) -> None:
     path = written(tmp_path, text)
-    with pytest.raises(DataError, match=said) as error:
+    with pytest.raises(DataError, match=message) as error:
         read_texts(path)
     assert str(path) in str(error.value)
 
@@ -729,7 +731,7 @@ def test_broken_encodings(tmp_path: Path, name: str) -> None:
     path = written(tmp_path, text.encode().replace("🌊".encode(), b"\xe9\xff"))
     line = 3 if name in ("csv", "semicolons", "tsv") else 2
     with pytest.raises(
-        DataError, match=rf"data:{line}: not UTF-8 .*Save it as UTF-8, or say errors=\"replace\""
+        DataError, match=rf"data:{line}: not UTF-8 .*Save the file as UTF-8, or pass errors=\"replace\""
     ):
         read_texts(path)
     texts, labels = read_texts(path, errors="replace")
@@ -739,11 +741,11 @@ def test_broken_encodings(tmp_path: Path, name: str) -> None:
 
 def test_half_a_character_in_json(tmp_path: Path) -> None:
     path = written(tmp_path, r'{"text": "\ud83c\udf0a \ud83c", "labels": ["\udf0a", "\ud83c\udf0a"]}')
-    with pytest.raises(DataError, match=r"data:1: \\ud83c is half a character. Write both"):
+    with pytest.raises(DataError, match=r"data:1: \\ud83c is half of a surrogate pair. Write both"):
         read_texts(path)
     assert read_texts(path, errors="replace") == (["🌊 �"], [["�", "🌊"]])
     table = written(tmp_path, 'text,labels\nx,"[""\\ud83c""]"\n', "table")
-    with pytest.raises(DataError, match=r"table:2: \\ud83c is half a character"):
+    with pytest.raises(DataError, match=r"table:2: \\ud83c is half of a surrogate pair"):
         read_texts(table)
     path.write_text(json.dumps({"text": "🌊", "labels": ["🌊"]}))
     assert read_texts(path) == (["🌊"], [["🌊"]])
@@ -764,24 +766,24 @@ def test_missing_files_and_damaged_gzip(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "options", "said"),
+    ("text", "options", "message"),
     [
         (
             FASTTEXT,
             {"format": "fasttext", "text": "a"},
-            "is fasttext, which has no use for text; leave it out",
+            "is fasttext, which does not use text; leave it out",
         ),
-        (ANNIF, {"format": "annif-tsv", "labels": "a"}, "is annif-tsv, which has no use for labels"),
-        (ANNIF, {"label_separator": ","}, "has no use for label_separator"),
-        (JSONL, {"label_prefix": "#"}, "is jsonl, which has no use for label_prefix"),
+        (ANNIF, {"format": "annif-tsv", "labels": "a"}, "is annif-tsv, which does not use labels"),
+        (ANNIF, {"label_separator": ","}, "does not use label_separator"),
+        (JSONL, {"label_prefix": "#"}, "is jsonl, which does not use label_prefix"),
         (JSONL, {"label_separator": ""}, "must not be empty"),
         (JSONL, {"text": []}, "must not be empty"),
         (JSONL, {"errors": "ignore"}, "errors must be 'strict' or 'replace'. Got 'ignore' instead"),
         (JSONL, {"format": "json"}, "format must be one of jsonl, csv, .* Got 'json' instead"),
     ],
 )
-def test_options_that_do_not_fit(tmp_path: Path, text: str, options: dict[str, Any], said: str) -> None:
-    with pytest.raises(DataError, match=said):
+def test_options_that_do_not_fit(tmp_path: Path, text: str, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(DataError, match=message):
         open_texts(written(tmp_path, text), **options)
 
 
@@ -860,7 +862,7 @@ def test_parquet(tmp_path: Path) -> None:
 
 
 def test_parquet_names_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pyarrow", None)  # as where it is not installed
+    monkeypatch.setitem(sys.modules, "pyarrow", None)  # as if it were not installed
     path = written(tmp_path, b"PAR1\x00\x00PAR1")
     assert is_text(path)
     with pytest.raises(
@@ -887,7 +889,7 @@ def test_what_json_and_csv_write_is_read_as_it_was(
         table = csv.writer(out, delimiter=delimiter)
         table.writerows([["text", "labels"], *([t, json.dumps(n)] for t, n in rows)])
         if delimiter == "\t" and any("\t" in text and "\n" in text for text in texts):
-            with pytest.raises(DataError):  # it could be two rows
+            with pytest.raises(DataError):  # because it could be two rows
                 read_texts(written(tmp_path, out.getvalue()))
         elif "\0" not in out.getvalue():
             assert read_texts(written(tmp_path, out.getvalue())) == (texts, labels)
@@ -906,7 +908,7 @@ def test_what_json_and_csv_write_is_read_as_it_was(
     st.sampled_from(["strict", "replace"]),
 )
 def test_fuzz_anything(tmp_path: Path, raw: bytes, labelled: bool, errors: str) -> None:
-    """It returns or raises DataError, and nothing else."""
+    """Reading returns, or raises DataError and nothing else."""
     path = written(tmp_path, raw)
     try:
         assert is_text(path) in (True, False)
@@ -919,7 +921,7 @@ def test_fuzz_anything(tmp_path: Path, raw: bytes, labelled: bool, errors: str) 
         assert document.labels == list(dict.fromkeys(label.strip() for label in document.labels if label))
 
 
-def test_columns_of_one_name_are_refused_also_where_they_are_guessed(tmp_path: Path) -> None:
+def test_repeated_columns_are_rejected_also_if_they_are_detected(tmp_path: Path) -> None:
     path = tmp_path / "twice.csv"
     path.write_text("text,text,labels\none,two,a\n")
     with pytest.raises(DataError, match="more than one column 'text'"):

@@ -1,4 +1,4 @@
-"""Reading and writing XC text and its relatives: what works, what is repaired, what is refused."""
+"""Reading and writing XC text and its relatives: what works, what is repaired, what is rejected."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_split_form(tmp_path: Path) -> None:
     assert_is(read_xc(x_path, y_path), X3, Y3)
 
 
-def test_half_of_a_pair_alone_asks_for_the_other(tmp_path: Path) -> None:
+def test_half_of_a_pair_alone_names_the_remedy(tmp_path: Path) -> None:
     path = written(tmp_path, "2 4\n1:0.5 3:2\n0:1\n", "features.txt")
     with pytest.raises(DataError, match="name both"):
         read_xc(path)
@@ -140,7 +140,7 @@ def test_half_of_a_pair_alone_asks_for_the_other(tmp_path: Path) -> None:
 def test_pairs_must_have_the_same_rows(tmp_path: Path) -> None:
     x_path = written(tmp_path, "2 4\n1:0.5 3:2\n0:1\n", "trn_X_Xf.txt")
     written(tmp_path, "1 3\n0:1 2:1\n", "trn_X_Y.txt")
-    with pytest.raises(DataError, match="has 2 rows.*has 1; they must be of the same rows"):
+    with pytest.raises(DataError, match="has 2 rows.*has 1; they must describe the same rows"):
         read_xc(x_path)
 
 
@@ -163,9 +163,9 @@ def test_names_beside_the_file(tmp_path: Path) -> None:
         assert read_xc(written(tmp_path, THREE)).feature_names is None
 
 
-def test_label_names_that_stand_again_get_their_number(tmp_path: Path) -> None:
+def test_repeated_label_names_get_their_number(tmp_path: Path) -> None:
     written(tmp_path, "a\nb\na\n", "label_names.txt")
-    with pytest.warns(DataWarning, match="1 names stand again"):
+    with pytest.warns(DataWarning, match="1 names are repeated"):
         assert read_xc(written(tmp_path, THREE)).label_names == ["a", "b", "a #2"]
 
 
@@ -189,14 +189,14 @@ def test_label_filter(tmp_path: Path) -> None:
     np.testing.assert_array_equal(
         read_label_filter(path, (3, 3)).toarray(), [[0, 1, 1], [0, 0, 0], [1, 0, 0]]
     )
-    with pytest.raises(DataError, match=r"filter.txt:2: a label filter has two ids a line"):
+    with pytest.raises(DataError, match=r"filter.txt:2: a label filter has two ids per line"):
         read_label_filter(written(tmp_path, "0 2\n0 1 2\n", "filter.txt"), (3, 3))
     with pytest.raises(DataError, match=r"filter.txt:1: row 7 is out of range; there are 3 rows"):
         read_label_filter(written(tmp_path, "7 2\n", "filter.txt"), (3, 3))
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("1 2 2\n0 1:x\n", r":2: '1:x' is not a number"),
         ("1 2 2\nzero 1:1\n", r":2: 'zero' is not a whole number"),
@@ -217,12 +217,12 @@ def test_label_filter(tmp_path: Path) -> None:
         ("\n\n", r" holds no rows"),
         ("0 1:1\0\n", r" is not text"),
         ("\x01\x02\x03 junk", r":1: '\\x01\\x02\\x03' is not a whole number"),
-        ("PK\x03\x04 not a zip", r"cannot be read as a sparse matrix|holds a matrix alone"),
+        ("PK\x03\x04 not a zip", r"cannot be read as a sparse matrix|holds one matrix"),
     ],
 )
-def test_malformed_text_names_file_line_and_token(tmp_path: Path, text: str, said: str) -> None:
+def test_malformed_text_names_file_line_and_token(tmp_path: Path, text: str, message: str) -> None:
     path = written(tmp_path, text)
-    with pytest.raises(DataError, match=said) as error:
+    with pytest.raises(DataError, match=message) as error:
         read_xc(path)
     assert str(path) in str(error.value)
 
@@ -245,7 +245,7 @@ def test_missing_files_folders_and_damaged_gzip(tmp_path: Path) -> None:
 
 
 def test_header_can_be_decided(tmp_path: Path) -> None:
-    path = written(tmp_path, "1 0 1\n0 0 1\n")  # with values missing, this may be a header or a row
+    path = written(tmp_path, "1 0 1\n0 0 1\n")  # without values, the first line may be a header or a row
     assert read_xc(path, header=False).X.shape == (2, 2)
     with pytest.raises(DataError, match="label 0|feature index"):
         read_xc(written(tmp_path, "1 1 1\n0 0 1\n"))
@@ -262,7 +262,7 @@ def test_blocks_give_the_same_rows(tmp_path: Path) -> None:
     np.testing.assert_array_equal(np.vstack([p.X.toarray() for p in pieces]), data.X.toarray())
     np.testing.assert_array_equal(np.vstack([p.Y.toarray() for p in pieces]), data.Y.toarray())
     bare = written(tmp_path, path.read_bytes().partition(b"\n")[2], "bare.txt")
-    with pytest.raises(DataError, match="say n_features"):
+    with pytest.raises(DataError, match="pass n_features"):
         next(iter_xc(bare))
     assert sum(p.X.shape[0] for p in iter_xc(bare, n_features=40)) == 300
 
@@ -301,7 +301,7 @@ def test_nothing_half_written_stays_behind(tmp_path: Path) -> None:
 
 
 def outcome(path: Path) -> str:
-    """It returns or raises DataError, and nothing else."""
+    """Reading returns, or raises DataError and nothing else."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
         try:
@@ -323,7 +323,7 @@ def test_fuzz_anything(tmp_path: Path, raw: bytes) -> None:
 
 
 def mutated(raw: bytes, rng: np.random.Generator) -> bytes:
-    """A few bytes changed, put in, taken out or cut off."""
+    """The bytes with a few of them changed, inserted, deleted or truncated."""
     damaged = bytearray(raw)
     for _ in range(rng.integers(1, 6)):
         at = int(rng.integers(len(damaged)))

@@ -1,16 +1,17 @@
-"""The command line: one module a command; what is heavy is imported when a command runs."""
+"""The command line: one module per command. Heavy imports happen when a command runs."""
 
 from __future__ import annotations
 
 import io
+import logging
 import os
 import sys
 import warnings
-from typing import NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 
-from ..wording import worded
+from ..errors import DataError
 from .compare import compare
 from .convert import convert
 from .demo import demo
@@ -22,13 +23,13 @@ from .labels import labels
 from .output import harmless
 from .predict import predict
 from .report import report
-from .sources import as_named
+from .sources import with_display_name
 from .texts import OPTIONS
 from .train import train
 from .tune import tune
 
 app = typer.Typer(
-    help="Extreme multi-label learning: find the few right labels among up to millions.",
+    help="Extreme multi-label learning: predict the few relevant labels among up to millions.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -51,45 +52,81 @@ for command in (
     app.command()(command)
 
 
+LOG_LEVELS = ("debug", "info", "warning", "error")
+
+
 @app.callback(invoke_without_command=True)
-def options(version: bool = typer.Option(False, "--version", help="Show the version and exit.")) -> None:
+def options(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
+    log_level: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LEVEL",
+            help="Show log messages from this level on, on stderr: debug, info, warning or error.  "
+            "[default: none are shown]",
+        ),
+    ] = None,
+) -> None:
+    _set_up_logging(log_level)
     if version:
         from .. import __version__
 
         print(f"exmlds {__version__}")
         raise typer.Exit
+    if context.invoked_subcommand is None:
+        context.fail("Missing command.")
+
+
+class _StderrHandler(logging.Handler):
+    """Write to the stderr of the moment, because a progress bar replaces it while it is shown."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        print(harmless(self.format(record)), file=sys.stderr)
+
+
+def _set_up_logging(level: str | None) -> None:
+    logger = logging.getLogger("exmlds")
+    if level is None:
+        logger.handlers = [logging.NullHandler()]  # without a handler, Python shows warnings and errors
+        return
+    if level.lower() not in LOG_LEVELS:
+        raise DataError(f"--log-level must be {', '.join(LOG_LEVELS[:-1])} or error. Got {level!r} instead.")
+    handler = _StderrHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    logger.handlers = [handler]
+    logger.setLevel(level.upper())
 
 
 def main() -> None:
     """Run the command line; a user's error is one line and exit code 2."""
     warnings.showwarning = _show_warning  # type: ignore[assignment]
-    if sys.stdout is None:  # closed by the caller
+    if sys.stdout is None:  # the caller has closed it
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # a terminal that has no ✓ shows something else
+        sys.stdout.reconfigure(errors="replace")  # for terminals whose encoding lacks ✓
     try:
-        with worded(OPTIONS):
-            app(gather_places(sys.argv[1:]))
+        app(join_ks(sys.argv[1:]))
     except Exception as error:
         if os.environ.get("EXMLDS_DEBUG"):
             raise
         _fail(error)
 
 
-def gather_places(arguments: list[str]) -> list[str]:
-    """`-k 1 3 5` as `-k 1,3,5`, which is what an option can take.
+def join_ks(arguments: list[str]) -> list[str]:
+    """Join `-k 1 3 5` to `-k 1,3,5`, because an option takes one value.
 
-    >>> gather_places(["evaluate", "model", "test.txt", "-k", "1", "3", "5", "--json"])
+    >>> join_ks(["evaluate", "model", "test.txt", "-k", "1", "3", "5", "--json"])
     ['evaluate', 'model', 'test.txt', '-k', '1,3,5', '--json']
     """
-    gathered: list[str] = []
+    joined: list[str] = []
     for argument in arguments:
-        after_places = len(gathered) > 1 and gathered[-2] == "-k" and gathered[-1].replace(",", "").isdigit()
-        if after_places and argument.isdigit():
-            gathered[-1] += f",{argument}"
+        after_k = len(joined) > 1 and joined[-2] == "-k" and joined[-1].replace(",", "").isdigit()
+        if after_k and argument.isdigit():
+            joined[-1] += f",{argument}"
         else:
-            gathered.append(argument)
-    return gathered
+            joined.append(argument)
+    return joined
 
 
 def _show_warning(message: Warning | str, *_: object) -> None:
@@ -97,15 +134,16 @@ def _show_warning(message: Warning | str, *_: object) -> None:
 
 
 def _fail(error: Exception) -> NoReturn:
-    if isinstance(error, (ValueError, OSError)):  # ours are among these
-        print(f"exmlds: {harmless(as_named(' '.join(str(error).split())))}", file=sys.stderr)
+    if isinstance(error, (ValueError, OSError)):  # our own errors are ValueErrors
+        message = error.with_options(OPTIONS) if isinstance(error, DataError) else str(error)
+        print(f"exmlds: {harmless(with_display_name(' '.join(message.split())))}", file=sys.stderr)
         sys.exit(2)
     if isinstance(error, MemoryError):
-        print("exmlds: there is not enough memory for this.", file=sys.stderr)
+        print("exmlds: there is not enough memory for this command.", file=sys.stderr)
         sys.exit(2)
     print(
-        f"exmlds: this should not happen: {type(error).__name__}: {error}\n"
-        "Please report it, with what EXMLDS_DEBUG=1 prints.",
+        f"exmlds: internal error: {type(error).__name__}: {error}\n"
+        "Please report it with the traceback that EXMLDS_DEBUG=1 prints.",
         file=sys.stderr,
     )
     sys.exit(1)

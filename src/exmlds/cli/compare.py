@@ -1,4 +1,4 @@
-"""`exmlds compare`."""
+"""The command `exmlds compare`."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from .texts import EncodingErrors, Format, LabelColumn, LabelSeparator, TextColu
 
 def compare(
     first: Annotated[Path, typer.Argument(help="A model folder or a file of predictions.")],
-    second: Annotated[Path, typer.Argument(help="Another one.")],
-    data: Annotated[str, typer.Argument(help="A file, or the name of a data set: its test split.")],
-    k: Annotated[str, typer.Option("-k", help="Places to measure at.")] = "1 3 5",
+    second: Annotated[Path, typer.Argument(help="Another model folder or file of predictions.")],
+    data: Annotated[str, typer.Argument(help="A file, or the name of a data set (its test split is used).")],
+    k: Annotated[str, typer.Option("-k", help="The values of k for metrics at k.")] = "1 3 5",
     labels: Annotated[
-        Path | None, typer.Option(help="The labels' file, when DATA has features alone.")
+        Path | None, typer.Option(help="The file of labels, if DATA holds features only.")
     ] = None,
-    resamples: Annotated[int, typer.Option(min=100, help="Bootstrap resamples.")] = 2000,
+    resamples: Annotated[int, typer.Option(min=100, help="The number of bootstrap resamples.")] = 2000,
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
     label_separator: LabelSeparator = None,
@@ -26,21 +26,21 @@ def compare(
     encoding_errors: EncodingErrors = "strict",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Compare two models or files of predictions.
+    """Compare two models or files of predictions by a paired bootstrap.
 
-    By paired bootstrap: both are measured on the same drawn rows.
+    Both are measured on the same resampled rows.
     """
     from .. import metrics
     from ..runtime import progress
     from .output import percent, print_json, print_table
-    from .sources import places, ranked, read_for
+    from .sources import parse_ks, ranked, read_for
 
-    at = places(k)
+    ks = parse_ks(k)
     with progress.shown():
-        asked = TextOptions(text_column, format, encoding_errors, label_column, label_separator)
-        test, rankers = read_for(data, labels, first, second, asked=asked)
-        a, b = (metrics.Ranking(test.Y, ranked(ranker, test, max(at)), max(at)) for ranker in rankers)
-        names = [f"{family}@{place}" for family in ("P", "nDCG", "R") for place in at]
+        options = TextOptions(text_column, format, encoding_errors, label_column, label_separator)
+        test, rankers = read_for(data, labels, first, second, options=options)
+        a, b = (metrics.Ranking(test.Y, ranked(ranker, test, max(ks)), max(ks)) for ranker in rankers)
+        names = [f"{family}@{at}" for family in ("P", "nDCG", "R") for at in ks]
         rows = metrics.compare(a, b, names, n_resamples=resamples)
     if as_json:
         print_json([row._asdict() for row in rows])

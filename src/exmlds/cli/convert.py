@@ -1,4 +1,4 @@
-"""`exmlds convert`."""
+"""The command `exmlds convert`."""
 
 from __future__ import annotations
 
@@ -11,18 +11,23 @@ import typer
 def convert(
     source: Annotated[str, typer.Argument(help="A file in any format, or the name of a data set.")],
     target: Annotated[
-        Path, typer.Argument(help="X.name.npz for a pair of .npz files, else XC text; .gz is gzipped.")
+        Path,
+        typer.Argument(
+            help="X.name.npz writes a pair of .npz files, any other name XC text; .gz is gzipped."
+        ),
     ],
     labels: Annotated[
-        Path | None, typer.Option(help="The labels' file, when SOURCE has features alone.")
+        Path | None, typer.Option(help="The file of labels, if SOURCE holds features only.")
     ] = None,
-    split: Annotated[str | None, typer.Option(help="Of a named data set: train or test.")] = None,
-    one_based: Annotated[bool, typer.Option("--one-based", help="Ids in SOURCE start from 1.")] = False,
+    split: Annotated[
+        str | None, typer.Option(help="The split of a named data set: train or test.  [default: train]")
+    ] = None,
+    one_based: Annotated[bool, typer.Option("--one-based", help="The ids in SOURCE start from 1.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Convert a data set to XC text or .npz pairs.
 
-    From XC text, its split form, svmlight multi-label or .npz pairs, told by content.
+    SOURCE is XC text, its split form, svmlight multi-label or .npz pairs, detected from the content.
     """
     from .. import data
     from ..errors import DataError
@@ -32,10 +37,10 @@ def convert(
     from .sources import check_output, locate, refuse_texts
 
     if split not in (None, "train", "test"):
-        raise DataError(f"--split is train or test. Got {split!r} instead.")
+        raise DataError(f"--split must be train or test. Got {split!r} instead.")
     path = locate(source, split or "train")
     if split and path == Path(source):
-        raise DataError(f"{source} is a file; --split is for data sets that go by a name.")
+        raise DataError(f"{source} is a file; --split applies to data sets given by name.")
     check_output(target, path)
     refuse_texts(path)
     with progress.shown():
@@ -46,7 +51,7 @@ def convert(
             data.write_xc(target, dataset)
             written = (target,)
         names = {"label_names.txt": dataset.label_names, "feature_names.txt": dataset.feature_names}
-        for name, lines in names.items():  # they go with the data
+        for name, lines in names.items():  # written beside the data, where the readers look for them
             if lines and not target.with_name(name).exists():
                 with replacing(target.with_name(name)) as file:
                     file.write("".join(f"{line}\n" for line in lines).encode())

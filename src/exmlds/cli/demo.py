@@ -1,4 +1,4 @@
-"""`exmlds demo`."""
+"""The command `exmlds demo`."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 
 def demo(
-    rows: Annotated[int, typer.Option(min=100, help="Books to make.")] = 3000,
-    seed: Annotated[int, typer.Option(min=0, help="The same seed makes the same books.")] = 0,
+    rows: Annotated[int, typer.Option(min=100, help="The number of books to generate.")] = 3000,
+    seed: Annotated[int, typer.Option(min=0, help="The random seed; it determines the books.")] = 0,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="A folder to write the books to, as data files.")
+        Path | None, typer.Option("-o", "--output", help="A folder to write the generated data files to.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Train, evaluate and show a model on built-in data."""
+    """Train and evaluate models on synthetic data, and show some predictions."""
     from time import perf_counter
 
     from .. import ExMLDS, FeatureNeighbors, MostFrequent, metrics
@@ -36,8 +36,9 @@ def demo(
     names = ("P@1", "P@3", "P@5", "nDCG@5", "PSP@5")
     results: list[dict[str, Any]] = []
     with progress.shown():
-        for compiled in (FeatureNeighbors(), ExMLDS()):  # by the first run
-            compiled.fit(train.X[:60], train.Y[:60]).predict_topk(test.X)
+        # A first fit compiles the kernels, so that the times below do not include it.
+        for warm_up in (FeatureNeighbors(), ExMLDS()):
+            warm_up.fit(train.X[:60], train.Y[:60]).predict_topk(test.X)
         for method in (MostFrequent, FeatureNeighbors, ExMLDS):
             started = perf_counter()
             model = method(random_state=seed).fit(train.X, train.Y, label_names=books.label_names)
@@ -52,7 +53,7 @@ def demo(
     if as_json:
         print_json({"train": len(train_rows), "test": len(test_rows), "results": results})
         return
-    print(f"A library of {books!r}; {len(test_rows):,} books are kept for the test.\n")
+    print(f"A synthetic library, {books!r}; {len(test_rows):,} of its books are the test set.\n")
     print_table(
         ("method", *names, "seconds"),
         [(r["method"], *(percent(r[name]) for name in names), f"{r['seconds']:.2f}") for r in results],
@@ -61,16 +62,16 @@ def demo(
     assert books.label_names is not None
     assert books.feature_names is not None
     examples = []
-    for row, guessed in enumerate(model.predict_labels(test.X[:6], k=3)):
+    for row, predicted in enumerate(model.predict_labels(test.X[:6], k=3)):
         words = [books.feature_names[j] for j in test.X[row].indices[:7]]
         true = {books.label_names[j] for j in test.Y[row].indices}
-        guesses = [f"{label} ✓" if label in true else label for label in guessed]
-        examples.append((" ".join(words), ", ".join(sorted(true)), ", ".join(guesses)))
-    print_table(("some words of a book", "filed under", f"{type(model).__name__} suggests"), examples)
+        marked = [f"{label} ✓" if label in true else label for label in predicted]
+        examples.append((" ".join(words), ", ".join(sorted(true)), ", ".join(marked)))
+    print_table(("words of a book", "true labels", f"{type(model).__name__} predicts"), examples)
     if output is None:
         print("Next: exmlds train YOUR_FILE -o model; exmlds evaluate model TEST_FILE; exmlds --help")
     else:
-        print(f"Wrote the books. Next: exmlds train {output}/train.txt.gz -o model")
+        print(f"Wrote the data files. Next: exmlds train {output}/train.txt.gz -o model")
 
 
 def _write(output: Path, books: Dataset, train: Dataset, test: Dataset) -> None:

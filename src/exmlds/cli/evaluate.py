@@ -1,9 +1,9 @@
-"""`exmlds evaluate`."""
+"""The command `exmlds evaluate`."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -12,30 +12,34 @@ from .texts import EncodingErrors, Format, LabelColumn, LabelSeparator, TextColu
 if TYPE_CHECKING:
     import numpy as np
 
+    from .. import metrics
+
 
 def evaluate(
-    model: Annotated[str, typer.Argument(help="A model folder; with --predictions, leave it out.")],
+    model: Annotated[str, typer.Argument(help="A model folder; omit it with --predictions.")],
     data: Annotated[
-        str | None, typer.Argument(help="A file, or the name of a data set: its test split.")
+        str | None, typer.Argument(help="A file, or the name of a data set (its test split is used).")
     ] = None,
-    k: Annotated[str, typer.Option("-k", help="Places to measure at.")] = "1 3 5",
+    k: Annotated[str, typer.Option("-k", help="The values of k for metrics at k.")] = "1 3 5",
     predictions: Annotated[
-        Path | None, typer.Option(help="Anybody's predictions, `label:score` a row.")
+        Path | None, typer.Option(help="A file of predictions, one row of `label:score` pairs per line.")
     ] = None,
     train: Annotated[
-        str | None, typer.Option(help="The training file, for PSP when there is no model.")
+        str | None,
+        typer.Option(help="The training file; propensity-scored metrics of --predictions need it."),
     ] = None,
     labels: Annotated[
-        Path | None, typer.Option(help="The labels' file, when DATA has features alone.")
+        Path | None, typer.Option(help="The file of labels, if DATA holds features only.")
     ] = None,
     filter_: Annotated[
-        Path | None, typer.Option("--filter", help="Pairs `row label` that are not to be predicted.")
+        Path | None,
+        typer.Option("--filter", help="A label filter: pairs `row label` that are not predicted."),
     ] = None,
     propensity: Annotated[
-        str | None, typer.Option(help="A,B of the propensities.  [default: the data set's, or 0.55,1.5]")
+        str | None, typer.Option(help="A,B of the propensity model.  [default: the data set's, or 0.55,1.5]")
     ] = None,
     intervals: Annotated[
-        bool, typer.Option("--intervals", help="95% bootstrap intervals over rows.")
+        bool, typer.Option("--intervals", help="Show 95% bootstrap intervals over rows.")
     ] = False,
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
@@ -44,96 +48,158 @@ def evaluate(
     encoding_errors: EncodingErrors = "strict",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Measure a model, or anybody's predictions.
+    """Evaluate a model or a file of predictions.
 
-    P, R, nDCG, PSP, PSnDCG, macro-F1 and coverage at k, and a table from the head to the tail of the labels.
+    Prints P, R, nDCG, PSP, PSnDCG, macro-F1 and coverage at k, and a table by label frequency, head to tail.
     """
-    from .. import metrics
-    from ..errors import DataError
     from ..runtime import progress
-    from .output import percent, print_json, print_table
-    from .sources import places, ranked, read_for
+
+    inputs = _check(
+        model,
+        data,
+        predictions,
+        k,
+        propensity,
+        TextOptions(text_column, format, encoding_errors, label_column, label_separator),
+    )
+    with progress.shown():
+        result = _run(inputs, labels, filter_, train, intervals)
+    (_print_json if as_json else _print_tables)(result)
+
+
+class _EvaluateInputs(NamedTuple):
+    """The checked options: what is evaluated, on which data, at which k."""
+
+    ranker: Path
+    data: str
+    ks: list[int]
+    propensity: tuple[float, float]
+    options: TextOptions
+
+
+class _EvaluateResult(NamedTuple):
+    """The measures; what needs a model or the training labels is None or empty without them."""
+
+    report: metrics.Report
+    k: int
+    at_threshold: dict[str, float] | None
+    unseen: dict[str, int] | None
+    groups: list[metrics.FrequencyGroup]
+
+
+def _check(
+    model: str,
+    data: str | None,
+    predictions: Path | None,
+    k: str,
+    propensity: str | None,
+    options: TextOptions,
+) -> _EvaluateInputs:
+    """Check the options before anything is read."""
+    from ..errors import DataError
+    from .sources import parse_ks
 
     if predictions is not None:
         if data is not None:
             raise DataError("Name a model or --predictions, not both.")
-        model, data = str(predictions), model
+        model, data = str(predictions), model  # the first argument is the data then
     elif data is None:
         raise DataError("Name the data to evaluate on: `exmlds evaluate MODEL DATA`.")
-    at = places(k)
-    with progress.shown():
-        test, (ranker,) = read_for(
-            data,
-            labels,
-            Path(model),
-            asked=TextOptions(text_column, format, encoding_errors, label_column, label_separator),
-        )
-        ids = ranked(ranker, test, max(at), filter_)
-        counts, n_train = _training_counts(ranker, train, test.Y.shape[1])
-    weights = None
+    return _EvaluateInputs(Path(model), data, parse_ks(k), _propensity(propensity, data), options)
+
+
+def _run(
+    inputs: _EvaluateInputs,
+    labels: Path | None,
+    label_filter: Path | None,
+    train: str | None,
+    intervals: bool,
+) -> _EvaluateResult:
+    """Read the test rows, rank their labels and compute every measure."""
+    from .. import metrics
+    from .sources import ranked, read_for
+
+    test, (ranker,) = read_for(inputs.data, labels, inputs.ranker, options=inputs.options)
+    k = max(inputs.ks)
+    ids = ranked(ranker, test, k, label_filter)
+    counts, n_train = _training_counts(ranker, train, test.Y.shape[1])
+    weights, unseen, groups = None, None, []
     if counts is not None:
-        A, B = _propensity(propensity, data)
-        weights = metrics.inverse_propensity(counts, A, B, n_rows=n_train)
-    report = metrics.report(test.Y, ids, k=at, inverse_propensity=weights, intervals=intervals)
-    said = None if isinstance(ranker, Path) else _at_threshold(ranker, test)
-    groups = [] if counts is None else metrics.by_frequency(test.Y, ids, counts, max(at))
-    unseen = None if counts is None else _unseen(test, counts)
-    if as_json:
-        result: dict[str, Any] = {"rows": report.n_rows, "labels": report.n_labels, **report}
-        if intervals:
-            result["intervals"] = {name: [i.low, i.high] for name, i in report.intervals.items()}
-        if said is not None:
-            result["at_threshold"] = said
-        if unseen is not None:
-            result["unseen"] = unseen
-        result["by_frequency"] = [group._asdict() for group in groups]
-        print_json(result)
-        return
-    print(report)
-    if said is not None:
+        weights = metrics.inverse_propensity(counts, *inputs.propensity, n_rows=n_train)
+        unseen = _unseen(test, counts)
+        groups = metrics.by_frequency(test.Y, ids, counts, k)
+    return _EvaluateResult(
+        metrics.report(test.Y, ids, k=inputs.ks, inverse_propensity=weights, intervals=intervals),
+        k,
+        None if isinstance(ranker, Path) else _at_threshold(ranker, test),
+        unseen,
+        groups,
+    )
+
+
+def _print_json(result: _EvaluateResult) -> None:
+    from .output import print_json
+
+    report = result.report
+    values: dict[str, Any] = {"rows": report.n_rows, "labels": report.n_labels, **report}
+    if report.intervals:
+        values["intervals"] = {name: [i.low, i.high] for name, i in report.intervals.items()}
+    if result.at_threshold is not None:
+        values["at_threshold"] = result.at_threshold
+    if result.unseen is not None:
+        values["unseen"] = result.unseen
+    values["by_frequency"] = [group._asdict() for group in result.groups]
+    print_json(values)
+
+
+def _print_tables(result: _EvaluateResult) -> None:
+    from .output import percent, print_table
+
+    print(result.report)
+    if result.at_threshold is not None:
+        values = result.at_threshold
         print(
-            f"At the threshold of {said['threshold']:.3g}: {said['labels_a_row']:.2f} labels a row, "
-            f"micro-F1 {percent(said['F1'])}, precision {percent(said['precision'])}, "
-            f"recall {percent(said['recall'])}"
+            f"At the threshold of {values['threshold']:.3g}: {values['labels_a_row']:.2f} labels per row, "
+            f"micro-F1 {percent(values['F1'])}, precision {percent(values['precision'])}, "
+            f"recall {percent(values['recall'])}"
         )
-    if unseen is not None and unseen["labels"]:
+    if result.unseen is not None and result.unseen["labels"]:
         print(
-            f"{unseen['labels']:,} of the {unseen['of']:,} labels of these rows were not in training; "
-            f"they stand {unseen['times']:,} times"
+            f"{result.unseen['labels']:,} of the {result.unseen['of']:,} labels of these rows were not in "
+            f"training; they occur {result.unseen['times']:,} times"
         )
-    if not groups:
+    if not result.groups:
         print("PSP, PSnDCG and the table from head to tail need the training file: --train FILE")
-    else:
-        print()
-        print_table(
-            (
-                "tenth",
-                "labels",
-                "training rows",
-                "in test",
-                "found",
-                "recall %",
-                "precision %",
-                "coverage %",
-            ),
-            [
-                (
-                    group.name,
-                    f"{group.n_labels:,}",
-                    f"{group.most:,}–{group.least:,}",
-                    f"{group.true:,}",
-                    f"{group.found:,}",
-                    percent(group.recall),
-                    percent(group.precision),
-                    percent(group.coverage),
-                )
-                for group in groups
-            ],
-            title=f"Head to tail, at {max(at)}",
+        return
+    print()
+    columns = (
+        "tenth",
+        "labels",
+        "training rows",
+        "in test",
+        "found",
+        "recall %",
+        "precision %",
+        "coverage %",
+    )
+    rows = [
+        (
+            group.name,
+            f"{group.n_labels:,}",
+            f"{group.most:,}–{group.least:,}",
+            f"{group.true:,}",
+            f"{group.found:,}",
+            percent(group.recall),
+            percent(group.precision),
+            percent(group.coverage),
         )
+        for group in result.groups
+    ]
+    print_table(columns, rows, title=f"Head to tail, at {result.k}")
 
 
 def _training_counts(ranker: Any, train: str | None, n_labels: int) -> tuple[np.ndarray | None, int]:
+    """Training rows of each label and of all, from the training file or from the model."""
     import numpy as np
 
     from ..data import read_xc
@@ -151,23 +217,23 @@ def _training_counts(ranker: Any, train: str | None, n_labels: int) -> tuple[np.
 
 
 def _unseen(test: Any, counts: np.ndarray) -> dict[str, int]:
-    """Labels that the rows have and that no training row had."""
+    """Counts of the test labels that have no training row."""
     true = test.Y.getnnz(axis=0)
     unseen = (true > 0) & (counts == 0)
     return {"labels": int(unseen.sum()), "of": int((true > 0).sum()), "times": int(true[unseen].sum())}
 
 
 def _at_threshold(model: Any, test: Any) -> dict[str, float]:
-    """Of the labels that `predict` says."""
-    said = model.predict(test.X)
-    hits = float(said.multiply(test.Y[:, : said.shape[1]]).sum())
-    precision, recall = hits / max(said.nnz, 1), hits / max(test.Y.nnz, 1)
+    """Micro-averaged measures of the labels that `predict` returns."""
+    predicted = model.predict(test.X)
+    hits = float(predicted.multiply(test.Y[:, : predicted.shape[1]]).sum())
+    precision, recall = hits / max(predicted.nnz, 1), hits / max(test.Y.nnz, 1)
     return {
         "threshold": float(model.threshold_),
-        "labels_a_row": said.nnz / max(said.shape[0], 1),
+        "labels_a_row": predicted.nnz / max(predicted.shape[0], 1),
         "precision": precision,
         "recall": recall,
-        "F1": 2 * hits / max(said.nnz + test.Y.nnz, 1),
+        "F1": 2 * hits / max(predicted.nnz + test.Y.nnz, 1),
     }
 
 

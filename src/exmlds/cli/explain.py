@@ -1,4 +1,4 @@
-"""`exmlds explain`."""
+"""The command `exmlds explain`."""
 
 from __future__ import annotations
 
@@ -17,15 +17,17 @@ def explain(
     model: Annotated[Path, typer.Argument(help="A model folder.")],
     data: Annotated[str | None, typer.Argument(help="A file, or the name of a data set.")] = None,
     text: GivenText = None,
-    label: Annotated[str | None, typer.Option(help="The label to explain.  [default: the best one]")] = None,
-    row: Annotated[int, typer.Option(min=0, help="The row of DATA, from 0.")] = 0,
-    n: Annotated[int, typer.Option("-n", min=1, help="Voters and features to show.")] = 5,
+    label: Annotated[
+        str | None, typer.Option(help="The label to explain.  [default: the one with the highest score]")
+    ] = None,
+    row: Annotated[int, typer.Option(min=0, help="The row of DATA to explain, counted from 0.")] = 0,
+    n: Annotated[int, typer.Option("-n", min=1, help="The number of voters and features to show.")] = 5,
     text_column: TextColumn = None,
     format: Format = None,
     encoding_errors: EncodingErrors = "strict",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show why a label has its score: who voted, what its classifier saw, how common it is."""
+    """Explain the score of a label: which neighbours voted, what its classifier saw, how frequent it is."""
     from .. import load
     from ..errors import DataError
     from .output import print_json
@@ -34,10 +36,10 @@ def explain(
     fitted: Any = load(model)
     names = {str(name): name for name in fitted.classes_.tolist()}
     if label is not None and label not in names:
-        raise DataError(f"{model} has no label {label!r}; `exmlds labels {model} --search` finds some.")
-    asked = TextOptions(text_column, format, encoding_errors)
-    asked.check_given_text(text)
-    x, feature_names = one_row(fitted, model, data, text, row, asked)
+        raise DataError(f"{model} has no label {label!r}; find labels with `exmlds labels {model} --search`.")
+    options = TextOptions(text_column, format, encoding_errors)
+    options.check_given_text(text)
+    x, feature_names = one_row(fitted, model, data, text, row, options)
     try:
         (why,) = fitted.explain(x, None if label is None else names[label], n, feature_names=feature_names)
     except NotImplementedError as error:
@@ -82,23 +84,23 @@ def _show(why: Explanation, texts: Any) -> None:
     if why.other_voters:
         rows.append(("other voters", f"{why.other_voters:.3f}", "", ""))
     if why.prior_or_label_score:
-        rows.append(("nearness of the label, or prior", f"{why.prior_or_label_score:.3f}", "", ""))
-    rows.append(("together", f"{why.votes:.3f}", "", ""))
-    print_table(("training row", "share of the vote", "similarity", "near by"), rows, title="Votes")
+        rows.append(("label similarity or prior", f"{why.prior_or_label_score:.3f}", "", ""))
+    rows.append(("total", f"{why.votes:.3f}", "", ""))
+    print_table(("training row", "share of the vote", "similarity", "shared features"), rows, title="Votes")
     if why.margin is not None:
         terms = [
             ("for", _terms(why.margin.for_), f"{sum(t.weight for t in why.margin.for_):+.3f}"),
             ("against", _terms(why.margin.against), f"{sum(t.weight for t in why.margin.against):+.3f}"),
             ("other features", "", f"{why.margin.rest:+.3f}"),
-            ("without any", "", f"{why.margin.bias:+.3f}"),
-            ("together", "", f"{why.margin.value:+.3f}"),
+            ("bias", "", f"{why.margin.bias:+.3f}"),
+            ("total", "", f"{why.margin.value:+.3f}"),
         ]
         print_table(("classifier", "features", "margin"), terms, title="The label's classifier")
     if why.log_odds:
         odds = [(kind, f"{value:+.2f}") for kind, value in why.log_odds.items()]
-        odds.append(("together", f"{sum(why.log_odds.values()):+.2f}"))
-        odds.append(("as a score", f"{why.score:.3f}"))
-        print_table(("evidence", "log-odds"), odds, title="To the score")
+        odds.append(("total", f"{sum(why.log_odds.values()):+.2f}"))
+        odds.append(("score", f"{why.score:.3f}"))
+        print_table(("evidence", "log-odds"), odds, title="Score")
 
 
 def _terms(terms: Any) -> str:

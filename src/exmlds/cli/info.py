@@ -1,4 +1,4 @@
-"""`exmlds info`."""
+"""The command `exmlds info`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def info(
     if as_json:
         print_json({**facts, "methods": sorted(methods()), "data": here})
         return
-    print_table(("what", "value"), list(facts.items()))
+    print_table(("property", "value"), list(facts.items()))
     summaries = {name: (found.__doc__ or "").strip().partition("\n")[0] for name, found in methods().items()}
     print_table(("method", "what it does"), list(summaries.items()))
     rows = [
@@ -55,7 +55,7 @@ def info(
         )
         for name, i in data.DATASETS.items()
     ]
-    print_table(("data set", "train", "test", "features", "labels", "here"), rows)
+    print_table(("data set", "train", "test", "features", "labels", "available"), rows)
     others = sorted(set(here) - {i.folder or name for name, i in data.DATASETS.items()})
     if others:
         print(f"Also under EXMLDS_DATA: {', '.join(others)}")

@@ -1,4 +1,4 @@
-"""`exmlds inspect`."""
+"""The command `exmlds inspect`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def inspect(
     verify: Annotated[bool, typer.Option("--verify", help="Compare every file with its checksum.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show what a model is, and whether it is whole."""
+    """Show the properties, parameters and files of a saved model; --verify checks the files."""
     from .. import load
     from ..errors import ModelError
     from ..storage import model_folder
@@ -41,13 +41,13 @@ def inspect(
         print_json({**facts, "parameters": manifest["parameters"], "files": sizes})
         return
     facts["bytes"] = size(model_folder.size(model))
-    print_table(("fact", "value"), [(name, _shown(value)) for name, value in facts.items()])
+    print_table(("property", "value"), [(name, _shown(value)) for name, value in facts.items()])
     print_table(("parameter", "value"), _flat(manifest["parameters"]))
     print_table(("file", "size"), [(name, size(file["bytes"])) for name, file in files.items()])
 
 
 def _flat(parameters: dict[str, Any], before: str = "") -> list[tuple[str, Any]]:
-    """Parameters of what is within another with its name before theirs."""
+    """Flatten the parameters: those of a nested estimator get its name as a prefix."""
     found: list[tuple[str, Any]] = []
     for name, value in parameters.items():
         if isinstance(value, dict) and set(value) == {"class", "parameters"}:

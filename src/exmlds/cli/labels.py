@@ -1,4 +1,4 @@
-"""`exmlds labels`."""
+"""The command `exmlds labels`."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ import typer
 
 def labels(
     model: Annotated[Path, typer.Argument(help="A model folder.")],
-    similar: Annotated[str | None, typer.Option(help="Show the labels that lie nearest to this one.")] = None,
-    search: Annotated[str | None, typer.Option(help="Show the labels whose names hold this.")] = None,
+    similar: Annotated[
+        str | None, typer.Option(help="Show the labels most similar to this one, by cosine.")
+    ] = None,
+    search: Annotated[str | None, typer.Option(help="Show the labels whose names contain this.")] = None,
     typical: Annotated[
         str | None, typer.Option(help="Show the training rows that are most typical of this label.")
     ] = None,
-    n: Annotated[int, typer.Option("-n", min=1, help="How many to show.")] = 10,
+    n: Annotated[int, typer.Option("-n", min=1, help="The number of labels or rows to show.")] = 10,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show the labels of a model: the most frequent, some by name, those near to one, or its typical rows."""
+    """Show the labels of a model: the most frequent, by name, similar ones, or the typical rows of one."""
     import numpy as np
 
     from .. import load
@@ -30,14 +32,14 @@ def labels(
     names, counts = fitted.classes_.tolist(), fitted.label_counts_
     columns = {str(name): column for column, name in enumerate(names)}
     if sum(option is not None for option in (similar, search, typical)) > 1:
-        raise DataError("Give one of --similar, --search and --typical.")
+        raise DataError("Pass only one of --similar, --search and --typical.")
     method = getattr(fitted, "model_", fitted)
-    for asked in (similar, typical):
-        if asked is not None and not hasattr(method, "similar_labels"):
-            name = method_name(type(method).__name__)
-            raise DataError(f"{model} was trained by {name}, which does not say where labels lie.")
-        if asked is not None and asked not in columns:
-            raise DataError(f"{model} has no label {asked!r}; --search finds labels by a part of the name.")
+    for name in (similar, typical):
+        if name is not None and not hasattr(method, "similar_labels"):
+            method = method_name(type(method).__name__)
+            raise DataError(f"{model} was trained by {method}, which has no label embeddings.")
+        if name is not None and name not in columns:
+            raise DataError(f"{model} has no label {name!r}; --search finds labels by part of the name.")
     if typical is not None:
         _show_rows(fitted.typical_rows(names[columns[typical]], n), getattr(fitted, "texts_", None), as_json)
         return
@@ -59,7 +61,7 @@ def labels(
         )
         return
     if not shown:
-        print(f"No label of {model} lies near {harmless(str(similar))}.")
+        print(f"No label of {model} is similar to {harmless(str(similar))}.")
         return
     rows = [
         (name, f"{counts[columns[str(name)]]:,}", *([] if cosine is None else [f"{cosine:.3f}"]))

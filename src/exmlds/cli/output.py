@@ -1,4 +1,4 @@
-"""What commands print: tables for people, JSON for programs."""
+"""Printing: tables for people, JSON for programs, and text that is safe for a terminal."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-# C0, delete and C1, and those that change the direction of writing
+# The control characters C0, delete and C1, and those that change the writing direction.
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 
@@ -19,7 +19,7 @@ def print_json(value: Any) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str | None = None) -> None:
-    """Print a table; columns of numbers are flush right."""
+    """Print a table; columns of numbers are right-aligned."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -40,7 +40,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: st
 
 
 def harmless(text: str) -> str:
-    r"""A text whose control characters are spelled out: a terminal must not obey what a file says.
+    r"""Escape the control characters of a text, so that a file cannot control the terminal.
 
     >>> harmless("a\x1b[2Jb\n")
     'a\\x1b[2Jb\\n'
@@ -49,7 +49,7 @@ def harmless(text: str) -> str:
 
 
 def escaped(name: str) -> str:
-    r"""A name for a line with tabs between its cells.
+    r"""Escape a name for a line of tab-separated cells.
 
     >>> escaped("C:\temp\tand more")
     'C:\\temp\\tand more'
@@ -74,7 +74,7 @@ def size(n_bytes: int) -> str:
 
 
 def short(text: str, most: int = 60) -> str:
-    """A text on one line, cut where it is longer.
+    """Put a text on one line, and truncate it to `most` characters.
 
     >>> short("one two three", 8)
     'one two…'

@@ -1,4 +1,4 @@
-"""`exmlds predict`."""
+"""The command `exmlds predict`."""
 
 from __future__ import annotations
 
@@ -22,50 +22,57 @@ if TYPE_CHECKING:
 def predict(
     model: Annotated[Path, typer.Argument(help="A model folder.")],
     data: Annotated[
-        str | None, typer.Argument(help="A file, - for a pipe, or the name of a data set.")
+        str | None, typer.Argument(help="A file, - for standard input, or the name of a data set.")
     ] = None,
     text: GivenText = None,
-    k: Annotated[int, typer.Option("-k", help="Labels a row.")] = 5,
+    k: Annotated[int, typer.Option("-k", help="The number of labels per row.")] = 5,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="A file; .gz is gzipped; - is standard output.")
+        Path | None,
+        typer.Option(
+            "-o", "--output", help="The file to write; .gz is gzipped.  [default: -, standard output]"
+        ),
     ] = None,
-    allow: Annotated[Path | None, typer.Option(help="A file of labels to choose among, one a line.")] = None,
-    deny: Annotated[Path | None, typer.Option(help="A file of labels to leave out, one a line.")] = None,
+    allow: Annotated[
+        Path | None, typer.Option(help="A file of the only labels to predict, one per line.")
+    ] = None,
+    deny: Annotated[Path | None, typer.Option(help="A file of labels not to predict, one per line.")] = None,
     text_column: TextColumn = None,
     format: Format = None,
     encoding_errors: EncodingErrors = "strict",
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a row, with label names.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Write one JSON object per row, with label names.")
+    ] = False,
 ) -> None:
-    """Predict the best labels of every row.
+    """Predict the top k labels of every row.
 
-    Writes `label:score`, best first, one row a line, block by block: the data may be larger than memory. Of
-    texts, it writes names and scores with tabs between them; a tab, a line end or a backslash in a name is
-    written as \\t, \\n, \\r or \\\\, other control characters likewise. Texts of a pipe, one a line, are
-    answered line by line; a line that begins with `{` is a JSON object with a text.
+    Writes one line of `label:score` pairs per row, best first, block by block, so that the data may be larger
+    than memory. For texts, it writes tab-separated names and scores; a tab, newline or backslash in a name is
+    escaped as \\t, \\n, \\r or \\\\, and so are other control characters. Texts from standard input, one per
+    line, are answered line by line; a line that begins with `{` is a JSON object with a text.
     """
     from .. import data as io
     from .. import load
     from ..errors import DataError
     from ..runtime import progress
     from .sources import check_output, is_packed_input, locate
-    from .texts import AS_THEY_COME, TextOptions, check_kind, takes_texts
+    from .texts import STREAMABLE, TextOptions, check_kind, takes_texts
 
     fitted = load(model)
     allowed, denied = (_listed(path, fitted.classes_) for path in (allow, deny))
     if output == Path("-"):
         output = None
     if (data is None) == (text is None):
-        raise DataError("Name a file, - for a pipe, or give a --text; one of them.")
-    asked = TextOptions(text_column, format, encoding_errors)
-    asked.check_given_text(text)
+        raise DataError("Pass either a file (- for standard input) or --text.")
+    options = TextOptions(text_column, format, encoding_errors)
+    options.check_given_text(text)
     if takes_texts(fitted):
-        from_file = data is not None and (data != "-" or format not in AS_THEY_COME or is_packed_input())
+        from_file = data is not None and (data != "-" or format not in STREAMABLE or is_packed_input())
         source = locate(str(data), "test") if from_file else None
         if source is not None:
-            check_kind(fitted, model, source, asked)
+            check_kind(fitted, model, source, options)
             check_output(output, source)
         with progress.shown(output is not None), _opened(output) as file:
-            for texts in _texts(source, text, asked):
+            for texts in _texts(source, text, options):
                 ids, scores = fitted.predict_topk(texts, k, allow=allowed, deny=denied)
                 (_write_json if as_json else _write_names)(file, ids, scores, fitted.classes_)
                 file.flush()
@@ -73,9 +80,9 @@ def predict(
     if text is not None:
         raise DataError(f"{model} was trained on features, not on texts.")
     source = locate(str(data), "test")
-    check_kind(fitted, model, source, asked)
+    check_kind(fitted, model, source, options)
     check_output(output, source)
-    # No bar where the predictions may go to the same terminal.
+    # There is no progress bar if the predictions may go to the same terminal.
     with (
         progress.shown(output is not None),
         _opened(output) as file,
@@ -90,18 +97,18 @@ def predict(
             advance(len(ids))
 
 
-def _texts(source: Path | None, text: str | None, asked: TextOptions) -> Iterator[list[str]]:
-    """Texts to be asked about together: blocks of a file, each line of a pipe, or the one that is given."""
+def _texts(source: Path | None, text: str | None, options: TextOptions) -> Iterator[list[str]]:
+    """Yield batches of texts: blocks of a file, single lines of standard input, or the given text."""
     from ..base import BLOCK
-    from .texts import lines_of_a_pipe, opened
+    from .texts import opened, stream_standard_input
 
     if text is not None:
         yield [text]
     elif source is None:
-        for line in lines_of_a_pipe(asked):
+        for line in stream_standard_input(options):
             yield [line]
     else:
-        documents = iter(opened(source, asked, labelled=False))
+        documents = iter(opened(source, options, labelled=False))
         while block := [document.text for document in islice(documents, 16 * BLOCK)]:
             yield block
 
@@ -126,11 +133,11 @@ def _listed(path: Path | None, classes: np.ndarray) -> list[str] | list[int] | N
         return None
     names = [name for name in read_names(path) if name]
     if not names:
-        raise DataError(f"{path} names no label.")
+        raise DataError(f"{path} holds no label; write one per line.")
     if classes.dtype == object:
         return names
     if not all(name.isdigit() for name in names):
-        raise DataError(f"{path}: this model's labels are numbers; write one a line.")
+        raise DataError(f"{path}: this model's labels are numbers; write one per line.")
     return [int(name) for name in names]
 
 
@@ -138,8 +145,8 @@ def _write_names(file: IO[bytes], ids: np.ndarray, scores: np.ndarray, classes: 
     from .output import escaped
 
     for columns, values in zip(ids, scores):
-        named = [f"{escaped(str(classes[c]))}\t{v:.4g}" for c, v in zip(columns, values) if c >= 0]
-        file.write("\t".join(named).encode() + b"\n")
+        pairs = [f"{escaped(str(classes[c]))}\t{v:.4g}" for c, v in zip(columns, values) if c >= 0]
+        file.write("\t".join(pairs).encode() + b"\n")
 
 
 def _write_json(file: IO[bytes], ids: np.ndarray, scores: np.ndarray, classes: np.ndarray) -> None:

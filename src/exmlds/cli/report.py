@@ -1,4 +1,4 @@
-"""`exmlds report`."""
+"""The command `exmlds report`."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from .texts import EncodingErrors, Format, LabelColumn, LabelSeparator, TextColu
 
 def report(
     model: Annotated[Path, typer.Argument(help="A model folder.")],
-    data: Annotated[str, typer.Argument(help="A file, or the name of a data set: its test split.")],
+    data: Annotated[str, typer.Argument(help="A file, or the name of a data set (its test split is used).")],
     output: Annotated[Path, typer.Option("-o", "--output", help="The HTML file to write.")],
-    k: Annotated[str, typer.Option("-k", help="Places to measure at.")] = "1 3 5",
+    k: Annotated[str, typer.Option("-k", help="The values of k for metrics at k.")] = "1 3 5",
     labels: Annotated[
-        Path | None, typer.Option(help="The labels' file, when DATA has features alone.")
+        Path | None, typer.Option(help="The file of labels, if DATA holds features only.")
     ] = None,
     title: Annotated[
         str | None, typer.Option(help="The title of the page.  [default: the method and DATA]")
@@ -27,19 +27,19 @@ def report(
     format: Format = None,
     encoding_errors: EncodingErrors = "strict",
 ) -> None:
-    """Write a page on what a model is good for: measures, charts, labels, a map; one file, opened offline."""
+    """Write an evaluation report as one HTML file: metrics, charts, label lists and a label map, offline."""
     from ..data import propensity_parameters
     from ..errors import DataError
     from ..report import make, page
     from ..runtime import progress
     from ..storage import model_folder
     from ..storage.files import replacing
-    from .sources import check_output, locate, named, places, read_for
+    from .sources import check_output, display_name, locate, parse_ks, read_for
 
-    at = places(k)
-    model_folder.read_manifest(model)  # says what is wrong where it is no model
+    ks = parse_ks(k)
+    model_folder.read_manifest(model)  # raises an error that explains why it is not a model
     if output == Path("-"):
-        raise DataError("-o names the HTML file to write; a report does not go to standard output.")
+        raise DataError("-o must be a file; a report cannot be written to standard output.")
     if output.is_dir():
         raise DataError(f"{output} is a folder; name a file.")
     check_output(output, locate(data, "test"))
@@ -48,11 +48,11 @@ def report(
             data,
             labels,
             model,
-            asked=TextOptions(text_column, format, encoding_errors, label_column, label_separator),
+            options=TextOptions(text_column, format, encoding_errors, label_column, label_separator),
         )
         assert not isinstance(fitted, Path)
-        made = make(fitted, test.X, test.Y, k=at, propensity=propensity_parameters(data.lower()), title=title)
+        made = make(fitted, test.X, test.Y, k=ks, propensity=propensity_parameters(data.lower()), title=title)
         if title is None:
-            made = made._replace(title=f"{made.method} on {named(data)}")
+            made = made._replace(title=f"{made.method} on {display_name(data)}")
         file.write(page.rendered(made))
-    print(f"Wrote {output}; a browser opens it.")
+    print(f"Wrote {output}; open it in a browser.")

@@ -30,7 +30,7 @@ def methods() -> dict[str, Any]:
         if (
             isinstance(value, type)
             and issubclass(value, exmlds.XMCEstimator)
-            and value not in (exmlds.XMCEstimator, exmlds.TextClassifier)  # which is made around a method
+            and value not in (exmlds.XMCEstimator, exmlds.TextClassifier)  # the latter wraps a method
         ):
             found[method_name(name)] = value
     return found
@@ -39,18 +39,18 @@ def methods() -> dict[str, Any]:
 def find_method(name: str) -> Any:
     known = methods()
     if method_name(name) not in known:
-        raise DataError(f"There is no method {name!r}; there are {', '.join(sorted(known))}.")
+        raise DataError(f"There is no method {name!r}; the methods are {', '.join(sorted(known))}.")
     return known[method_name(name)]
 
 
 def chosen_method(method: str | None, config: Path | None) -> Any:
-    """--method, or what the config file says, or the default."""
+    """The class that --method or the config file names, or the default method."""
     settings = read_config(config) if config else {}
     return find_method(method or settings.get("method", DEFAULT_METHOD))
 
 
 def make_model(method: str | None, config: Path | None, assignments: list[str]) -> Any:
-    """An estimator; --method and --set win over the config file, which wins over the defaults."""
+    """Make an estimator; --method and --set override the config file, which overrides the defaults."""
     settings = read_config(config) if config else {}
     chosen = chosen_method(method, config)
     parameters = dict(settings.get("parameters", {}))
@@ -62,8 +62,8 @@ def make_model(method: str | None, config: Path | None, assignments: list[str]) 
     known = chosen().get_params()
     for name in parameters:
         if name not in known:
-            said = f"{method_name(chosen.__name__)} has no parameter {name!r}"
-            raise DataError(f"{said}; it has {', '.join(sorted(known))}.")
+            problem = f"{method_name(chosen.__name__)} has no parameter {name!r}"
+            raise DataError(f"{problem}; its parameters are {', '.join(sorted(known))}.")
     return chosen(**parameters)
 
 
@@ -76,7 +76,9 @@ def read_config(path: Path) -> dict[str, Any]:
         raise DataError(f"{path} is not a TOML file: {error}.") from None
     strange = set(settings) - {"method", "parameters"}
     if strange:
-        raise DataError(f"{path}: unknown entry {sorted(strange)[0]!r}; there are `method` and [parameters].")
+        raise DataError(
+            f"{path}: unknown entry {sorted(strange)[0]!r}; the entries are `method` and [parameters]."
+        )
     if not isinstance(settings.get("method", ""), str) or not isinstance(
         settings.get("parameters", {}), dict
     ):
@@ -99,7 +101,7 @@ def parse_value(text: str) -> Any:
 
 
 def as_toml(model: Any) -> str:
-    """A method with its parameters as a config file."""
+    """The text of a config file with a method and its parameters."""
     lines = [f'method = "{method_name(type(model).__name__)}"', "", "[parameters]"]
     for name, value in model.get_params(deep=False).items():
         if value is None:

@@ -1,4 +1,4 @@
-"""Where commands get data, truth and rankings from."""
+"""The inputs of commands: data files, standard input, models and rankings."""
 
 from __future__ import annotations
 
@@ -18,45 +18,45 @@ if TYPE_CHECKING:
 
 
 def locate(source: str, split: str) -> Path:
-    """A file as it is named, standard input for `-`, or the train or test file of a registered data set."""
+    """The path of a file, of standard input for `-`, or of the train or test file of a named data set."""
     from .. import data
 
     if source == "-":
-        return _kept_input()
+        return _copied_input()
     path = Path(source)
     if path.exists():
         return path
     if source.lower() in data.DATASETS or source in data.available():
         return data.find(source, split)
     if path.suffix or path.parent != Path("."):
-        return path  # reading it says what is wrong with it
-    known = ", ".join(data.available()) or "none: set EXMLDS_DATA to the folder that holds them"
-    raise DataError(f"{source} is neither a file nor a data set; data sets here: {known}.")
+        return path  # the reader explains what is wrong with it
+    here = ", ".join(data.available()) or "none: set EXMLDS_DATA to the folder that holds them"
+    raise DataError(f"{source} is neither a file nor a data set; data sets here: {here}.")
 
 
 def standard_input() -> IO[bytes]:
     import sys
 
     if sys.stdin is None:
-        raise DataError("Standard input is closed; name a file, or send the data by a pipe.")
+        raise DataError("Standard input is closed; name a file, or pipe the data in.")
     return sys.stdin.buffer
 
 
 def is_packed_input() -> bool:
-    """Whether what comes in by a pipe is gzipped, or Parquet, and has no lines to be answered one by one."""
+    """Whether standard input is gzipped or Parquet, so that it cannot be answered line by line."""
     start = standard_input()
     return isinstance(start, BufferedReader) and start.peek(4).startswith((b"\x1f\x8b", b"PAR1"))
 
 
-def as_named(message: str) -> str:
-    """A message, with standard input by its name and not by that of the file that it is kept in."""
-    kept = str(_kept_input()) if _kept_input.cache_info().currsize else ""
-    return message.replace(kept, "standard input") if kept else message
+def with_display_name(message: str) -> str:
+    """Replace the path of the temporary copy of standard input in a message."""
+    copy = str(_copied_input()) if _copied_input.cache_info().currsize else ""
+    return message.replace(copy, "standard input") if copy else message
 
 
 @cache
-def _kept_input() -> Path:
-    """What comes in by a pipe, once, kept in a file while the command runs: formats are told by content."""
+def _copied_input() -> Path:
+    """Copy standard input to a temporary file, once, because format detection needs to read it twice."""
     import atexit
     import shutil
     import tempfile
@@ -70,13 +70,13 @@ def _kept_input() -> Path:
     return path
 
 
-def named(source: str) -> str:
-    """Data as a title names it."""
+def display_name(source: str) -> str:
+    """The name of the data in a title or a message."""
     return "standard input" if source == "-" else Path(source).name
 
 
 def check_output(output: Path | None, *inputs: Path) -> None:
-    """Refuse to write over what is being read, or into a model."""
+    """Raise an error if the output would overwrite an input, or is in a model folder."""
     if output is None:
         return
     if any(output.exists() and path.exists() and output.samefile(path) for path in inputs):
@@ -89,13 +89,13 @@ def refuse_texts(path: Path, who: str = "this command") -> None:
     from ..data import is_text
 
     if path.exists() and is_text(path):
-        raise DataError(f"{path} holds texts, which {who} does not take; `exmlds train` does.")
+        raise DataError(f"{path} holds texts, which {who} does not accept; `exmlds train` does.")
 
 
 def read(
     source: str, split: str, labels: Path | None = None, *, model: XMCEstimator | None = None
 ) -> Dataset:
-    """A data set; with a model, one that has the model's features and labels."""
+    """Read a data set; with a model, check that it has the model's features and labels."""
     from .. import data
 
     path = locate(source, split)
@@ -103,25 +103,26 @@ def read(
         refuse_texts(path)
         return data.read_xc(path, labels)
     dataset = data.read_xc(path, labels, n_features=model.n_features_in_, n_labels=len(model.classes_))
-    named = model.classes_.dtype == object
-    if named and dataset.label_names and dataset.label_names != model.classes_.tolist():
-        raise DataError(f"The label names beside {path} are not those that the model was trained with.")
+    has_names = model.classes_.dtype == object
+    if has_names and dataset.label_names and dataset.label_names != model.classes_.tolist():
+        raise DataError(f"The label names beside {path} differ from those that the model was trained with.")
     return dataset
 
 
 def read_for(
-    source: str, labels: Path | None, *rankers: Path, asked: TextOptions | None = None
+    source: str, labels: Path | None, *rankers: Path, options: TextOptions | None = None
 ) -> tuple[Dataset, list[XMCEstimator | Path]]:
-    """The test set, and each ranker as a model or as the file of predictions that it is.
+    """Read the test set, and load each ranker: a model, or the path of a file of predictions.
 
-    For models of texts, the rows X are texts, and labels that the models do not know come after theirs.
+    For models of texts, X is a list of texts, and labels that are unknown to the models get columns after
+    the known ones.
     """
     from .. import load
     from ..data import Dataset
     from .texts import TextOptions, check_kind, takes_texts
     from .texts import opened as open_texts
 
-    asked = asked or TextOptions()
+    options = options or TextOptions()
     opened: list[XMCEstimator | Path] = [load(path) if path.is_dir() else path for path in rankers]
     models = [model for model in opened if not isinstance(model, Path)]
     for model in models[1:]:
@@ -130,18 +131,18 @@ def read_for(
             raise DataError(f"The models know {counts} labels; they were trained on different data.")
     if not models:
         test = read(source, "test", labels)
-        asked.check_numbers(source)
+        options.check_numbers(source)
         return _with_labels(test, source), opened
     path = locate(source, "test")
     for model, name in zip(models, (name for name in rankers if name.is_dir())):
-        check_kind(model, name, path, asked)
+        check_kind(model, name, path, options)
     if not takes_texts(models[0]):
         return _with_labels(read(source, "test", labels, model=models[0]), source), opened
     if labels is not None:
-        raise DataError(f"--labels is for numbers; the labels of {path} stand in it.")
+        raise DataError(f"--labels is for numbers; {path} holds its labels itself.")
     if any(model.classes_.tolist() != models[0].classes_.tolist() for model in models[1:]):
         raise DataError("The models know different labels; they were trained on different data.")
-    documents = list(open_texts(path, asked))
+    documents = list(open_texts(path, options))
     Y = models[0].label_matrix([document.labels for document in documents])
     test = Dataset([document.text for document in documents], Y, None, None)
     return _with_labels(test, source), opened
@@ -149,46 +150,48 @@ def read_for(
 
 def _with_labels(test: Dataset, source: str) -> Dataset:
     if not test.Y.nnz:
-        raise DataError(f"{named(source)}: no row has a label, so that there is nothing to compare with.")
+        raise DataError(
+            f"{display_name(source)}: no row has a label, so there is nothing to evaluate against."
+        )
     return test
 
 
 def one_row(
-    model: XMCEstimator, name: Path, data: str | None, text: str | None, row: int, asked: TextOptions
+    model: XMCEstimator, name: Path, data: str | None, text: str | None, row: int, options: TextOptions
 ) -> tuple[Any, list[str] | None]:
-    """A text of the command line or a row of a file, as the model takes it, and the names of the features."""
+    """The given text or one row of a file, as input of the model, and the feature names if there are any."""
     from .. import data as io
     from .texts import check_kind, opened, takes_texts
 
     if (data is None) == (text is None):
-        raise DataError("Name a file or give a --text, one of the two.")
+        raise DataError("Pass either a file or --text.")
     if text is not None:
         if not takes_texts(model):
             raise DataError(f"{name} was trained on features, not on texts.")
         return [text], None
     path = locate(str(data), "test")
-    check_kind(model, name, path, asked)
+    check_kind(model, name, path, options)
     if takes_texts(model):
-        for number, document in enumerate(opened(path, asked, labelled=False)):
+        for number, document in enumerate(opened(path, options, labelled=False)):
             if number == row:
                 return [document.text], None
-        raise DataError(f"{path} has no row {row}; the first is 0.")
+        raise DataError(f"{path} has no row {row}; rows are counted from 0.")
     dataset = io.read_xc(path, n_features=model.n_features_in_)
     if row >= dataset.X.shape[0]:
-        raise DataError(f"{path} has {dataset.X.shape[0]} rows; the first is 0. Got {row}.")
+        raise DataError(f"{path} has {dataset.X.shape[0]} rows, counted from 0. Got {row}.")
     return dataset.X[row], dataset.feature_names
 
 
 def ranked(
     ranker: XMCEstimator | Path, test: Dataset, k: int, label_filter: Path | None = None
 ) -> np.ndarray:
-    """(n, k) ids by a model or from a file of predictions."""
+    """(n, k) int64, the ranked label ids of a model or of a file of predictions."""
     from .. import data
 
     pairs = None if label_filter is None else data.read_label_filter(label_filter, test.Y.shape)
     if not isinstance(ranker, Path):
-        known = None if pairs is None else pairs[:, : len(ranker.classes_)]
-        return ranker.predict_topk(test.X, k, deny=known)[0]
+        denied = None if pairs is None else pairs[:, : len(ranker.classes_)]
+        return ranker.predict_topk(test.X, k, deny=denied)[0]
     spare = 0 if pairs is None else int(pairs.getnnz(axis=1).max(initial=0))
     ids, _ = data.read_predictions(
         ranker, k=k + spare, n_labels=test.Y.shape[1], label_names=test.label_names
@@ -196,12 +199,12 @@ def ranked(
     if len(ids) != test.Y.shape[0]:
         raise DataError(
             f"{ranker} has {len(ids)} rows, but the data has {test.Y.shape[0]}; "
-            "an empty last row needs a blank on its line."
+            "an empty last row needs a space on its line."
         )
-    return ids if pairs is None else _drop_self(ids, pairs, k)
+    return ids if pairs is None else _drop_denied(ids, pairs, k)
 
 
-def _drop_self(ids: np.ndarray, pairs: Any, k: int) -> np.ndarray:
+def _drop_denied(ids: np.ndarray, pairs: Any, k: int) -> np.ndarray:
     import numpy as np
 
     from ..metrics import among
@@ -212,9 +215,10 @@ def _drop_self(ids: np.ndarray, pairs: Any, k: int) -> np.ndarray:
     return np.take_along_axis(kept, order, 1)
 
 
-def places(text: str) -> list[int]:
-    """
-    >>> places("1,3,5")
+def parse_ks(text: str) -> list[int]:
+    """Parse the values of -k.
+
+    >>> parse_ks("1,3,5")
     [1, 3, 5]
     """
     try:
@@ -222,5 +226,5 @@ def places(text: str) -> list[int]:
     except ValueError:
         chosen = []
     if not chosen or chosen[0] < 1:
-        raise DataError(f"-k takes whole numbers from 1 on, such as `-k 1 3 5`. Got {text!r} instead.")
+        raise DataError(f"-k must be positive integers, such as `-k 1 3 5`. Got {text!r} instead.")
     return chosen

@@ -1,4 +1,4 @@
-"""Options about texts, and texts from a file, a pipe or the command line."""
+"""The options for texts, and texts from a file or from standard input."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ TextColumn = Annotated[
     list[str] | None,
     typer.Option(
         "--text-column",
-        help="The field or column of texts; may be repeated to join several.  [default: told by its name]",
+        help="The field or column of texts; repeat it to join several.  [default: detected by name]",
     ),
 ]
 LabelColumn = Annotated[
     str | None,
-    typer.Option("--label-column", help="The field or column of labels.  [default: told by its name]"),
+    typer.Option("--label-column", help="The field or column of labels.  [default: detected by name]"),
 ]
 LabelSeparator = Annotated[
-    str | None, typer.Option("--label-separator", help="What stands between labels in a cell.")
+    str | None, typer.Option("--label-separator", help="The separator between the labels in a cell.")
 ]
 Format = Annotated[
     str | None,
     typer.Option(
         "--format",
-        help="Of texts: jsonl, csv, tsv, fasttext, libmultilabel, annif-folder, annif-tsv, parquet, lines.  "
-        "[default: told by content]",
+        help="The format of texts: jsonl, csv, tsv, fasttext, libmultilabel, annif-folder, annif-tsv, "
+        "parquet, lines.  [default: detected from the content]",
     ),
 ]
 EncodingErrors = Annotated[
     str,
     typer.Option(
-        "--encoding-errors", help="Of what is not UTF-8: strict refuses it, replace puts � in its place."
+        "--encoding-errors", help="Bytes that are not UTF-8: strict is an error, replace reads � instead."
     ),
 ]
-GivenText = Annotated[str | None, typer.Option("--text", help="A text, in the place of DATA.")]
+GivenText = Annotated[str | None, typer.Option("--text", help="A text, instead of DATA.")]
 
-OPTIONS = {  # as messages name them, by the arguments of `open_texts`
+OPTIONS = {  # how messages name the arguments of `open_texts` on the command line
     "text": "--text-column",
     "labels": "--label-column",
     "label_separator": "--label-separator",
@@ -52,11 +52,11 @@ OPTIONS = {  # as messages name them, by the arguments of `open_texts`
     "errors": "--encoding-errors",
     "labelled=False": "`exmlds predict`",
 }
-AS_THEY_COME = (None, "jsonl", "lines")  # formats whose lines can be answered one by one
+STREAMABLE = (None, "jsonl", "lines")  # values of --format that allow answers line by line
 
 
 class TextOptions(NamedTuple):
-    """What the options of a command say about texts, by the arguments of `open_texts`."""
+    """The options of a command for texts, named as the arguments of `open_texts`."""
 
     text: list[str] | None = None
     format: str | None = None
@@ -65,14 +65,14 @@ class TextOptions(NamedTuple):
     label_separator: str | None = None
 
     def check_given_text(self, text: str | None) -> None:
-        """A text on the command line has no use for any of it, either."""
+        """Raise an error if the text is given on the command line, where no option applies."""
         if text is not None and self != TextOptions():
-            raise DataError("A --text is taken as it is; options about files of texts do not apply.")
+            raise DataError("--text is used as it is; the options for files of texts do not apply.")
 
     def check_numbers(self, source: object) -> None:
-        """Numbers have no use for any of it."""
+        """Raise an error if any option is set: none applies to numbers."""
         if self != TextOptions():
-            raise DataError(f"{source} holds numbers; options about texts do not apply.")
+            raise DataError(f"{source} holds numbers; the options for texts do not apply.")
 
 
 def takes_texts(model: XMCEstimator) -> bool:
@@ -81,37 +81,37 @@ def takes_texts(model: XMCEstimator) -> bool:
     return isinstance(model, TextClassifier)
 
 
-def opened(path: Path, asked: TextOptions, *, labelled: bool = True) -> Texts:
-    """The texts of a file, by the options of a command."""
+def opened(path: Path, options: TextOptions, *, labelled: bool = True) -> Texts:
+    """Open the texts of a file with the options of a command."""
     from ..data import open_texts
 
-    return open_texts(path, **asked._asdict(), labelled=labelled)
+    return open_texts(path, **options._asdict(), labelled=labelled)
 
 
-def lines_of_a_pipe(asked: TextOptions) -> Iterator[str]:
-    """Texts from standard input as they come, one a line; of a JSON object, its text."""
-    from ..data.text import texts_as_they_come
+def stream_standard_input(options: TextOptions) -> Iterator[str]:
+    """Yield texts from standard input as they arrive, one per line; a JSON object gives its text."""
+    from ..data.text import stream_texts
     from .sources import standard_input
 
-    documents = texts_as_they_come(
-        standard_input(), "standard input", text=asked.text, format=asked.format, errors=asked.errors
+    documents = stream_texts(
+        standard_input(), "standard input", text=options.text, format=options.format, errors=options.errors
     )
     for document in documents:
         yield document.text
 
 
-def check_kind(model: XMCEstimator, name: Path, source: Path, asked: TextOptions) -> None:
-    """Texts are for models of texts, numbers for the others."""
+def check_kind(model: XMCEstimator, name: Path, source: Path, options: TextOptions) -> None:
+    """Raise an error unless the data holds texts for a model of texts, or numbers for any other model."""
     from ..data import is_text
 
     if not source.exists():
         raise DataError(f"{source}: there is no such file.")
     if source.is_file() and not source.stat().st_size:
         raise DataError(f"{source} is empty.")
-    holds_texts = asked.format is not None or is_text(source)
+    holds_texts = options.format is not None or is_text(source)
     if takes_texts(model) and not holds_texts:
         raise DataError(f"{name} was trained on texts, but {source} holds numbers.")
     if not takes_texts(model) and holds_texts:
         raise DataError(f"{name} was trained on features, but {source} holds texts.")
     if not holds_texts:
-        asked.check_numbers(source)
+        options.check_numbers(source)

@@ -1,4 +1,4 @@
-"""`exmlds tune`."""
+"""The command `exmlds tune`."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from .settings import DEFAULT_METHOD
 def tune(
     data: Annotated[str, typer.Argument(help="A file, or the name of a data set under EXMLDS_DATA.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="The config file to write, for --config.")],
-    time_budget: Annotated[float, typer.Option(min=1, help="Seconds that it may take, about.")] = 600,
+    time_budget: Annotated[float, typer.Option(min=1, help="The approximate time limit in seconds.")] = 600,
     labels: Annotated[
-        Path | None, typer.Option(help="The labels' file, when DATA has features alone.")
+        Path | None, typer.Option(help="The file of labels, if DATA holds features only.")
     ] = None,
     method: Annotated[str | None, typer.Option(help=f"The method.  [default: {DEFAULT_METHOD}]")] = None,
     set_: Annotated[
-        list[str] | None, typer.Option("--set", help="A parameter to keep fixed, key=value; may be repeated.")
+        list[str] | None,
+        typer.Option("--set", help="A parameter to keep fixed, as key=value; may be repeated."),
     ] = None,
-    config: Annotated[Path | None, typer.Option(help="A TOML file to start from.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="The same seed holds out the same rows.")] = 0,
+    config: Annotated[Path | None, typer.Option(help="A TOML config file to start from.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="The random seed; it chooses the held-out rows.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Search for better parameters on held-out rows, and write them to a config file."""
@@ -42,7 +43,7 @@ def tune(
     fixed = {assignment.partition("=")[0].strip() for assignment in set_ or []}
     space = {name: values for name, values in model._space.items() if name not in fixed}
     if not space:
-        raise DataError(f"{method_name(type(model).__name__)} has nothing left to tune.")
+        raise DataError(f"{method_name(type(model).__name__)} has no parameter left to tune.")
 
     def write(chosen: Any) -> None:
         with replacing(output) as file:
@@ -50,14 +51,14 @@ def tune(
 
     with progress.shown():
         dataset = read(data, "train", labels)
-        write(model)  # better before long work than after it
+        write(model)  # an output that cannot be written fails now, and not after the search
         model.set_params(random_state=seed)
-        train, held = selection.random_split(dataset.X.shape[0], 0.2, random_state=seed)
-        truth = dataset.Y[held]
+        train, held_out = selection.random_split(dataset.X.shape[0], 0.2, random_state=seed)
+        truth = dataset.Y[held_out]
 
         def value_of(parameters: dict[str, Any]) -> float:
             tried = clone(model).set_params(**parameters).fit(dataset.X[train], dataset.Y[train])
-            ranking = metrics.Ranking(truth, tried.predict_topk(dataset.X[held], 5), 5)
+            ranking = metrics.Ranking(truth, tried.predict_topk(dataset.X[held_out], 5), 5)
             return sum(ranking.value(f"P@{k}") for k in (1, 3, 5)) / 3
 
         trials = []
@@ -66,7 +67,8 @@ def tune(
             start = {name: model.get_params()[name] for name in space}
             for trial in selection.tune(value_of, space, time_budget, start=start):
                 trials.append(trial)
-                if trial.value >= max(t.value for t in trials):  # so that Ctrl-C loses nothing
+                # The best configuration is written at once, so that Ctrl-C loses nothing.
+                if trial.value >= max(t.value for t in trials):
                     write(clone(model).set_params(**trial.parameters, random_state=None))
                 advance(round(perf_counter() - started))
                 started = perf_counter()
@@ -76,7 +78,7 @@ def tune(
         return
     rows = [
         (
-            ", ".join(f"{k}={v}" for k, v in t.parameters.items()) or "as given",
+            ", ".join(f"{k}={v}" for k, v in t.parameters.items()) or "starting values",
             percent(t.value),
             f"{t.seconds:.1f}",
         )

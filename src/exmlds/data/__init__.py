@@ -1,4 +1,4 @@
-"""Data sets: reading, writing, making and finding them by name."""
+"""Data sets: reading, writing, generating and finding them by name."""
 
 from .cooccurrence import cooccurrence_from_taxonomy, cooccurrence_from_texts, read_cooccurrence
 from .dataset import Dataset

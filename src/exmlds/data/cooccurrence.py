@@ -1,6 +1,6 @@
-"""Matrices of labels by labels: how often two occur together, or how near their meanings are.
+"""Label co-occurrence matrices: how often two labels occur together, or how similar their meanings are.
 
-`ExMLDS3.fit(…, label_cooccurrence=C)` takes any that is symmetric and not negative, so they can be added up.
+`ExMLDS3.fit(…, label_cooccurrence=C)` takes any symmetric, non-negative matrix, so they can be summed.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from .npz import is_npz, read_npz
 from .xc import read_sparse
 
 NUMPY = b"\x93NUMPY"
-BLOCK = 5_000_000  # cosines of texts looked at at a time
-SIBLINGS = 1_000  # labels under one broader label that count as near to each other, at most
+BLOCK = 5_000_000  # cosines computed at a time
+SIBLINGS = 1_000  # the children of a label with more than these are not related to each other
 
 
 def read_cooccurrence(path: PathLike) -> csr_matrix:
-    """Read a matrix of labels by labels: sparse .npz, dense .npy, or text with rows of `label:value`."""
+    """Read a label-by-label matrix: sparse .npz, dense .npy, or text with rows of `label:value`."""
     path = Path(path)
     with reading(path) as file:
         is_npy = file.read(len(NUMPY)) == NUMPY
@@ -42,16 +42,16 @@ def read_cooccurrence(path: PathLike) -> csr_matrix:
 
 
 def cooccurrence_from_texts(texts: Sequence[str], *, n_neighbors: int = 10, least: float = 0.1) -> csr_matrix:
-    """How near labels are by their names or descriptions, (L, L) csr with ones on the diagonal.
+    """Similarity of labels by their names or descriptions, (L, L) csr with ones on the diagonal.
 
-    The cosine of tf-idf weights of pieces of words, 3 to 5 letters long, so that "machine-learning" is near
-    to "learning machines".
+    The similarity is the cosine of tf-idf weights of character n-grams (3 to 5 letters), so that
+    "machine-learning" is similar to "learning machines".
 
     Parameters
     ----------
     texts : a name or a description of each label, in the order of the columns of Y
-    n_neighbors : that a label keeps, at most
-    least : cosine, below which labels have nothing in common
+    n_neighbors : the most similar labels that are kept for each label
+    least : smaller cosines are dropped
 
     Example
     -------
@@ -60,22 +60,22 @@ def cooccurrence_from_texts(texts: Sequence[str], *, n_neighbors: int = 10, leas
     (True, 0.0)
     """
     if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
-        raise ValueError("Give one text for each label, names or descriptions, in a list.")
+        raise ValueError("texts must be a list with one text for each label, a name or a description.")
     from sklearn.feature_extraction.text import TfidfVectorizer  # takes a while to import
 
-    # A space on both sides: names shorter than three letters have a piece too.
-    pieces = TfidfVectorizer(analyzer="char_wb", ngram_range=(3, 5), sublinear_tf=True)
+    # A space is added on both sides, so that names shorter than three letters have an n-gram too.
+    vectorizer = TfidfVectorizer(analyzer="char_wb", ngram_range=(3, 5), sublinear_tf=True)
     try:
-        weights = csr_matrix(pieces.fit_transform([f" {text.replace('_', ' ')} " for text in texts]))
-    except ValueError:  # not one piece in all texts
+        weights = csr_matrix(vectorizer.fit_transform([f" {text.replace('_', ' ')} " for text in texts]))
+    except ValueError:  # the texts have no n-gram at all
         weights = csr_matrix((len(texts), 1))
     rows, columns, values = [], [], []
     block = max(1, BLOCK // max(len(texts), 1))
     for start in range(0, len(texts), block):
-        near = csr_matrix(weights[start : start + block] @ weights.T)
-        for row in range(near.shape[0]):
-            mine = slice(near.indptr[row], near.indptr[row + 1])
-            label, others, cosines = start + row, near.indices[mine], near.data[mine]
+        cosine_block = csr_matrix(weights[start : start + block] @ weights.T)
+        for row in range(cosine_block.shape[0]):
+            own = slice(cosine_block.indptr[row], cosine_block.indptr[row + 1])
+            label, others, cosines = start + row, cosine_block.indices[own], cosine_block.data[own]
             kept = np.flatnonzero((cosines >= least) & (others != label))
             kept = kept[np.argsort(-cosines[kept], kind="stable")[:n_neighbors]]
             rows += [label] * len(kept)
@@ -86,15 +86,16 @@ def cooccurrence_from_texts(texts: Sequence[str], *, n_neighbors: int = 10, leas
 
 
 def cooccurrence_from_taxonomy(broader: Any, *, decay: float = 0.5) -> csr_matrix:
-    """How near labels are in a taxonomy, (L, L) csr with ones on the diagonal.
+    """Similarity of labels in a taxonomy, (L, L) csr with ones on the diagonal.
 
-    A label and its broader label share `decay`; two labels under one broader label, if it has at most 1,000,
-    and a label and what is broader than its broader label, share decay².
+    It is `decay` for a label and its parent, and decay² for a label and its grandparent, and for two children
+    of one parent if that has at most 1,000 children.
 
     Parameters
     ----------
-    broader : for each label, in the order of the columns of Y, the columns of its broader labels: one, a list
-        of them, or None; or an (L, L) matrix with a 1 where the column is broader than the row
+    broader : for each label, in the order of the columns of Y, the columns of its parents (broader labels):
+        one, a list of them, or None; or an (L, L) matrix with a 1 where the column is a parent of the row
+    decay : the similarity of a label and its parent, above 0 and at most 1
 
     Example
     -------
@@ -105,15 +106,15 @@ def cooccurrence_from_taxonomy(broader: Any, *, decay: float = 0.5) -> csr_matri
     if not 0 < decay <= 1:
         raise ValueError(f"decay must be above 0 and at most 1. Got {decay} instead.")
     B = _adjacency(broader)
-    # Under a label with very many, they have little in common, and there would be their square of pairs.
+    # The children of a label with very many have little in common, and their pairs would be too many.
     few = csr_matrix(B @ diags_array((np.asarray(B.sum(axis=0)).ravel() <= SIBLINGS).astype(float)))
     steps = csr_matrix(B.maximum(B.T))
     steps.setdiag(0)
     twice = csr_matrix((few @ few.T) + (B @ B) + (B @ B).T)
     twice.setdiag(0)
-    for near in (steps, twice):
-        near.eliminate_zeros()
-        near.data[:] = 1
+    for links in (steps, twice):
+        links.eliminate_zeros()
+        links.data[:] = 1
     C = (decay * steps).maximum(decay**2 * twice)
     return csr_matrix(C + diags_array(np.ones(B.shape[0])), dtype=np.float64)
 
@@ -144,5 +145,5 @@ def _listed(one: Any) -> list[int]:
     )
     for column in several:
         if not isinstance(column, Integral):
-            raise ValueError(f"broader must name columns by their numbers, or None. Got {column!r} instead.")
+            raise ValueError(f"broader must hold column numbers or None. Got {column!r} instead.")
     return [int(column) for column in several]

@@ -1,4 +1,4 @@
-"""What every reader returns."""
+"""The data set that every reader returns."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class Dataset(NamedTuple):
     feature_names: list[str] | None = None
 
     def rows(self, rows: object) -> Dataset:
-        """The same data set with the chosen rows only."""
+        """The same data set with these rows only; any index of a csr matrix is accepted."""
         return self._replace(X=self.X[rows], Y=self.Y[rows])
 
     def __repr__(self) -> str:
         (n, d), n_labels = self.X.shape, self.Y.shape[1]
         return (
-            f"Dataset({n:,} rows, {d:,} features ({self.X.nnz / max(n, 1):.1f} a row), "
-            f"{n_labels:,} labels ({self.Y.nnz / max(n, 1):.2f} a row))"
+            f"Dataset({n:,} rows, {d:,} features ({self.X.nnz / max(n, 1):.1f} per row), "
+            f"{n_labels:,} labels ({self.Y.nnz / max(n, 1):.2f} per row))"
         )

@@ -11,7 +11,7 @@ from ..storage.files import PathLike, reading
 
 
 def read_names(path: PathLike) -> list[str]:
-    """The lines of a file, without their line ends and the blanks around them."""
+    """Read the lines of a file, stripped of surrounding whitespace."""
     with reading(Path(path)) as file:
         raw = file.read()
     try:
@@ -25,10 +25,10 @@ def read_names(path: PathLike) -> list[str]:
 def find_names(
     data: Path, usual: Sequence[str], width: int, *, fixed: bool, unique: bool = False
 ) -> list[str] | None:
-    """The names that lie beside a data file, if they fit.
+    """The names in a file beside the data file, or None if there is none with the right number of names.
 
-    fixed : a header has said the width
-    unique : they must differ, as those of labels
+    fixed : the width comes from a header, so that names cannot widen the matrix
+    unique : make the names distinct, as label names must be
     """
     for candidate in usual:
         path = data.with_name(candidate)
@@ -45,7 +45,7 @@ def find_names(
 
 
 def _made_unique(path: Path, names: list[str]) -> list[str]:
-    """A name that stands again gets its number."""
+    """Append its line number to each repeated name."""
     seen: set[str] = set()
     unique = []
     for i, name in enumerate(names):
@@ -54,6 +54,6 @@ def _made_unique(path: Path, names: list[str]) -> list[str]:
     if unique != names:
         again = sum(a != b for a, b in zip(unique, names))
         warnings.warn(
-            f"{path}: {again} names stand again; their line numbers are added.", DataWarning, stacklevel=5
+            f"{path}: {again} names are repeated; their line numbers are appended.", DataWarning, stacklevel=5
         )
     return unique

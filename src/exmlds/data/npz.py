@@ -1,8 +1,9 @@
-"""Sparse matrices in .npz files, one matrix a file: PECOS's `X.trn.npz` and `Y.trn.npz`."""
+"""Sparse matrices in .npz files, one matrix per file, as PECOS writes `X.trn.npz` and `Y.trn.npz`."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from time import perf_counter
 from typing import IO
 
 import numpy as np
@@ -11,17 +12,18 @@ from scipy.sparse import csr_matrix, issparse, load_npz, save_npz
 from ..errors import DataError
 from ..storage.files import PathLike, reading, replacing
 from .dataset import Dataset
+from .read_log import logger
 
 
 def is_npz(path: PathLike) -> bool:
-    """Whether the file is a zip archive, which is what an .npz file is."""
+    """Whether the file is a zip archive, as every .npz file is."""
     with reading(Path(path)) as file:
         return file.read(4) == b"PK\x03\x04"
 
 
 def read_npz(path: PathLike) -> csr_matrix:
-    """Read a sparse matrix as csr float32, its ids sorted, repeated ones summed."""
-    path = Path(path)
+    """Read a sparse matrix as csr float32, with sorted indices and duplicates summed."""
+    path, started = Path(path), perf_counter()
     try:
         with reading(path) as file:
             _check_size(file, path.stat().st_size)
@@ -32,17 +34,20 @@ def read_npz(path: PathLike) -> csr_matrix:
         matrix = csr_matrix(matrix, dtype=np.float32)
         matrix.check_format(full_check=True)
         matrix.sum_duplicates()
-    except Exception as error:  # damaged archives raise a dozen types, from zlib's to the tokenizer's
+    except (
+        Exception
+    ) as error:  # damaged archives raise a dozen types of errors, from zlib's to the tokenizer's
         raise DataError(
             f"{path}: cannot be read as a sparse matrix ({error}); write it with scipy.sparse.save_npz."
         ) from None
     if not np.isfinite(matrix.data).all():
         raise DataError(f"{path} holds values that are not finite; remove them.")
+    logger.info("read %s: %s rows in %.2f s", path, f"{matrix.shape[0]:,}", perf_counter() - started)
     return matrix
 
 
 def _check_size(file: IO[bytes], size: int) -> None:
-    """Formats other than csr say their number of rows without storing one entry a row."""
+    """Reject an absurd number of rows, which formats other than csr can declare in a small file."""
     with np.load(file) as archive:
         rows = int(archive["shape"][0])
     if 8 * rows > max(10**8, 1_000 * size):
@@ -50,9 +55,9 @@ def _check_size(file: IO[bytes], size: int) -> None:
 
 
 def write_npz(path: PathLike, dataset: Dataset) -> tuple[Path, Path]:
-    """Write a pair of files, `X.name.npz` and `Y.name.npz`; returns their paths.
+    """Write a pair of files, `X.name.npz` and `Y.name.npz`, and return their paths.
 
-    path : the name of either file, or one that begins with neither `X.` nor `Y.` and gets both
+    path : the path of either file, or one without `X.` and `Y.`, which are then added
     """
     path = Path(path)
     name = path.name[2:] if path.name.startswith(("X.", "Y.")) else path.name

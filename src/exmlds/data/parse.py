@@ -1,4 +1,4 @@
-"""Rows of `l1,l2 f:v f:v` in a text file, into the arrays of sparse matrices, block by block."""
+"""Parsing rows of `l1,l2 f:v f:v` in a text file into the arrays of sparse matrices, block by block."""
 
 from __future__ import annotations
 
@@ -17,22 +17,26 @@ from ..errors import DataError, DataWarning
 from ..kernels import parse_errors
 from ..runtime import progress
 from ..storage.files import bytes_read, reading
+from .read_log import log_reading
 
 Array = np.ndarray
 HeaderChoice = bool | Literal["auto"]
 
-BLOCK = 1 << 18  # bytes parsed at a time; more would show in the peak memory, not in the speed
+BLOCK = 1 << 18  # bytes parsed at a time; more would raise the peak memory, not the speed
 LARGEST = np.iinfo(np.int32).max  # ids are int32
 
 
 class Header(NamedTuple):
     n_rows: int
     n_features: int
-    n_labels: int | None  # None: one half of the split form, or predictions
+    n_labels: int | None  # None for one half of the split form, and for predictions
 
 
 class Block(NamedTuple):
-    """Parsed rows: features and values of all rows, one after another, with the count of each row."""
+    """Parsed rows: features, values and labels of all rows concatenated, with their counts per row.
+
+    disorder : some ids of a row are not sorted, or are repeated
+    """
 
     features: Array
     values: Array
@@ -43,7 +47,13 @@ class Block(NamedTuple):
 
 
 class TextFile:
-    """One text file: its header, its layout, its rows in blocks."""
+    """A text file: its header, its layout, and its rows in blocks.
+
+    labelled : rows begin with labels
+    base : the smallest id, 0 or 1
+    limits : the expected numbers of features and of labels, None if any number will do
+    nouns : what messages call a feature and a label
+    """
 
     def __init__(
         self,
@@ -68,8 +78,8 @@ class TextFile:
                         f"{self.header_at}: the header declares {declared} {noun}s; at most {LARGEST}."
                     )
                 if wanted is not None and declared is not None and declared != wanted:
-                    said = f"{self.header_at}: the header declares {declared} {noun}s"
-                    raise DataError(f"{said}, but {wanted} are expected.")
+                    problem = f"{self.header_at}: the header declares {declared} {noun}s"
+                    raise DataError(f"{problem}, but {wanted} are expected.")
             self.n_features = self.header.n_features
             self.n_labels = self.n_labels if self.header.n_labels is None else self.header.n_labels
 
@@ -102,7 +112,7 @@ class TextFile:
             if self.labelled:
                 is_half = not (second[:1].isdigit() and b":" not in second.split()[0])
                 return (Header(int(numbers[0]), int(numbers[1]), None), True) if is_half else (None, False)
-            # Rows of bare ids look like this header; then the number of lines decides.
+            # Rows of bare ids look like this header; it is one if the number of lines agrees.
             if b":" in second or int(numbers[0]) == self._count_lines() - self.header_line:
                 return Header(int(numbers[0]), int(numbers[1]), None), False
         return None, False
@@ -112,6 +122,7 @@ class TextFile:
             return sum(1 for _ in file)
 
     def read(self, ordered: bool = True) -> tuple[csr_matrix, csr_matrix]:
+        """Read all rows; `ordered` sorts the ids of each row and merges repeated ones, with a warning."""
         features, labels = _Growing(np.int32), _Growing(np.int32)
         values = _Growing(np.float32)
         features_of_row, labels_of_row = _Growing(np.int64), _Growing(np.int64)
@@ -135,20 +146,25 @@ class TextFile:
         if disorder and ordered:
             repeated = put_in_order(self.path, X, Y)
             warnings.warn(
-                f"{self.path}: ids out of order were sorted; {repeated[0]} repeated features were summed, "
-                f"{repeated[1]} repeated labels were taken once.",
+                f"{self.path}: unsorted ids were sorted; {repeated[0]} repeated features were summed, "
+                f"{repeated[1]} repeated labels were merged.",
                 DataWarning,
                 stacklevel=3,
             )
         return X, Y
 
     def blocks(self) -> Iterator[Block]:
-        """Parse the file; the rows are counted against the header at the end."""
-        n_rows = n_blank = 0  # blank: lines at the end so far that may be no rows
-        held_back: Block | None = None  # blank lines, given out as rows only when a row follows them
+        """Parse the file block by block; at the end, the number of rows must be the header's."""
+        return log_reading(self.path, self._blocks(), lambda block: len(block.features_of_row))
+
+    def _blocks(self) -> Iterator[Block]:
+        # Blank lines at the end of a file may be empty rows or nothing. They are held back until a row
+        # follows them, or until the header's count decides.
+        n_rows = n_blank = 0
+        held_back: Block | None = None
         for piece, blank_tail in self._parsed():
             size = len(piece.features_of_row)
-            if self.header:  # it says which of the empty rows at the end are rows
+            if self.header:  # its count decides about all empty rows at the end, not only blank lines
                 filled = np.flatnonzero(piece.features_of_row + piece.labels_of_row)
                 blank_tail = size - (filled[-1] + 1 if filled.size else 0)
             if blank_tail < size:
@@ -169,8 +185,10 @@ class TextFile:
         if 0 < missing <= n_blank:
             yield _empty_rows(missing)
         elif missing:
-            said = f"{self.header_at}: the header declares {self.header.n_rows} rows, the file has {n_rows}."
-            raise DataError(f"{said} Correct that line, or take it out.")
+            problem = (
+                f"{self.header_at}: the header declares {self.header.n_rows} rows, the file has {n_rows}."
+            )
+            raise DataError(f"{problem} Correct that line, or remove it.")
 
     def _parsed(self) -> Iterator[tuple[Block, int]]:
         lines_before = self.header_line if self.header else 0
@@ -215,6 +233,7 @@ class TextFile:
             labels_of_row,
             hard_numbers,
         )
+        # The kernel leaves numbers that it cannot round correctly to Python's float().
         for index, token_start, token_end in hard_numbers[:n_hard].tolist():
             value = float(chunk[token_start:token_end].partition(b":")[2])
             if abs(value) >= parse_errors.FLOAT32_OVERFLOW:
@@ -238,15 +257,15 @@ class TextFile:
         shown = token[:40].decode("utf-8", "backslashreplace") + ("…" if len(token) > 40 else "")
         row = "l1,l2 f:v f:v" if self.labelled else "id:value id:value"
         kind = "number" if shown.partition(":")[0].isdigit() and ":" in shown else "whole number"
-        said = {
+        messages = {
             parse_errors.NOT_A_NUMBER: f"{shown!r} is not a {kind}; a row looks like `{row}`.",
-            parse_errors.NOT_FINITE: f"{shown!r} is not a finite float32 value; remove it or scale the values.",
+            parse_errors.NOT_FINITE: f"{shown!r} is not a finite float32; remove it or scale the values.",
             parse_errors.NEGATIVE_ID: f"{shown!r} has an id below {self.base}; ids start from {self.base}.",
             parse_errors.EMPTY_ID: f"{shown!r} has an empty label id; labels look like `3,17`.",
             parse_errors.FEATURE_OUT_OF_RANGE: self._out_of_range(shown, 0, self.n_features),
             parse_errors.LABEL_OUT_OF_RANGE: self._out_of_range(shown, 1, self.n_labels),
         }
-        raise DataError(f"{self.path}:{line}: {said[problem]}")
+        raise DataError(f"{self.path}:{line}: {messages[problem]}")
 
     def _out_of_range(self, token: str, which: int, limit: int | None) -> str:
         declared = "the header declares" if self.header else "at most" if limit is None else "there are"
@@ -257,7 +276,8 @@ class TextFile:
 
 
 def _whole_lines(file: IO[bytes], size: int) -> Iterator[bytes]:
-    begun: list[bytes] = []  # of a line that is not at its end yet
+    """Yield chunks of about `size` bytes that end at a newline."""
+    begun: list[bytes] = []  # pieces of a line whose newline has not been read yet
     while chunk := file.read(size):
         cut = chunk.rfind(b"\n") + 1
         if cut:
@@ -274,11 +294,12 @@ def _empty_rows(n: int) -> Block:
 
 
 def _first_rows(piece: Block, n: int) -> Block:
-    """Without the last rows, which are empty."""
+    """The first n rows; the rows after them must be empty."""
     return piece._replace(features_of_row=piece.features_of_row[:n], labels_of_row=piece.labels_of_row[:n])
 
 
 def matrices(piece: Block, n_features: int | None, n_labels: int | None) -> tuple[csr_matrix, csr_matrix]:
+    """The csr matrices X and Y of parsed rows; a width of None is taken from the largest id."""
     ones = np.ones(len(piece.labels), np.float32)
     return (
         _csr(piece.values, piece.features, piece.features_of_row, n_features),
@@ -296,7 +317,7 @@ def _csr(data: Array, indices: Array, counts: Array, width: int | None) -> csr_m
 
 
 def put_in_order(path: Path, X: csr_matrix, Y: csr_matrix) -> tuple[int, int]:
-    """Sort the ids of each row, sum repeated features, take repeated labels once; how many there were."""
+    """Sort the ids of each row and merge repeated ones; return how many features and labels were merged."""
     before = X.nnz, Y.nnz
     for matrix in (X, Y):
         matrix.has_canonical_format = False
@@ -308,7 +329,7 @@ def put_in_order(path: Path, X: csr_matrix, Y: csr_matrix) -> tuple[int, int]:
 
 
 class _Growing:
-    """An array that grows by an eighth in place, so that the peak stays near its final size."""
+    """An array that grows in place by an eighth, so that the peak memory stays near its final size."""
 
     def __init__(self, dtype: type) -> None:
         self.array: Array = np.empty(1 << 10, dtype)

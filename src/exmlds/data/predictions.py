@@ -1,8 +1,9 @@
-"""Predictions in files: one row a line, `label:score` best first."""
+"""Files of predictions: one row per line, as `label:score` pairs, best first."""
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
@@ -10,8 +11,9 @@ from typing import IO, Any
 import numpy as np
 
 from ..errors import DataError
-from ..storage.files import PathLike, reading
+from ..storage.files import PathLike, reading, replacing
 from .npz import is_npz, read_npz
+from .read_log import log_reading
 from .xc import read_sparse
 
 Array = np.ndarray
@@ -24,12 +26,19 @@ def read_predictions(
     n_labels: int | None = None,
     label_names: Sequence[str] | None = None,
 ) -> tuple[Array, Array]:
-    """Read anybody's predictions: `label:score` or bare labels, a header `n L` or none, or a csr in .npz.
+    """Read the predictions of any system.
 
-    Also what `exmlds predict --json` writes, {"labels": […], "scores": […]} a line, with names that are
-    looked up in label_names. Labels with scores are ordered by them, equal scores as they stand in the file.
+    The file holds rows of `label:score` or of labels alone, with or without a header `n L`; or a csr matrix
+    in .npz; or the output of `exmlds predict --json`, one {"labels": […], "scores": […]} per line.
 
-    Returns (n, k) int64 ids, −1 where a row has fewer, and (n, k) float32 scores.
+    Parameters
+    ----------
+    k : the number of labels to keep per row; by default, that of the longest row
+    n_labels : the number of labels; a larger label id is an error
+    label_names : the names by column, to look up those of a JSON file
+
+    Returns (n, k) int64 ids, padded with −1, and (n, k) float32 scores. Labels are sorted by score; equal
+    scores keep the order of the file.
     """
     path = Path(path)
     with reading(path) as file:
@@ -45,7 +54,7 @@ def read_predictions(
 
 
 def _padded(labels: Array, scores: Array, counts: Array, k: int | None) -> tuple[Array, Array]:
-    """(n, k) ids and scores, from those of all rows one after another and the count of each row."""
+    """(n, k) ids and scores, from those of all rows concatenated and the count of each row."""
     n = len(counts)
     k = max(1, int(counts.max(initial=0))) if k is None else k
     rows = np.repeat(np.arange(n), counts)
@@ -66,13 +75,13 @@ def _read_json(
     scores: list[float] = []
     counts: list[int] = []
     with reading(path) as file:
-        for number, line in enumerate(file, start=1):
+        for number, line in enumerate(log_reading(path, iter(file)), start=1):
             try:
                 row = json.loads(line)
                 labels = [_column(label, column, n_labels) for label in row["labels"]]
                 values = np.array(row["scores"], np.float32)
                 if values.shape != (len(labels),) or not np.isfinite(values).all():
-                    raise ValueError("labels and scores do not go together")
+                    raise ValueError("labels and finite scores must be equally many")
             except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
                 raise DataError(f'{path}:{number}: not {{"labels": […], "scores": […]}} ({error}).') from None
             ids.extend(labels)
@@ -81,17 +90,28 @@ def _read_json(
     return np.array(ids, np.int64), np.array(scores, np.float32), np.array(counts, np.int64)
 
 
-def write_predictions(file: IO[bytes], ids: Array, scores: Array) -> None:
-    """Write rows of `label:score` to an open file."""
+def write_predictions(file: PathLike | IO[bytes], ids: Array, scores: Array) -> None:
+    """Write one line of `label:score` pairs per row.
+
+    Parameters
+    ----------
+    file : a path, or a file that is open for bytes. A path is written under a temporary name and then
+        renamed, so that no half-written file stays behind; it is gzipped if it ends in .gz
+    ids : (n, k) int64, label columns, best first; −1 pads
+    scores : (n, k) float32
+    """
+    if isinstance(file, (str, os.PathLike)):
+        with replacing(file) as opened:
+            return write_predictions(opened, ids, scores)
     texts = scores.astype(np.float32).astype("U").tolist()
     for labels, values in zip(ids.tolist(), texts):
         line = " ".join(f"{label}:{value}" for label, value in zip(labels, values) if label >= 0)
-        # A blank for a row without predictions: a line without any character at the end would be no row.
+        # A row without predictions is a space, because an empty line at the end of a file is not a row.
         file.write(f"{line or ' '}\n".encode())
 
 
 def _column(label: Any, column: dict[str, int], n_labels: int | None) -> int:
-    known = column.get(label) if isinstance(label, str) else label
-    if not isinstance(known, int) or isinstance(known, bool) or not 0 <= known < (n_labels or 2**31):
+    found = column.get(label) if isinstance(label, str) else label
+    if not isinstance(found, int) or isinstance(found, bool) or not 0 <= found < (n_labels or 2**31):
         raise ValueError(f"label {label!r} is not one of the data's labels")
-    return known
+    return found

@@ -1,7 +1,7 @@
-"""The standard data sets by name: their sizes, propensities and the paper's figures.
+"""The standard data sets by name, with their sizes, propensity parameters and the paper's results.
 
-They are looked for under the folder that EXMLDS_DATA names, each in a folder of its own name. Any other
-folder there with a train and a test file can be loaded by its name too.
+The environment variable EXMLDS_DATA names the folder that holds them, each in a folder of its own name. Any
+other folder there with a train and a test file can be loaded by its name too.
 """
 
 from __future__ import annotations
@@ -18,29 +18,30 @@ Precision = tuple[float, float, float]
 
 
 class DatasetInfo(NamedTuple):
-    """What is known of a standard data set."""
+    """The published facts about a standard data set."""
 
     n_train: int
     n_test: int
     n_features: int
     n_labels: int
-    A: float = 0.55  # of the propensity 1/p = 1 + C(n_l + B)^−A
+    A: float = 0.55  # A and B of the inverse propensity 1/p = 1 + C(n_l + B)^−A
     B: float = 1.5
     paper: dict[str, Precision] = {}  # the paper's P@1, P@3, P@5 by method  # noqa: RUF012
     paper_seconds: dict[str, float] = {}  # the paper's training times, on 40 cores  # noqa: RUF012
     paper_hidden: dict[str, Precision] = {}  # the same with 80% of the labels hidden  # noqa: RUF012
-    folder: str | None = None  # where it is not the name
+    folder: str | None = None  # the folder, if it differs from the name
 
 
 class Splits(NamedTuple):
-    """A data set as it is published: `train, test = load("bibtex")`."""
+    """The published train and test split: `train, test = load("bibtex")`."""
 
     train: Dataset
     test: Dataset
 
 
-# Sizes: the paper's Table 1, and the Extreme Classification Repository for the large ones. Propensities:
-# the repository's conventions. Figures: the paper's Tables 2, 3 and 4, and its joint-learning table.
+# The sizes are those of the paper's Table 1, and of the Extreme Classification Repository for the large sets.
+# The propensity parameters are the repository's. The results are those of the paper's Tables 2, 3 and 4, and
+# of its joint-learning table.
 DATASETS: dict[str, DatasetInfo] = {
     "bibtex": DatasetInfo(
         4_880,
@@ -144,7 +145,7 @@ def find(name: str, split: str) -> Path:
     folder = (info.folder or name.lower()) if info else name
     put = (
         f"put train.txt.gz and test.txt.gz into $EXMLDS_DATA/{folder}/ "
-        "(XC text, plain or gzipped; split files or npz pairs do as well)"
+        "(XC text, plain or gzipped; split files and npz pairs work too)"
     )
     if root is None:
         raise DataError(f"Data set {name!r}: EXMLDS_DATA is not set. Set it to a folder and {put}.")
@@ -154,12 +155,12 @@ def find(name: str, split: str) -> Path:
             return path
     if info is None:
         known = ", ".join(sorted({*DATASETS, *available()}))
-        raise DataError(f"Data set {name!r} is not known and not under {root}. Known: {known}.")
+        raise DataError(f"Data set {name!r} is unknown and not under {root}. Known data sets: {known}.")
     raise DataError(f"Data set {name!r} is not under {root}; {put}.")
 
 
 def available() -> list[str]:
-    """The names of the data sets that lie under EXMLDS_DATA."""
+    """The names of the data sets that exist under EXMLDS_DATA."""
     root = os.environ.get("EXMLDS_DATA")
     if root is None or not Path(root).is_dir():
         return []
@@ -171,6 +172,6 @@ def available() -> list[str]:
 
 
 def propensity_parameters(name: str) -> tuple[float, float]:
-    """A and B of a data set, 0.55 and 1.5 where nothing else is the custom."""
+    """A and B of a data set's propensities; 0.55 and 1.5 if the repository has no others."""
     info = DATASETS.get(name, DatasetInfo(0, 0, 0, 0))
     return info.A, info.B

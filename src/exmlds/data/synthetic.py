@@ -1,7 +1,7 @@
-"""Made-up data: of any size for scaling runs, and a small library that a person can judge.
+"""Synthetic data: of any size for scaling runs, and a small library of books that a person can judge.
 
-The same story makes both. Labels belong to topics and are popular by a power law. A row is about a topic or
-two, takes labels from them, and draws words from the words of its labels and from a background.
+Both come from one generative model. Labels belong to topics, and their popularity follows a power law. A row
+is about one or two topics; it draws labels from them, and words from its labels' words and from a background.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from .dataset import Dataset
 Array = np.ndarray
 Seed = int | None | np.random.Generator
 
-BLOCK = 10_000  # rows made at a time
+BLOCK = 10_000  # rows generated at a time
 SECOND_TOPIC = 0.15  # share of a row's labels that come from another topic
 
 
 class World(NamedTuple):
-    """What the rows are drawn from. Labels are ordered by topic here; `label_ids` says their columns."""
+    """The distributions of labels and words. Labels are ordered by topic; `label_ids` are their columns."""
 
     label_ids: Array  # (L,) int64
-    popularity: Array  # (L + 1,) float64, cumulated over the ordered labels
-    topic_starts: Array  # (T + 1,) int64 into the ordered labels
+    popularity: Array  # (L + 1,) float64, cumulative over the ordered labels
+    topic_starts: Array  # (T + 1,) int64, offsets into the ordered labels
     words: Array  # (L, m) int32, the words of each ordered label, the most typical first
-    background: Array  # (d,) float64, cumulated
-    vocabulary: Array  # (d,) int32, the words of the background, the most frequent first
+    background: Array  # (d,) float64, cumulative
+    vocabulary: Array  # (d,) int32, the background's words, the most frequent first
 
 
 def make_xmc(
@@ -45,16 +45,17 @@ def make_xmc(
     feature_noise: float = 0.3,
     random_state: Seed = None,
 ) -> Dataset:
-    """Make a data set with power-law labels that come in topics and are explained by sparse features.
+    """Generate a data set whose power-law labels come in topics and are predictable from sparse features.
 
     Parameters
     ----------
-    n_topics : groups of labels that occur together; the root of n_labels if not given
-    labels_per_row, features_per_row : means, before repetitions are merged
-    exponent : of the power law, frequency ~ rank^−exponent
-    label_noise : share of labels replaced by any other, unexplained by the features
-    feature_noise : share of words that come from the background
-    random_state : the same seed gives the same data
+    n_samples, n_features, n_labels : the numbers of rows, features and labels
+    n_topics : the number of groups of labels that occur together; by default, the square root of n_labels
+    labels_per_row, features_per_row : mean numbers per row, before duplicates are merged
+    exponent : the exponent of the power law, frequency ~ rank^−exponent
+    label_noise : the share of labels that are replaced by a random one, independent of the features
+    feature_noise : the share of words that come from the background
+    random_state : the seed; the same seed gives the same data
 
     Example
     -------
@@ -78,7 +79,7 @@ def make_xmc(
 
 
 def make_library(n_samples: int = 2_000, *, random_state: Seed = 0) -> Dataset:
-    """Make a small library: books as bags of words, filed under subjects, with the names of both.
+    """Generate a small library: books as bags of words, with subjects as labels, and the names of both.
 
     Example
     -------
@@ -97,7 +98,7 @@ def _random_world(
     n_topics = min(n_topics, n_labels)
     weights = (1.0 + rng.permutation(n_labels)) ** -exponent
     topic = rng.integers(n_topics, size=n_labels)
-    topic[rng.permutation(n_labels)[:n_topics]] = np.arange(n_topics)  # none is empty
+    topic[rng.permutation(n_labels)[:n_topics]] = np.arange(n_topics)  # so that no topic is empty
     label_ids = np.argsort(topic, kind="stable")
     topic_starts = np.searchsorted(topic[label_ids], np.arange(n_topics + 1))
     own = rng.integers(n_features, size=(n_labels, 8), dtype=np.int32)
@@ -124,7 +125,7 @@ def _rows(
 ) -> tuple[csr_matrix, csr_matrix]:
     pieces = []
     starts = range(0, n_samples, BLOCK)
-    with progress.stage("making rows", n_samples) as advance:
+    with progress.stage("generating rows", n_samples) as advance:
         for start, block_rng in zip(starts, rng.spawn(len(starts))):
             n = min(BLOCK, n_samples - start)
             labels, rows = _draw_labels(world, n, labels_per_row, block_rng)

@@ -1,10 +1,10 @@
 """XC text, the format of the Extreme Classification Repository, and its relatives.
 
     n d L                      a header, which may be missing
-    l1,l2 f:v f:v …            one row a line, ids from 0; a row with no label begins with a blank
+    l1,l2 f:v f:v …            one row per line, ids from 0; a row without labels begins with a space
 
 Also read: svmlight multi-label (no header, `# comments`), the split form (`trn_X_Xf.txt` with `trn_X_Y.txt`),
-.npz pairs, and .gz of each. Formats are told by content.
+.npz pairs, and each of them gzipped. The format is detected from the content.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .names import find_names
 from .npz import is_npz, read_npz
 from .parse import HeaderChoice, TextFile, matrices, put_in_order
 
-STREAMED = 1 << 20  # bytes a block of `iter_xc`
+STREAMED = 1 << 20  # bytes per block of `iter_xc`
 
 
 def read_xc(
@@ -41,11 +41,11 @@ def read_xc(
 
     Parameters
     ----------
-    path : the file; of a pair (split form, npz) either one, if they lie side by side under their usual names
-    labels : the other file of a pair, the one with the labels
-    header : "auto" takes a first line of three whole numbers for a header; True and False decide it
-    one_based : ids in the file start from 1, as some svmlight files have it
-    n_features, n_labels : the width of X and Y where there is no header; from the largest ids if not given
+    path : the file; for a pair (split form, npz) either file, if both are in one folder under standard names
+    labels : the labels' file of a pair
+    header : "auto" treats a first line of three integers as a header; True requires one, False expects none
+    one_based : ids in the file start from 1, as in some svmlight files
+    n_features, n_labels : the width of X and Y if there is no header; by default, from the largest ids
 
     Example
     -------
@@ -54,14 +54,14 @@ def read_xc(
     >>> path = Path(mkdtemp()) / "two.txt"
     >>> _ = path.write_text("2 4 3\\n0,2 1:0.5 3:2\\n1 0:1\\n")
     >>> read_xc(path)
-    Dataset(2 rows, 4 features (1.5 a row), 3 labels (1.50 a row))
+    Dataset(2 rows, 4 features (1.5 per row), 3 labels (1.50 per row))
     """
     path = Path(path)
     if labels is None and is_npz(path):
         path, labels = _pair(path)
     if labels is not None:
         if one_based or (header is not True and header != "auto"):
-            raise DataError("one_based and header are for rows of labels and features in one file.")
+            raise DataError("one_based and header apply to labels and features in one file, not to a pair.")
         return _read_pair(path, Path(labels), n_features, n_labels)
     text = TextFile(path, labelled=True, header=header, base=int(one_based), limits=(n_features, n_labels))
     if text.is_half:
@@ -85,8 +85,8 @@ def iter_xc(
 ) -> Iterator[Dataset]:
     """Yield the rows of a file in blocks of about `block` bytes, so that it may be larger than memory.
 
-    A text file without a header needs n_features; without n_labels, Y is as wide as its block asks for. Of a
-    pair, the features' file alone is read, and Y has no columns.
+    A text file without a header needs n_features; without n_labels, the width of Y is that of the block's
+    largest label. For a pair, only the file of features is read, and Y has no columns.
     """
     path = Path(path)
     if is_npz(path):
@@ -97,7 +97,7 @@ def iter_xc(
     if text.is_half:
         text = TextFile(path, labelled=False, limits=(n_features, 0), block=block)
     if text.n_features is None:
-        raise DataError(f"{path} has no header; say n_features to read it in blocks.")
+        raise DataError(f"{path} has no header; pass n_features to read it in blocks.")
     warned = False
     for piece in text.blocks():
         X, Y = matrices(piece, text.n_features, text.n_labels)
@@ -105,7 +105,7 @@ def iter_xc(
             put_in_order(path, X, Y)
             if not warned:
                 warnings.warn(
-                    f"{path}: ids out of order were sorted, repeated ones merged.", DataWarning, stacklevel=2
+                    f"{path}: unsorted ids were sorted, repeated ones merged.", DataWarning, stacklevel=2
                 )
                 warned = True
         yield Dataset(X, Y)
@@ -116,21 +116,22 @@ def read_sparse(
 ) -> csr_matrix:
     """Read one half of the split form: rows of `id:value`, with or without a header `n d`.
 
-    ordered : False leaves the ids of a row as they stand in the file
-    noun : what errors call an id
+    n_columns : the width of the matrix; by default, that of the header or of the largest id
+    ordered : False keeps the ids of a row in the order of the file
+    noun : what error messages call an id
     """
     text = TextFile(Path(path), labelled=False, limits=(n_columns, None), nouns=(noun, noun))
     return text.read(ordered)[0]
 
 
 def declared_rows(path: PathLike) -> int | None:
-    """The number of rows that a text file's header declares, None where there is no header."""
+    """The number of rows that a text file's header declares, or None if there is no header."""
     header = None if is_npz(path) else TextFile(Path(path), labelled=True).header
     return None if header is None else header.n_rows
 
 
 def read_label_filter(path: PathLike, shape: tuple[int, int]) -> csr_matrix:
-    """Read a label-filter file (`filter_labels_test.txt`): lines of `row label`, pairs not to be predicted.
+    """Read a label filter (`filter_labels_test.txt`): lines of `row label`, pairs that are not predicted.
 
     Returns a csr of `shape` with a 1 for each pair; pass it as `deny`.
     """
@@ -142,7 +143,9 @@ def read_label_filter(path: PathLike, shape: tuple[int, int]) -> csr_matrix:
     for piece in pieces:
         wrong = np.flatnonzero((piece.features_of_row != 1) | (piece.labels_of_row != 1))
         if wrong.size:
-            raise DataError(f"{path}:{line + wrong[0] + 1}: a label filter has two ids a line, `row label`.")
+            raise DataError(
+                f"{path}:{line + wrong[0] + 1}: a label filter has two ids per line, `row label`."
+            )
         line += len(piece.features_of_row)
     rows = np.concatenate([piece.labels for piece in pieces])
     columns = np.concatenate([piece.features for piece in pieces])
@@ -152,14 +155,14 @@ def read_label_filter(path: PathLike, shape: tuple[int, int]) -> csr_matrix:
 
 
 def write_xc(path: PathLike, dataset: Dataset) -> None:
-    """Write XC text with its header; gzipped if the name ends in .gz.
+    """Write XC text with a header; gzipped if the name ends in .gz.
 
-    The values are written so that reading them gives the same float32 back.
+    Reading the file gives the same float32 values.
     """
     X, Y = csr_matrix(dataset.X, dtype=np.float32), indicator(dataset.Y)
     n = X.shape[0]
     if Y.shape[0] != n:
-        raise DataError(f"X has {n} rows, but Y has {Y.shape[0]}; they must be of the same rows.")
+        raise DataError(f"X has {n} rows, but Y has {Y.shape[0]}; they must describe the same rows.")
     if not np.isfinite(X.data).all():
         raise DataError("X holds values that are not finite float32 numbers.")
     with replacing(path) as file, progress.stage("writing", n) as advance:
@@ -171,28 +174,28 @@ def write_xc(path: PathLike, dataset: Dataset) -> None:
             lines = []
             for row in rows:
                 names = ",".join(map(str, Y.indices[Y.indptr[row] : Y.indptr[row + 1]].tolist()))
-                mine = tokens[X.indptr[row] - x_start : X.indptr[row + 1] - x_start]
-                lines.append(f"{names} {' '.join(mine)}\n")
+                own = tokens[X.indptr[row] - x_start : X.indptr[row + 1] - x_start]
+                lines.append(f"{names} {' '.join(own)}\n")
             file.write("".join(lines).encode())
             advance(len(rows))
 
 
 def _tokens(X: csr_matrix, start: int, stop: int) -> list[str]:
-    mine = slice(X.indptr[start], X.indptr[stop])
-    values = X.data[mine].astype("U").tolist()  # the shortest text of each float32
-    return [f"{i}:{v.removesuffix('.0')}" for i, v in zip(X.indices[mine].tolist(), values)]
+    own = slice(X.indptr[start], X.indptr[stop])
+    values = X.data[own].astype("U").tolist()  # the shortest text that gives each float32 back
+    return [f"{i}:{v.removesuffix('.0')}" for i, v in zip(X.indices[own].tolist(), values)]
 
 
 def _pair(path: Path) -> tuple[Path, Path]:
-    """The features' and the labels' file, when `path` is either."""
+    """The features' and the labels' file of a pair, from the path of either."""
     usual = (("X_Xf", "X_Y"), ("Xf", "Y"), ("X.", "Y."), ("X_", "Y_"))
     for x_name, y_name in usual:
-        for mine, other in ((x_name, y_name), (y_name, x_name)):
-            sibling = path.with_name(path.name.replace(mine, other, 1))
-            if mine in path.name and sibling.is_file():
-                return (path, sibling) if mine == x_name else (sibling, path)
+        for own, other in ((x_name, y_name), (y_name, x_name)):
+            sibling = path.with_name(path.name.replace(own, other, 1))
+            if own in path.name and sibling.is_file():
+                return (path, sibling) if own == x_name else (sibling, path)
     raise DataError(
-        f"{path} holds a matrix alone, and no file with the other half lies beside it; "
+        f"{path} holds one matrix, and the file with the other half is not in its folder; "
         "name both: read_xc(features, labels), or --labels FILE on the command line."
     )
 
@@ -207,7 +210,7 @@ def _read_pair(x_path: Path, y_path: Path, n_features: int | None, n_labels: int
     X, Y = halves
     if X.shape[0] != Y.shape[0]:
         raise DataError(
-            f"{x_path} has {X.shape[0]} rows, {y_path} has {Y.shape[0]}; they must be of the same rows."
+            f"{x_path} has {X.shape[0]} rows, {y_path} has {Y.shape[0]}; they must describe the same rows."
         )
     Y.eliminate_zeros()
     Y.data[:] = 1

@@ -1,11 +1,11 @@
-"""What a model is good for, on rows that it has not seen: measured here, drawn by `page`.
+"""The evaluation report of a model on test rows: measured here, rendered as HTML by `page`.
 
     test = read_xc("test.txt")
     report = make(model, test.X, test.Y)
     with replacing("report.html") as file:
         file.write(page.rendered(report))
 
-Everything in a `Report` is plain: numbers, strings, lists and tuples with names.
+An `EvaluationReport` holds only plain values: numbers, strings, lists and named tuples.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from . import projection
 
 Array = np.ndarray
 
-LISTED = 15  # labels in each of the lists of the best and the worst
-CONFUSED = 20  # pairs of labels
-DRAWN = 2_000  # labels on the map: as many take about 6 s to place on one core
-NAME_LENGTH = 120  # characters of a label's name, and of a setting
+LISTED = 15  # labels in the list of the best and in that of the worst
+CONFUSED = 20  # listed pairs of confused labels
+DRAWN = 2_000  # labels on the map; t-SNE of as many takes about 6 s on one core
+NAME_LENGTH = 120  # longer label names and parameter values are truncated
 
 
 class Setting(NamedTuple):
-    """A parameter as it was given, and what "auto" became, or "" where there is nothing to add."""
+    """A parameter as it was given, and the value that was chosen for "auto", or "" if there is none."""
 
     name: str
     value: str
@@ -41,7 +41,7 @@ class Setting(NamedTuple):
 
 
 class Data(NamedTuple):
-    """Sizes. `unseen_labels` are those of the test rows without a training row, had `unseen` times."""
+    """Sizes. `unseen_labels` labels of the test rows have no training row; they occur `unseen` times."""
 
     rows: int
     labels_a_row: float
@@ -56,7 +56,7 @@ class Data(NamedTuple):
 
 
 class Measure(NamedTuple):
-    """A value and its 95% interval over rows; means over labels have none."""
+    """A value and its 95% bootstrap interval over rows; averages over labels have no interval."""
 
     value: float
     low: float | None
@@ -64,7 +64,7 @@ class Measure(NamedTuple):
 
 
 class AtThreshold(NamedTuple):
-    """Of the labels that `predict` says."""
+    """Measures of the labels that `predict` returns at the threshold."""
 
     threshold: float
     labels_a_row: float
@@ -74,16 +74,16 @@ class AtThreshold(NamedTuple):
 
 
 class Curve(NamedTuple):
-    """Of the first `places` labels of each row: the probabilities said and the shares found true, by bins."""
+    """The calibration curve of the top k labels: predicted probabilities and observed frequencies, by bin."""
 
-    places: int
+    k: int
     error: float
-    said: list[float]
-    found: list[float]
+    predicted: list[float]
+    observed: list[float]
 
 
 class Answered(NamedTuple):
-    """Rows whose first label scores at least `bar`: their share of all, and the share where it is right."""
+    """Rows whose top label scores at least `bar`: their share of all rows, and that label's precision."""
 
     bar: float
     coverage: float
@@ -91,7 +91,7 @@ class Answered(NamedTuple):
 
 
 class LabelLine(NamedTuple):
-    """A label at the threshold; precision is None where it is never said."""
+    """The measures of a label at the threshold; precision is None if it is never predicted."""
 
     label: str
     f1: float
@@ -102,7 +102,7 @@ class LabelLine(NamedTuple):
 
 
 class LabelLists(NamedTuple):
-    """The best and the worst of the `n` labels that at least `least` test rows have."""
+    """The best and the worst of the `n` labels that occur in at least `least` test rows."""
 
     least: int
     n: int
@@ -111,16 +111,16 @@ class LabelLists(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """In so many rows `said` stood first and was wrong, and `missed` was true and below the threshold."""
+    """In `rows` rows, `predicted` ranked first and was wrong, and `missed` was true but not predicted."""
 
-    said: str
+    predicted: str
     missed: str
     rows: int
-    share: float  # of the test rows that have the missed label
+    share: float  # the share of the test rows with the missed label
 
 
 class Confusion(NamedTuple):
-    """The most frequent of `n` pairs, and the rows whose first label is wrong."""
+    """The most frequent of `n` confused pairs, and the number of rows whose top label is wrong."""
 
     wrong_rows: int
     n: int
@@ -128,9 +128,10 @@ class Confusion(NamedTuple):
 
 
 class LabelMap(NamedTuple):
-    """The most frequent of `n` labels with a training row, those with most rows first.
+    """The most frequent of the `n` labels with a training row, in order of frequency.
 
-    x, y : in [0, 1];  f1 : at the threshold, None where no test row has the label
+    x, y : positions in [0, 1]
+    f1 : F1 at the threshold, None if no test row has the label
     """
 
     n: int
@@ -142,11 +143,12 @@ class LabelMap(NamedTuple):
     f1: list[float | None]
 
 
-class Report(NamedTuple):
-    """All that is on the page. What a model does not have is None.
+class EvaluationReport(NamedTuple):
+    """The content of the page. A part that does not exist for the model is None.
 
-    measures : by name, {"P@1": …};  groups : from the most frequent labels to the rarest
-    scores : what a score is, such as "probabilities"
+    measures : the metrics by name, {"P@1": …}
+    groups : recall and precision by label frequency, the most frequent labels first
+    scores : what the scores are, such as "probabilities"
     """
 
     title: str
@@ -155,7 +157,7 @@ class Report(NamedTuple):
     method: str
     settings: list[Setting]
     data: Data
-    places: list[int]
+    ks: list[int]
     measures: dict[str, Measure]
     at_threshold: AtThreshold
     groups: list[metrics.FrequencyGroup]
@@ -176,16 +178,16 @@ def make(
     propensity: tuple[float, float] = (0.55, 1.5),
     title: str | None = None,
     date: str | None = None,
-) -> Report:
-    """Measure a model on test rows.
+) -> EvaluationReport:
+    """Evaluate a model on test rows.
 
     Parameters
     ----------
-    X : rows as the model takes them
-    Y : their true labels: a csr matrix whose first columns are `classes_`, or as `fit` takes them
-    k : places to measure at
-    propensity : A and B of PSP
-    title, date : of the page; the method's name, and today
+    X : the test rows, in any form that `predict` takes
+    Y : their true labels: a csr matrix whose first columns are `classes_`, or any form that `fit` takes
+    k : the values of k for metrics at k
+    propensity : A and B of the propensity model, for PSP and PSnDCG
+    title, date : the title and date of the page; by default, the name of the method, and today
 
     Example
     -------
@@ -194,41 +196,42 @@ def make(
     >>> make(model, [[3.0], [4.0]], [["a"], ["b"]], k=[1]).measures["P@1"].value
     0.5
     """
-    method = getattr(model, "model_", model)  # of texts
+    method = getattr(model, "model_", model)  # a TextClassifier wraps the method
     truth = metrics.label_matrix(Y) if issparse(Y) else model.label_matrix(Y)
     if not truth.nnz:
-        raise DataError("No test row has a true label, so that there is nothing to compare with.")
+        raise DataError("No test row has a true label, so there is nothing to evaluate against.")
     n_classes, most = len(model.classes_), max(k)
     considered = min(model.max_labels, n_classes)
     ids, scores = model.predict_topk(X, max(most, considered))
     first = metrics.Ranking(truth, ids[:, :most], most)
-    counts = np.pad(model.label_counts_, (0, truth.shape[1] - n_classes))  # none of those never seen
+    # Labels that are not in training have no training row.
+    counts = np.pad(model.label_counts_, (0, truth.shape[1] - n_classes))
     weights = metrics.inverse_propensity(counts, *propensity, n_rows=model.n_samples_fit_)
-    said = _Said(truth, ids[:, :considered], scores[:, :considered] >= model.threshold_)
+    predicted = _Predicted(truth, ids[:, :considered], scores[:, :considered] >= model.threshold_)
     names = _Names(model.classes_)
     kind, probabilities = _probabilities(method, ids[:, :most], scores[:, :most])
-    return Report(
+    return EvaluationReport(
         title=title or type(method).__name__,
         date=date or calendar_date.today().isoformat(),
         version=__version__,
         method=type(method).__name__,
         settings=_settings(model),
         data=_data(model, truth, counts),
-        places=sorted(k),
+        ks=sorted(k),
         measures=_measures(metrics.report(truth, first.ids, k=k, inverse_propensity=weights, intervals=True)),
-        at_threshold=said.measures(float(model.threshold_)),
+        at_threshold=predicted.measures(float(model.threshold_)),
         groups=metrics.by_frequency(truth, first.ids, counts, most),
         scores=kind,
         calibration=None if probabilities is None else _curve(truth, first.ids, probabilities),
         answered=_answered(scores[:, 0], first.hits[:, 0] > 0, ids[:, 0] >= 0),
-        labels=_label_lists(said, counts, names),
-        confused=_confusion(said, first, names),
-        label_map=_label_map(method, said, counts, names),
+        labels=_label_lists(predicted, counts, names),
+        confused=_confusion(predicted, first, names),
+        label_map=_label_map(method, predicted, counts, names),
     )
 
 
 class _Names:
-    """Names of labels by their columns, cut where they are long."""
+    """Label names by column, truncated to a length that fits the page."""
 
     def __init__(self, classes: Array) -> None:
         self.classes = classes
@@ -240,10 +243,12 @@ class _Names:
         return len(self.classes)
 
 
-class _Said:
-    """The labels that reach the threshold beside the true ones.
+class _Predicted:
+    """The labels that reach the threshold, compared with the true ones.
 
-    labels : (n, L) csr of ones;  true, predicted, found : (L,) rows
+    labels : (n, L) csr of ones
+    true, predicted, found : (L,) int64, the number of rows in which a label is true, predicted, or both
+    f1 : (L,) float64
     """
 
     def __init__(self, truth: csr_matrix, ids: Array, reached: Array) -> None:
@@ -261,12 +266,12 @@ class _Said:
         self.f1 = 2 * self.found / np.maximum(self.true + self.predicted, 1)
 
     def measures(self, threshold: float) -> AtThreshold:
-        hits, said, true = (
+        hits, predicted, true = (
             np.diff(matrix.indptr).astype(np.float64) for matrix in (self.hits, self.labels, self.truth)
         )
-        sums = {"precision": (hits, said), "recall": (hits, true), "f1": (2 * hits, said + true)}
+        sums = {"precision": (hits, predicted), "recall": (hits, true), "f1": (2 * hits, predicted + true)}
         found = {name: Measure(*metrics.bootstrap(parts)) for name, parts in sums.items()}
-        return AtThreshold(threshold, float(said.mean()), **found)
+        return AtThreshold(threshold, float(predicted.mean()), **found)
 
     def line(self, label: int, training: int, name: str) -> LabelLine:
         true, predicted, found = (int(a[label]) for a in (self.true, self.predicted, self.found))
@@ -299,7 +304,7 @@ def _data(model: XMCEstimator, truth: csr_matrix, counts: Array) -> Data:
 
 
 def _settings(model: Any) -> list[Setting]:
-    """Parameters as scikit-learn names them: those of a model of texts' own model after `model__`."""
+    """The parameters by their scikit-learn names; those of a TextClassifier's model begin with `model__`."""
     own = [
         Setting(name, _short(_shown(value)), _chosen(model, name, value))
         for name, value in model.get_params(deep=False).items()
@@ -312,7 +317,7 @@ def _settings(model: Any) -> list[Setting]:
 
 
 def _chosen(model: Any, name: str, given: Any) -> str:
-    """What was made of a parameter, where that is another plain value."""
+    """The fitted value of a parameter, if it is plain and differs from the given one."""
     chosen = getattr(model, f"{name}_", None)
     if isinstance(chosen, np.generic):
         chosen = chosen.item()
@@ -330,7 +335,7 @@ def _short(text: str) -> str:
 
 
 def _probabilities(method: Any, ids: Array, scores: Array) -> tuple[str, Array | None]:
-    """What the scores of a method are, and the probabilities, if they are or hold such."""
+    """A description of the method's scores, and the probabilities if they can be derived from them."""
     if not isinstance(method, ExMLDS) or method.stacker_ is None:
         return "shares of the training rows" if isinstance(method, MostFrequent) else "shares of votes", None
     if method.gains_ is None:
@@ -341,18 +346,18 @@ def _probabilities(method: Any, ids: Array, scores: Array) -> tuple[str, Array |
 def _curve(truth: csr_matrix, ids: Array, probabilities: Array) -> Curve | None:
     if not (ids >= 0).any():
         return None
-    error, said, found = metrics.calibration(truth, (ids, probabilities), ids.shape[1])
-    return Curve(ids.shape[1], error, said.tolist(), found.tolist())
+    error, predicted, observed = metrics.calibration(truth, (ids, probabilities), ids.shape[1])
+    return Curve(ids.shape[1], error, predicted.tolist(), observed.tolist())
 
 
 def _answered(scores: Array, right: Array, any_label: Array, n_points: int = 100) -> list[Answered]:
-    """From the surest rows to all that have a prediction; rows with equal scores come together."""
+    """Precision against coverage, from the most confident rows to all; equal scores share one point."""
     order = np.argsort(-scores, kind="stable")
     order = order[any_label[order]]
     if not order.size:
         return []
     sorted_scores = scores[order].astype(np.float64)
-    ends = np.flatnonzero(np.append(np.diff(sorted_scores) != 0, True)) + 1  # rows answered by each bar
+    ends = np.flatnonzero(np.append(np.diff(sorted_scores) != 0, True)) + 1  # rows answered at each threshold
     wanted = np.ceil(len(scores) * np.arange(1, n_points + 1) / n_points)
     ends = ends[np.unique(np.minimum(np.searchsorted(ends, wanted), len(ends) - 1))]
     precision = np.cumsum(right[order])[ends - 1] / ends
@@ -360,27 +365,30 @@ def _answered(scores: Array, right: Array, any_label: Array, n_points: int = 100
     return [Answered(*point) for point in points]
 
 
-def _label_lists(said: _Said, counts: Array, names: _Names) -> LabelLists:
-    """Labels with many test rows where there are enough of them; their F1 says more."""
+def _label_lists(predicted: _Predicted, counts: Array, names: _Names) -> LabelLists:
+    """The best and worst labels, among those with many test rows if possible: their F1 is less noisy."""
     seen = counts > 0
     least = next(
-        rows for rows in (10, 5, 2, 1) if rows == 1 or (seen & (said.true >= rows)).sum() >= 2 * LISTED
+        rows for rows in (10, 5, 2, 1) if rows == 1 or (seen & (predicted.true >= rows)).sum() >= 2 * LISTED
     )
-    chosen = np.flatnonzero(seen & (said.true >= least))
+    chosen = np.flatnonzero(seen & (predicted.true >= least))
     listed = min(LISTED, (len(chosen) + 1) // 2)
-    best = chosen[np.lexsort((-said.true[chosen], -said.f1[chosen]))[:listed]]
-    worst = chosen[np.lexsort((-said.true[chosen], said.f1[chosen]))[: min(listed, len(chosen) - listed)]]
+    best = chosen[np.lexsort((-predicted.true[chosen], -predicted.f1[chosen]))[:listed]]
+    worst = chosen[
+        np.lexsort((-predicted.true[chosen], predicted.f1[chosen]))[: min(listed, len(chosen) - listed)]
+    ]
     lists = (
-        [said.line(label, int(counts[label]), names[label]) for label in labels] for labels in (best, worst)
+        [predicted.line(label, int(counts[label]), names[label]) for label in labels]
+        for labels in (best, worst)
     )
     return LabelLists(least, len(chosen), *lists)
 
 
-def _confusion(said: _Said, first: metrics.Ranking, names: _Names) -> Confusion:
-    """First labels that are wrong, with the known true labels that the threshold missed."""
+def _confusion(predicted: _Predicted, first: metrics.Ranking, names: _Names) -> Confusion:
+    """Pair each wrong top label with the true labels of its row that are below the threshold."""
     n_classes = len(names)
     wrong = np.flatnonzero((first.ids[:, 0] >= 0) & (first.hits[:, 0] == 0))
-    missed = csr_matrix(said.truth - said.hits)[wrong, :n_classes].tocoo()
+    missed = csr_matrix(predicted.truth - predicted.hits)[wrong, :n_classes].tocoo()
     real = missed.data > 0
     pairs = first.ids[wrong[missed.row[real]], 0] * n_classes + missed.col[real]
     pairs, rows = np.unique(pairs, return_counts=True)
@@ -389,7 +397,7 @@ def _confusion(said: _Said, first: metrics.Ranking, names: _Names) -> Confusion:
         len(wrong),
         len(pairs),
         [
-            Pair(names[one], names[other], count, count / int(said.true[other]))
+            Pair(names[one], names[other], count, count / int(predicted.true[other]))
             for one, other, count in zip(
                 (pairs[most] // n_classes).tolist(), (pairs[most] % n_classes).tolist(), rows[most].tolist()
             )
@@ -397,18 +405,18 @@ def _confusion(said: _Said, first: metrics.Ranking, names: _Names) -> Confusion:
     )
 
 
-def _label_map(method: Any, said: _Said, counts: Array, names: _Names) -> LabelMap | None:
-    if not hasattr(method, "label_places"):
+def _label_map(method: Any, predicted: _Predicted, counts: Array, names: _Names) -> LabelMap | None:
+    if not hasattr(method, "label_embeddings"):
         return None
     frequent = np.argsort(-counts[: len(names)], kind="stable")[: np.count_nonzero(counts)]
     drawn = frequent[:DRAWN]
-    places = projection.flat(np.asarray(method.label_embeddings())[drawn]).round(4)
+    positions = projection.flat(np.asarray(method.label_embeddings())[drawn]).round(4)
     return LabelMap(
         n=len(frequent),
         names=[names[label] for label in drawn],
-        x=places[:, 0].tolist(),
-        y=places[:, 1].tolist(),
+        x=positions[:, 0].tolist(),
+        y=positions[:, 1].tolist(),
         training=counts[drawn].tolist(),
-        test=said.true[drawn].tolist(),
-        f1=[round(float(said.f1[label]), 4) if said.true[label] else None for label in drawn],
+        test=predicted.true[drawn].tolist(),
+        f1=[round(float(predicted.f1[label]), 4) if predicted.true[label] else None for label in drawn],
     )

@@ -1,4 +1,4 @@
-"""Charts as SVG for a page: shapes have classes, the page's style has the colours."""
+"""Charts as inline SVG; the shapes have CSS classes, and the page's style sheet has the colours."""
 
 from __future__ import annotations
 
@@ -10,37 +10,38 @@ WIDTH, HEIGHT = 440, 280
 LEFT, RIGHT, TOP, BOTTOM = 46, 14, 14, 44
 INNER_WIDTH, INNER_HEIGHT = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
 
-Point = tuple[float, float, str]  # two shares, and what a reader sees who points at it
+Point = tuple[float, float, str]  # x and y as shares, and the tooltip
 
 
 def curve(
     points: Sequence[Point], *, title: str, x: str, y: str, low: float = 0.0, diagonal: bool = False
 ) -> str:
-    """A line through points of shares, from `low` to 1 upwards and from 0 to 1 to the right."""
+    """A line chart of shares; the y axis goes from `low` to 1, the x axis from 0 to 1."""
     drawn = [_frame(x, y, low), _shares_below()]
     if diagonal:
         drawn.append(f'<path class="ideal" d="M{_at(0, 0, low)}L{_at(1, 1, low)}"/>')
-    places = [_at(across, up, low) for across, up, _ in points]
-    drawn.append(f'<path class="line" d="M{"L".join(places)}"/>')
+    positions = [_at(across, up, low) for across, up, _ in points]
+    drawn.append(f'<path class="line" d="M{"L".join(positions)}"/>')
     radius = 3.5 if len(points) <= 30 else 2
-    for place, (_, _, told) in zip(places, points):
-        cx, cy = place.split()
+    for position, (_, _, tooltip) in zip(positions, points):
+        cx, cy = position.split()
         drawn.append(
-            f'<circle class="dot" cx="{cx}" cy="{cy}" r="{radius}"><title>{escape(told)}</title></circle>'
+            f'<circle class="dot" cx="{cx}" cy="{cy}" r="{radius}"><title>{escape(tooltip)}</title></circle>'
         )
     return _svg(title, drawn)
 
 
 def bars(values: Sequence[tuple[str, float, str]], *, title: str, x: str, y: str) -> str:
-    """A bar from 0 to its share for each (name, share, what is told about it)."""
+    """A bar chart; each bar is (name, share, tooltip)."""
     drawn = [_frame(x, y, 0.0)]
     step = INNER_WIDTH / max(len(values), 1)
     width = min(0.68 * step, 44)
-    for i, (name, share, told) in enumerate(values):
+    for i, (name, share, tooltip) in enumerate(values):
         middle, height = LEFT + (i + 0.5) * step, share * INNER_HEIGHT
         top = TOP + INNER_HEIGHT - height
         drawn.append(
-            f'<g><title>{escape(told)}</title><rect class="bar" x="{middle - width / 2:.1f}" y="{top:.1f}" '
+            f"<g><title>{escape(tooltip)}</title>"
+            f'<rect class="bar" x="{middle - width / 2:.1f}" y="{top:.1f}" '
             f'width="{width:.1f}" height="{height:.1f}" rx="1.5"/>'
             f'<text class="value" x="{middle:.1f}" y="{max(top - 5, 11):.1f}">{100 * share:.0f}</text>'
             f'<text class="middle" x="{middle:.1f}" y="{TOP + INNER_HEIGHT + 17}">{escape(name)}</text></g>'
@@ -49,7 +50,7 @@ def bars(values: Sequence[tuple[str, float, str]], *, title: str, x: str, y: str
 
 
 def floor_of(shares: Iterable[float]) -> float:
-    """Where an axis of shares begins that shows them all.
+    """The lower end of an axis that shows all the shares.
 
     >>> floor_of([0.87, 0.99]), floor_of([0.3]), floor_of([1.0])
     (0.8, 0.0, 0.9)
@@ -63,7 +64,7 @@ def _at(x: float, y: float, low: float) -> str:
 
 
 def _frame(x: str, y: str, low: float) -> str:
-    """Lines across at round percents, and what the axes are."""
+    """Grid lines at round percentages, and the axis titles."""
     drawn = []
     step = 5 if low >= 0.8 else 10 if low >= 0.5 else 25
     for percent in range(round(100 * low), 101, step):

@@ -1,7 +1,7 @@
 "use strict";
 {
   const report = JSON.parse(document.getElementById("report-data").textContent);
-  const asked = new URLSearchParams(location.hash.slice(1));  // #theme=dark&search=wine
+  const query = new URLSearchParams(location.hash.slice(1));  // #theme=dark&search=wine
   const percent = (share) => (100 * share).toFixed(1);
   const count = (n) => n.toLocaleString("en");
 
@@ -14,7 +14,7 @@
     const prefersDark = matchMedia("(prefers-color-scheme: dark)");
     const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : prefersDark.matches);
     const name = () => { button.textContent = isDark() ? "Light" : "Dark"; };
-    if (["light", "dark"].includes(asked.get("theme"))) root.dataset.theme = asked.get("theme");
+    if (["light", "dark"].includes(query.get("theme"))) root.dataset.theme = query.get("theme");
     button.addEventListener("click", () => {
       root.dataset.theme = isDark() ? "light" : "dark";
       name();
@@ -24,7 +24,7 @@
     name();
   }
 
-  // A click on the head of a column sorts by it: numbers from the largest, names from A; once more turns it.
+  // A click on a column header sorts by it, numbers descending and names ascending; a second click reverses.
   function sortable(table) {
     const heads = [...table.tHead.rows[0].cells], body = table.tBodies[0];
     heads.forEach((head, column) => {
@@ -48,7 +48,7 @@
 
   function labelMap(map, section) {
     const frame = section.querySelector(".map"), svg = frame.querySelector("svg");
-    const told = frame.querySelector(".told"), status = section.querySelector("output");
+    const tooltip = frame.querySelector(".tooltip"), status = section.querySelector("output");
     const input = section.querySelector("input"), matches = section.querySelector(".matches");
     const svgNode = (name) => document.createElementNS(svg.namespaceURI, name);
     const dots = svgNode("g"), words = svgNode("g");
@@ -61,13 +61,13 @@
       circle.setAttribute("class", map.f1[i] === null ? "none" : `q${Math.min(4, Math.floor(5 * map.f1[i]))}`);
       return circle;
     });
-    // The rare ones lie on top, where they are small and can be pointed at.
+    // Rare labels are drawn last, because their small dots must stay visible and clickable.
     dots.append(...circles);
     svg.append(dots, words);
 
     let width = 0, height = 0, scale = 1, left = 0, top = 0, chosen = -1, found = new Set();
     const side = () => Math.min(width, height) - 60;
-    const stretch = () => Math.min(1.6, (width - 60) / side());  // a wide frame is filled
+    const stretch = () => Math.min(1.6, (width - 60) / side());  // fills a wide frame
     const across = (i) => left + scale * (width / 2 + (map.x[i] - 0.5) * side() * stretch());
     const down = (i) => top + scale * (height / 2 + (map.y[i] - 0.5) * side());
 
@@ -81,12 +81,12 @@
       name(xs, ys);
     }
 
-    // Names of the found labels or else the most frequent, beside, above or below them, where there is room.
+    // Draw the names of the found labels, or of the most frequent ones, next to their dots where there is room.
     function name(xs, ys) {
       const shown = [], visible = [...map.names.keys()].filter(
         (i) => xs[i] > 0 && xs[i] < width && ys[i] > 0 && ys[i] < height);
       const dot = (i) => [xs[i] - radius[i], ys[i] - radius[i], xs[i] + radius[i], ys[i] + radius[i]];
-      const taken = visible.length <= 250 ? visible.map(dot) : [];  // of many dots, some lie under names
+      const taken = visible.length <= 250 ? visible.map(dot) : [];  // with many dots, names may cover some
       const free = (a) => a[0] > 0 && a[1] > 0 && a[2] < width && a[3] < height
         && !taken.some((b) => b[0] < a[2] && a[0] < b[2] && b[1] < a[3] && a[1] < b[3]);
       const around = (anchor, at, above, wide) => {
@@ -134,21 +134,21 @@
       draw();
     }
 
-    function tell(i) {
+    function showTooltip(i) {
       circles[chosen]?.classList.remove("chosen");
       chosen = i;
-      told.hidden = i < 0;
+      tooltip.hidden = i < 0;
       if (i < 0) return;
       circles[i].classList.add("chosen");
       const title = document.createElement("b");
       title.textContent = map.names[i];
       const rows = `${count(map.training[i])} training rows, ${count(map.test[i])} test rows`;
-      const quality = map.f1[i] === null ? "no test row has it" : `F1 ${percent(map.f1[i])} %`;
-      told.replaceChildren(title, rows, document.createElement("br"), quality);
+      const quality = map.f1[i] === null ? "not in the test rows" : `F1 ${percent(map.f1[i])} %`;
+      tooltip.replaceChildren(title, rows, document.createElement("br"), quality);
       const x = across(i), y = down(i), gap = radius[i] + 8;
-      told.style.left = `${Math.max(4, Math.min(x - told.offsetWidth / 2, width - told.offsetWidth - 4))}px`;
-      const above = y - told.offsetHeight - gap;
-      told.style.top = `${above > 4 ? above : Math.min(y + gap, height - told.offsetHeight - 4)}px`;
+      tooltip.style.left = `${Math.max(4, Math.min(x - tooltip.offsetWidth / 2, width - tooltip.offsetWidth - 4))}px`;
+      const above = y - tooltip.offsetHeight - gap;
+      tooltip.style.top = `${above > 4 ? above : Math.min(y + gap, height - tooltip.offsetHeight - 4)}px`;
     }
 
     function nearest(x, y) {
@@ -167,7 +167,7 @@
       keepInside();
       chosen = i;
       draw();
-      tell(i);
+      showTooltip(i);
     }
 
     function search() {
@@ -185,34 +185,35 @@
         item.append(button);
         return item;
       }));
-      tell(-1);
+      showTooltip(-1);
       draw();
     }
 
     const drawnLabels = () => `${count(dots.childElementCount)} labels drawn`;
 
     const fingers = new Map();
-    let meant = false, last = null;  // the wheel zooms once the pointer has been moved here, not while a page scrolls by
-    const place = (event) => {
+    // The wheel zooms only after the pointer has moved over the map, so that scrolling the page does not zoom.
+    let meant = false, last = null;
+    const positionOf = (event) => {
       const box = svg.getBoundingClientRect();
       return [event.clientX - box.left, event.clientY - box.top];
     };
     svg.addEventListener("pointerdown", (event) => {
-      fingers.set(event.pointerId, place(event));
+      fingers.set(event.pointerId, positionOf(event));
       svg.setPointerCapture(event.pointerId);
     });
     svg.addEventListener("pointermove", (event) => {
-      const [x, y] = place(event), before = fingers.get(event.pointerId);
+      const [x, y] = positionOf(event), before = fingers.get(event.pointerId);
       const here = `${event.clientX} ${event.clientY}`;
       meant ||= last !== null && last !== here;
       last = here;
       if (!before) {
         const i = nearest(x, y);
-        if (i !== chosen) tell(i);
+        if (i !== chosen) showTooltip(i);
         return;
       }
       fingers.set(event.pointerId, [x, y]);
-      tell(-1);
+      showTooltip(-1);
       if (fingers.size === 2) {
         const [other] = [...fingers].filter(([id]) => id !== event.pointerId).map(([, at]) => at);
         const apart = (at) => Math.hypot(at[0] - other[0], at[1] - other[1]);
@@ -224,21 +225,21 @@
     for (const end of ["pointerup", "pointercancel"]) {
       svg.addEventListener(end, (event) => {
         fingers.delete(event.pointerId);
-        if (end === "pointerup") tell(nearest(...place(event)));
+        if (end === "pointerup") showTooltip(nearest(...positionOf(event)));
       });
     }
     svg.addEventListener("pointerleave", () => {
       meant = false;
       last = null;
-      tell(-1);
+      showTooltip(-1);
     });
     addEventListener("scroll", () => { meant = false; }, { passive: true });
     svg.addEventListener("wheel", (event) => {
       const factor = Math.exp(-event.deltaY * (event.deltaMode ? 0.05 : 0.0016));
       if (!meant || (scale === 1 && factor < 1)) return;
       event.preventDefault();
-      tell(-1);
-      zoom(factor, ...place(event));
+      showTooltip(-1);
+      zoom(factor, ...positionOf(event));
     }, { passive: false });
     svg.addEventListener("keydown", (event) => {
       const moves = { ArrowLeft: [60, 0], ArrowRight: [-60, 0], ArrowUp: [0, 60], ArrowDown: [0, -60] };
@@ -246,13 +247,13 @@
       else if (event.key === "+" || event.key === "=") zoom(1.5);
       else if (event.key === "-") zoom(1 / 1.5);
       else return;
-      tell(-1);
+      showTooltip(-1);
       event.preventDefault();
     });
     section.querySelector(".zoom").addEventListener("click", (event) => {
       const factor = { in: 1.5, out: 1 / 1.5, all: 0 }[event.target.dataset.zoom];
       if (factor === undefined) return;
-      tell(-1);
+      showTooltip(-1);
       zoom(factor);
     });
     input.addEventListener("input", search);
@@ -262,7 +263,7 @@
 
     function measure() {
       const box = svg.getBoundingClientRect();
-      if (!box.width || matchMedia("print").matches) return;  // a print keeps the shape of the screen
+      if (!box.width || matchMedia("print").matches) return;  // printing keeps the shape on the screen
       [width, height] = [box.width, box.height];
       svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
       keepInside();
@@ -271,8 +272,8 @@
     section.querySelector(".tools").hidden = false;
     measure();
     new ResizeObserver(measure).observe(frame);
-    if (asked.has("search")) {
-      input.value = asked.get("search");
+    if (query.has("search")) {
+      input.value = query.get("search");
       section.scrollIntoView();
     }
     search();

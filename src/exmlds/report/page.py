@@ -1,4 +1,4 @@
-"""A report as one HTML file: style, script, charts and data are in it, and nothing is fetched."""
+"""Rendering a report as one self-contained HTML file: style, script, charts and data are in it."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from importlib.resources import files
 from string import Template
 from typing import Any
 
-from . import Curve, LabelLine, Measure, Report, charts
+from . import Curve, EvaluationReport, LabelLine, Measure, charts
 
 MEANINGS = {
-    "P": "share of the first k places that are right",
-    "nDCG": "the same, with more weight on the first places, against the best order",
-    "PSP": "precision that counts rare labels for more",
-    "PSnDCG": "nDCG that counts rare labels for more",
-    "R": "share of a row’s labels among the first k places",
-    "macro-F1": "mean over labels of F1, when the first k places are said",
+    "P": "precision: share of the top k labels that are correct",
+    "nDCG": "normalized discounted cumulative gain: higher ranks weigh more",
+    "PSP": "propensity-scored precision: rare labels weigh more",
+    "PSnDCG": "propensity-scored nDCG: rare labels weigh more",
+    "R": "recall: share of a row’s true labels among the top k",
+    "macro-F1": "mean over labels of F1, if the top k labels are predicted",
     "coverage": "share of the labels in the test rows that are found at least once",
 }
 
 
-def rendered(report: Report) -> bytes:
-    """The page, UTF-8."""
+def rendered(report: EvaluationReport) -> bytes:
+    """The page as UTF-8."""
     sections = [
         ("summary", "Summary", _summary(report)),
         ("measures", "Measures", _measures(report)),
@@ -34,7 +34,7 @@ def rendered(report: Report) -> bytes:
         ("labels", "Labels", _labels(report)),
         ("confused", "Confused labels", _confused(report)),
         ("map", "Label map", _label_map(report)),
-        ("data", "Data and settings", _data(report)),
+        ("data", "Data and parameters", _data(report)),
     ]
     script = _file("page.js")
     facts = (
@@ -60,11 +60,11 @@ def rendered(report: Report) -> bytes:
         script=script,
         script_sum=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     )
-    return text.encode("utf-8", "replace")  # half a surrogate pair in a name has no UTF-8
+    return text.encode("utf-8", "replace")  # a name may hold a lone surrogate, which UTF-8 cannot encode
 
 
-def as_json(report: Report) -> str:
-    """The report's data, so that it can stand in a script element: no name in it ends the element."""
+def as_json(report: EvaluationReport) -> str:
+    """The report's data as JSON for a script element; escaping keeps a name from closing the element."""
     text = json.dumps(_plain(report), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
@@ -72,7 +72,7 @@ def as_json(report: Report) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Tuples with names as objects."""
+    """Convert named tuples to dictionaries."""
     if hasattr(value, "_asdict"):
         value = value._asdict()
     if isinstance(value, dict):
@@ -84,8 +84,8 @@ def _file(name: str) -> str:
     return files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
-def _summary(report: Report) -> str:
-    low, high = report.places[0], report.places[-1]
+def _summary(report: EvaluationReport) -> str:
+    low, high = report.ks[0], report.ks[-1]
     names = (f"P@{low}", f"nDCG@{high}", f"PSP@{high}")
     figures = [(name, report.measures[name]) for name in names]
     figures.append(("micro-F1 at the threshold", report.at_threshold.f1))
@@ -97,64 +97,71 @@ def _summary(report: Report) -> str:
     return f'<p>{_in_words(report)}</p><dl class="figures">{shown}</dl>'
 
 
-def _in_words(report: Report) -> str:
-    data, said = report.data, report.at_threshold
+def _in_words(report: EvaluationReport) -> str:
+    data, chosen = report.data, report.at_threshold
     right = report.measures.get("P@1")
     sentences = []
     if right is not None:
-        sentences.append(f"The first label is right for {_percent(right.value)} % of the rows.")
+        sentences.append(f"The top label is correct for {_percent(right.value)} % of the rows.")
     sentences.append(
-        f"At the threshold of {said.threshold:.3g}, the model says {said.labels_a_row:.2f} labels a row, "
-        f"where {data.labels_a_row:.2f} are true; {_percent(said.precision.value)} % of what it says is "
-        f"right, and it finds {_percent(said.recall.value)} % of what is true."
+        f"At the threshold of {chosen.threshold:.3g}, the model predicts {chosen.labels_a_row:.2f} labels "
+        f"per row, where {data.labels_a_row:.2f} are true; {_percent(chosen.precision.value)} % of the "
+        f"predicted labels are correct, and {_percent(chosen.recall.value)} % of the true labels are found."
     )
     if data.unseen:
         sentences.append(
             f"{_number(data.unseen_labels, 'label')} of the test rows had no training row and cannot be "
-            f"found; {_percent(data.unseen / (data.rows * data.labels_a_row))} % of what is true is of these."
+            "predicted; such labels make up "
+            f"{_percent(data.unseen / (data.rows * data.labels_a_row))} % of all true labels."
         )
     return " ".join(sentences)
 
 
-def _measures(report: Report) -> str:
+def _measures(report: EvaluationReport) -> str:
     families = list(dict.fromkeys(name.partition("@")[0] for name in report.measures))
     ordered = sorted(families, key=lambda family: list(MEANINGS).index(family))
-    places = _table(
-        ["Measure, %", *(f"@{k}" for k in report.places)],
+    at_ks = _table(
+        ["Measure, %", *(f"@{k}" for k in report.ks)],
         [
             [_head(family, MEANINGS[family])]
-            + [_measure(report.measures[f"{family}@{k}"]) for k in report.places]
+            + [_measure(report.measures[f"{family}@{k}"]) for k in report.ks]
             for family in ordered
         ],
         kind="measures",
-        title="The first k places",
+        title="At k",
     )
-    said = report.at_threshold
+    predicted = report.at_threshold
     threshold = _table(
         ["Measure, %", "Value"],
         [
-            [_head("micro-precision", "share of the labels said that are true"), _measure(said.precision)],
-            [_head("micro-recall", "share of the true labels that are said"), _measure(said.recall)],
-            [_head("micro-F1", "their harmonic mean"), _measure(said.f1)],
+            [
+                _head("micro-precision", "share of the predicted labels that are true"),
+                _measure(predicted.precision),
+            ],
+            [
+                _head("micro-recall", "share of the true labels that are predicted"),
+                _measure(predicted.recall),
+            ],
+            [_head("micro-F1", "harmonic mean of both"), _measure(predicted.f1)],
         ],
         kind="measures",
-        title=f"At the threshold of {said.threshold:.3g}",
+        title=f"At the threshold of {predicted.threshold:.3g}",
     )
     return (
-        "<p>Below each value stands its 95 % interval, by drawing the test rows again with replacement.</p>"
-        f'<div class="columns left">{places}{threshold}</div>'
+        "<p>The 95 % interval below each value is a bootstrap over the test rows.</p>"
+        f'<div class="columns left">{at_ks}{threshold}</div>'
     )
 
 
-def _groups(report: Report) -> str:
-    most = report.places[-1]
+def _groups(report: EvaluationReport) -> str:
+    most = report.ks[-1]
     drawn = charts.bars(
         [
             (group.name, group.recall, f"{group.found:,} of {group.true:,} found; {_rows_of(group)}")
             for group in report.groups
         ],
-        title=f"Recall at {most} of each tenth of the labels",
-        x="tenth of the labels, the most frequent first",
+        title=f"Recall at {most} by label frequency",
+        x="tenths of the labels, the most frequent first",
         y=f"recall at {most}, %",
     )
     table = _table(
@@ -170,11 +177,11 @@ def _groups(report: Report) -> str:
             for group in report.groups
         ],
         kind="tight",
-        title=f"By frequency in training, in % of the first {most} places",
+        title=f"By label frequency in training, measures at {most} in %",
     )
     return (
-        "<p>The labels in groups of equal size, by the training rows that they have. Recall is the share of "
-        f"their occurrences in the test rows that are among the first {most} places.</p>"
+        "<p>The labels are grouped into tenths by their number of training rows. Recall is the share of "
+        f"their occurrences in the test rows that are among the top {most}.</p>"
         f'<div class="columns right"><figure><h3>Recall at {most}</h3>{drawn}</figure>{table}</div>'
     )
 
@@ -183,86 +190,86 @@ def _rows_of(group: Any) -> str:
     return f"labels with {group.most:,} to {group.least:,} training rows"
 
 
-def _scores(report: Report) -> str:
-    told, first = "", ""
+def _scores(report: EvaluationReport) -> str:
+    note, first = "", ""
     if report.calibration is None:
-        told = (
-            f"<p>The scores of {escape(report.method)} are {escape(report.scores)}. They order labels and "
-            "are no probabilities, so there is no calibration to show.</p>"
+        note = (
+            f"<p>The scores of {escape(report.method)} are {escape(report.scores)}. They rank labels and "
+            "are not probabilities, so there is no calibration curve.</p>"
         )
     else:
         first = _calibration(report, report.calibration)
-    return f'{told}<div class="columns">{first}{_answered(report)}</div>'
+    return f'{note}<div class="columns">{first}{_answered(report)}</div>'
 
 
-def _calibration(report: Report, curve: Curve) -> str:
+def _calibration(report: EvaluationReport, curve: Curve) -> str:
     drawn = charts.curve(
         [
-            (said, found, f"said {_percent(said)} %, true {_percent(found)} %")
-            for said, found in zip(curve.said, curve.found)
+            (predicted, observed, f"predicted {_percent(predicted)} %, observed {_percent(observed)} %")
+            for predicted, observed in zip(curve.predicted, curve.observed)
         ],
-        title="Share of labels that are true against the probability said",
-        x="probability said, %",
-        y="share that is true, %",
+        title="Calibration curve: observed frequency against predicted probability",
+        x="predicted probability, %",
+        y="observed frequency, %",
         diagonal=True,
     )
     beside = ""
     if report.scores != "probabilities":
-        beside = f" (Scores are {escape(report.scores)} here; the probabilities behind them are shown.)"
+        beside = f" (The scores are {escape(report.scores)}; the curve shows the probabilities.)"
     return (
-        f"<figure><h3>Calibration: the error is {100 * curve.error:.2f} points</h3>{drawn}"
-        f"<figcaption>Of the first {curve.places} labels of each row, in {len(curve.said)} bins of equal "
-        "size. On the dashed line, what is said with 80 % comes true in 80 of 100 cases. The error is the "
-        f"mean distance from it.{beside}</figcaption></figure>"
+        f"<figure><h3>Calibration: expected error {100 * curve.error:.2f} points</h3>{drawn}"
+        f"<figcaption>The top {curve.k} labels of each row, in {len(curve.predicted)} bins of equal size. On "
+        "the dashed line, probabilities are exact: of the labels predicted with 80 %, 80 of 100 are true. "
+        f"The expected calibration error is the mean distance from it.{beside}</figcaption></figure>"
     )
 
 
-def _answered(report: Report) -> str:
+def _answered(report: EvaluationReport) -> str:
     points = report.answered
     if not points:
-        told = "No row has a prediction."
-        return f"<figure><h3>Precision against coverage</h3><figcaption>{told}</figcaption></figure>"
+        note = "No row has a prediction."
+        return f"<figure><h3>Precision against coverage</h3><figcaption>{note}</figcaption></figure>"
     drawn = charts.curve(
         [
             (
                 point.coverage,
                 point.precision,
                 f"score at least {point.bar:.3g}: {_percent(point.coverage)} % of rows answered, "
-                f"{_percent(point.precision)} % right",
+                f"{_percent(point.precision)} % correct",
             )
             for point in points
         ],
-        title="Share of right first labels against the share of rows answered",
-        x="rows answered, %",
-        y="first label right, %",
+        title="Precision of the top label against the share of rows answered",
+        x="coverage: rows answered, %",
+        y="precision of the top label, %",
         low=charts.floor_of(point.precision for point in points),
     )
     return (
-        f"<figure><h3>Precision against coverage</h3>{drawn}<figcaption>Only rows whose first label scores "
-        "high enough are answered: the higher the bar, the fewer rows."
+        f"<figure><h3>Precision against coverage</h3>{drawn}<figcaption>Only rows whose top label reaches a "
+        "minimum score are answered; a higher minimum answers fewer rows."
         f"{_example(report)}</figcaption></figure>"
     )
 
 
-def _example(report: Report) -> str:
-    """The bar for about half of the rows, where that is better than none."""
+def _example(report: EvaluationReport) -> str:
+    """An example: the minimum score that answers about half of the rows, if not all rows have it."""
     half = next((point for point in report.answered if point.coverage >= 0.5), report.answered[-1])
     if half is report.answered[-1]:
         return ""
     return (
-        f" With scores of at least {half.bar:.3g}, {_percent(half.coverage)} % of the rows are answered, and "
-        f"{_percent(half.precision)} % of these rightly."
+        f" With a minimum score of {half.bar:.3g}, {_percent(half.coverage)} % of the rows are answered, and "
+        f"{_percent(half.precision)} % of these correctly."
     )
 
 
-def _labels(report: Report) -> str:
+def _labels(report: EvaluationReport) -> str:
     lists = report.labels
     if not lists.n:
         return "<p>No label of the test rows has a training row.</p>"
     at_least = f"at least {_number(lists.least, 'test row')}"
     return (
-        f"<p>F1 at the threshold, of the {_number(lists.n, 'label')} that {at_least} "
-        f"{'has' if lists.least == 1 else 'have'}. A click on the head of a column sorts by it.</p>"
+        f"<p>F1 at the threshold, among the {_number(lists.n, 'label')} that occur in {at_least}. "
+        "Click on a column header to sort by it.</p>"
         f'<div class="columns">{_label_table("Best", lists.best)}'
         f"{_label_table('Worst', lists.worst) if lists.worst else ''}</div>"
     )
@@ -288,16 +295,16 @@ def _label_table(title: str, lines: Sequence[LabelLine]) -> str:
     )
 
 
-def _confused(report: Report) -> str:
+def _confused(report: EvaluationReport) -> str:
     confused = report.confused
     if not confused.pairs:
-        return "<p>Where the first label is wrong, no known true label is missed.</p>"
+        return "<p>Where the top label is wrong, no known true label is missed.</p>"
     listed = "The most frequent are listed." if len(confused.pairs) < confused.n else ""
     table = _table(
-        ["Said first, but wrong", "True, but not said", "Rows", "Of its test rows, %"],
+        ["Top label, but wrong", "True, but not predicted", "Rows", "Of its test rows, %"],
         [
             [
-                _head(pair.said),
+                _head(pair.predicted),
                 f"<td>{escape(pair.missed)}</td>",
                 _sorted_cell(f"{pair.rows:,}", pair.rows),
                 _sorted_cell(f"{_bar(pair.share)}<span>{_percent(pair.share)}</span>", pair.share),
@@ -309,22 +316,22 @@ def _confused(report: Report) -> str:
         sorted_by=(2, True),
     )
     return (
-        f"<p>In {_number(confused.wrong_rows, 'row')} the first label is wrong. Beside it stands each true "
+        f"<p>In {_number(confused.wrong_rows, 'row')} the top label is wrong. It is paired with each true "
         f"label that did not reach the threshold: {_number(confused.n, 'pair')} of labels. {listed}</p>"
         f'<div class="narrow">{table}</div>'
     )
 
 
-def _label_map(report: Report) -> str:
+def _label_map(report: EvaluationReport) -> str:
     drawn = report.label_map
     if drawn is None:
-        return f"<p>{escape(report.method)} does not say where labels lie, so there is no map of them.</p>"
+        return f"<p>{escape(report.method)} has no label embeddings, so there is no label map.</p>"
     which = "All" if len(drawn.names) == drawn.n else f"The {len(drawn.names):,} most frequent"
     swatches = "".join(f'<span class="q{i}"></span>' for i in range(5))
     return (
-        "<p>Labels that lie near each other are had by similar rows. "
-        f"{which} of the {_number(drawn.n, 'label')} with a training row are drawn; the larger, the more "
-        "rows.</p>"
+        "<p>A t-SNE projection of the label embeddings: labels of similar rows are close to each other. "
+        f"{which} of the {_number(drawn.n, 'label')} with a training row are drawn; the size of a dot shows "
+        "its number of training rows.</p>"
         '<div><div class="tools" hidden><label for="search">Find a label</label>'
         '<input id="search" type="search" autocomplete="off" spellcheck="false">'
         '<span class="zoom"><button type="button" data-zoom="in" aria-label="Zoom in">+</button>'
@@ -332,24 +339,24 @@ def _label_map(report: Report) -> str:
         '<button type="button" data-zoom="all">All</button></span></div>'
         '<div class="found"><output class="small" for="search"></output>'
         '<ul class="matches" aria-label="Labels found"></ul></div>'
-        '<div class="map"><svg role="img" tabindex="0" aria-label="Map of labels; the field above finds '
-        'labels by name, arrows move the map, plus and minus zoom"></svg>'
-        '<div class="told" role="status" hidden></div></div>'
+        '<div class="map"><svg role="img" tabindex="0" aria-label="Label map; the field above finds '
+        'labels by name, arrow keys move the map, plus and minus zoom"></svg>'
+        '<div class="tooltip" role="status" hidden></div></div>'
         f'<p class="key small">F1 from 0 {swatches} to 100 %<span class="gap"></span>'
         '<span class="none"></span> not in the test rows</p>'
-        "<noscript><p>The map is drawn by a script, which this browser does not run.</p></noscript></div>"
+        "<noscript><p>The map needs JavaScript, which is disabled in this browser.</p></noscript></div>"
     )
 
 
-def _data(report: Report) -> str:
+def _data(report: EvaluationReport) -> str:
     data = report.data
     sizes = [
         ("Training rows", f"{data.training_rows:,}"),
         ("Features", f"{data.features:,}"),
         ("Labels", f"{data.labels:,}"),
-        ("Labels a training row", f"{data.training_labels_a_row:.2f}"),
+        ("Labels per training row", f"{data.training_labels_a_row:.2f}"),
         ("Test rows", f"{data.rows:,}"),
-        ("Labels a test row", f"{data.labels_a_row:.2f}"),
+        ("Labels per test row", f"{data.labels_a_row:.2f}"),
         ("Test rows without a label", f"{data.rows_without_label:,}"),
         ("Labels in the test rows", f"{data.labels_in_test:,}"),
         ("Of these, without a training row", f"{data.unseen_labels:,}"),
@@ -364,7 +371,7 @@ def _data(report: Report) -> str:
     ]
     return (
         f'<div class="columns"><div><h3>Data</h3>{_pairs(sizes, "numbers")}</div>'
-        f"<div><h3>Settings of {escape(report.method)}</h3>{_pairs(settings)}</div></div>"
+        f"<div><h3>Parameters of {escape(report.method)}</h3>{_pairs(settings)}</div></div>"
     )
 
 
@@ -381,7 +388,7 @@ def _table(
     kind: str = "",
     sorted_by: tuple[int, bool] | None = None,
 ) -> str:
-    """Rows of cells that are HTML; the cell `<td class="number"` makes its column one of numbers."""
+    """A table of cells that are HTML already; a first cell of class "number" aligns its column as numbers."""
     rows = list(rows)
     heads = []
     for i, column in enumerate(columns):
@@ -399,8 +406,8 @@ def _table(
 
 
 def _head(name: str, meaning: str = "") -> str:
-    told = f'<span class="small">{escape(meaning)}</span>' if meaning else ""
-    return f'<th scope="row">{escape(name)}{told}</th>'
+    note = f'<span class="small">{escape(meaning)}</span>' if meaning else ""
+    return f'<th scope="row">{escape(name)}{note}</th>'
 
 
 def _cell(shown: str) -> str:

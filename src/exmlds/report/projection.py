@@ -1,4 +1,4 @@
-"""Places in many dimensions, on a plane."""
+"""Projection of embeddings to two dimensions, for the label map."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from threadpoolctl import threadpool_limits
 
 Array = np.ndarray
 
-KEPT = 50  # principal components
-FEW = 10  # places, up to which the first two components are the map
+KEPT = 50  # principal components that t-SNE starts from
+FEW = 10  # up to this many points, the first two principal components are the map
 
 
-def flat(places: Array) -> Array:
-    """(m, 2) in [0, 1]: near each other what is near in (m, r), by t-SNE from principal components.
+def flat(points: Array) -> Array:
+    """(m, 2) in [0, 1], the positions of (m, r) points by t-SNE, initialized by their principal components.
 
-    The same places give the same map. One thread: with two, other work on the same cores made it seven times
-    slower.
+    The result is deterministic. It uses one thread: with two, other work on the same cores made it seven
+    times slower.
     """
     with threadpool_limits(1):
-        centred = np.asarray(places, np.float64) - places.mean(axis=0)
+        centred = np.asarray(points, np.float64) - points.mean(axis=0)
         left, lengths, _ = np.linalg.svd(centred, full_matrices=False)
         components = (left * lengths)[:, :KEPT]  # (m, ≤ 50)
-        plane = np.zeros((len(places), 2))
+        plane = np.zeros((len(points), 2))
         plane[:, : components.shape[1]] = components[:, :2]
-        if len(places) > FEW and lengths[0] > 0:
+        if len(points) > FEW and lengths[0] > 0:
             plane = TSNE(
-                perplexity=min(30.0, (len(places) - 1) / 3),
+                perplexity=min(30.0, (len(points) - 1) / 3),
                 init=(1e-4 * plane / plane[:, 0].std()).astype(np.float32),
                 max_iter=500,
                 random_state=0,

@@ -1,18 +1,18 @@
-"""Texts with their labels, read one after another.
+"""Readers of texts with labels. They stream: one document is in memory at a time.
 
-    jsonl          {"text": "…", "labels": ["a", "b"]} a line; "label" may be one string, and labels may be
-                   Annif's, {"uri": "…"}
-    csv, tsv       a header and rows; a quoted cell may run over several lines
+    jsonl          one {"text": "…", "labels": ["a", "b"]} per line; "label" may be one string, and labels may
+                   be Annif's objects, {"uri": "…"}
+    csv, tsv       a header and rows; a quoted cell may span several lines
     fasttext       __label__a __label__b text
     libmultilabel  id<TAB>a b<TAB>text, or a b<TAB>text
     annif-tsv      text<TAB><uri> <uri>
-    annif-folder   doc.txt with doc.tsv (<uri><TAB>name a line) or doc.key (a name a line), or doc.json,
+    annif-folder   doc.txt with doc.tsv (<uri><TAB>name per line) or doc.key (one name per line), or doc.json,
                    {"text": "…", "subjects": [{"uri": "…", "label": "…"}]}
     parquet        columns, as in a table; needs pip install "exmlds[parquet]"
-    lines          a text a line, without labels
+    lines          one text per line, without labels
 
-They are UTF-8, gzipped or not, and told by content. A line ends at \\n or \\r\\n and nowhere else. Labels
-lose the blanks around them, empty ones are left out, repeated ones are taken once.
+Files are UTF-8, plain or gzipped, and the format is detected from the content. Lines end at \\n or \\r\\n
+only. Labels are stripped of surrounding whitespace; empty labels are dropped, and duplicates are kept once.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from ...errors import DataError
+from ...errors import Argument, DataError
 from ...runtime import progress
 from ...storage.files import PathLike
-from ...wording import named
+from ..read_log import log_reading
 from .annif import check_folder, documents_in, subjects_of
 from .documents import OTHER_BOMS, PARQUET, Document, bare, check_encoding, numbered, start_of
 from .documents import ReadOptions as ReadOptions
@@ -37,11 +37,11 @@ __all__ = ["Document", "Texts", "is_text", "open_texts", "read_texts"]
 
 
 class Texts:
-    """The documents of a file or a folder. Every iteration reads it again; nothing is held in memory.
+    """An iterable over the documents of a file or a folder. Each iteration reads the file again.
 
-    path : what is read
-    format : the name of its format, as above
-    text, labels : the fields or columns in use, () and None where the format has none
+    path : the file or folder
+    format : the name of its format, as listed above
+    text, labels : the fields or columns in use; () and None if the format has no fields
     """
 
     def __init__(self, path: Path, format: str, options: ReadOptions) -> None:
@@ -50,7 +50,7 @@ class Texts:
         self._options = options
 
     def __iter__(self) -> Iterator[Document]:
-        documents = READERS[self.format](self.path, self._options)
+        documents = log_reading(self.path, READERS[self.format](self.path, self._options))
         first = next(documents, None)
         if first is None:
             raise DataError(f"{self.path} holds no documents.")
@@ -62,7 +62,7 @@ class Texts:
 
     @property
     def description(self) -> str:
-        """The format and what is read of it, in words."""
+        """The format and the fields in use, for messages."""
         fields = f", text: {' + '.join(self.text)}" if self.text else ""
         return self.format + fields + (f", labels: {self.labels}" if self.labels else "")
 
@@ -78,25 +78,26 @@ def open_texts(
     labelled: bool = True,
     errors: Literal["strict", "replace"] = "strict",
 ) -> Texts:
-    """Open texts in any of the formats above, to read them document by document.
+    """Open texts in any of the formats above, to iterate over their documents.
 
     Parameters
     ----------
     path : a file, or the folder of an Annif corpus
-    text : the field or column with the text; of several, the texts are joined by a line end. If not said, the
-        first that there is of text, body, content, document, abstract, title, in capitals or not
-    labels : the field or column with the labels. If not said, the first that there is of labels, label, tags,
-        tag, categories, category, subject_uris, subjects, keywords, topics. Of an Annif folder, "uri", which
-        is taken if nothing is said, or "label"
-    label_separator : what stands between labels in a string. If not said: a cell of csv or tsv that begins
-        with `[` is a JSON list, one that holds a `|` is split there, any other is split at `;`, and none at a
-        comma; in subject_uris, a column of Annif's, URIs have blanks between them; a string in jsonl and
-        parquet is one label; libmultilabel has blanks
-    label_prefix : what labels begin with in fasttext
-    format : one of those above, where it is not to be told by content. Lines of two or three cells without a
-        header are libmultilabel only where the last cells clearly are the texts, and refused otherwise
-    labelled : False reads no labels and asks for none; what is no other format is then plain lines
-    errors : "replace" puts � in the place of what is not UTF-8, instead of an error
+    text : the field or column with the text; several are joined by a newline. By default, the first existing
+        one of text, body, content, document, abstract, title; case does not matter
+    labels : the field or column with the labels. By default, the first existing one of labels, label, tags,
+        tag, categories, category, subject_uris, subjects, keywords, topics. For an Annif folder, "uri" (the
+        default) or "label"
+    label_separator : the separator between labels in a string. By default, a csv or tsv cell that begins with
+        `[` is a JSON list, a cell that holds a `|` is split there, and any other cell is split at `;`, never
+        at a comma; Annif's column subject_uris is split at spaces; a string in jsonl and parquet is one
+        label; libmultilabel labels are split at spaces
+    label_prefix : the prefix of labels in fasttext
+    format : one of the formats above; by default it is detected from the content. Lines of two or three cells
+        without a header are read as libmultilabel only if the last cell is clearly the text; otherwise the
+        file is rejected as ambiguous
+    labelled : if False, no labels are read or required, and a file in no other format is read as plain lines
+    errors : "replace" reads � in place of bytes that are not UTF-8; "strict" raises an error
 
     Example
     -------
@@ -107,7 +108,7 @@ def open_texts(
     >>> [(document.text, document.labels) for document in open_texts(path)]
     [('On ants', ['biology', 'insects']), ('On tides', ['seas'])]
     """
-    options = _planned(text, labels, label_separator, label_prefix, format, labelled, errors)
+    options = _checked_options(text, labels, label_separator, label_prefix, format, labelled, errors)
     path = Path(path)
     if format is None and path.is_dir():
         format = "annif-folder"
@@ -128,7 +129,7 @@ def open_texts(
     return Texts(path, format, options)
 
 
-def _planned(
+def _checked_options(
     text: str | Sequence[str] | None,
     labels: str | None,
     label_separator: str | None,
@@ -137,22 +138,35 @@ def _planned(
     labelled: bool,
     errors: str,
 ) -> ReadOptions:
-    """What is asked for, checked."""
+    """Check the arguments of `open_texts` that do not depend on the file."""
     if isinstance(text, str):
         text = (text,)
     if (text is not None and not text) or label_separator == "" or not label_prefix:
-        empty = f"{named('text')}, {named('label_separator')} and {named('label_prefix')}"
-        raise DataError(f"{empty} must not be empty.")
+        raise DataError(
+            "{text}, {separator} and {prefix} must not be empty.",
+            text=Argument("text"),
+            separator=Argument("label_separator"),
+            prefix=Argument("label_prefix"),
+        )
     if errors not in ("strict", "replace"):
-        raise DataError(f"{named('errors')} must be 'strict' or 'replace'. Got {errors!r} instead.")
+        raise DataError(
+            "{argument} must be 'strict' or 'replace'. Got {got!r} instead.",
+            argument=Argument("errors"),
+            got=errors,
+        )
     if format is not None and format not in READERS:
-        raise DataError(f"{named('format')} must be one of {', '.join(READERS)}. Got {format!r} instead.")
+        raise DataError(
+            "{argument} must be one of {formats}. Got {got!r} instead.",
+            argument=Argument("format"),
+            formats=", ".join(READERS),
+            got=format,
+        )
     labels = labels if labelled else None
     return ReadOptions(tuple(text or ()), labels, label_separator, label_prefix, labelled, errors)
 
 
 def read_texts(path: PathLike, **options: Any) -> tuple[list[str], list[list[str]]]:
-    """Read all texts and their labels, with the options of `open_texts`."""
+    """Read all texts and their labels into memory, with the options of `open_texts`."""
     opened = open_texts(path, **options)
     texts, labels = [], []
     with progress.stage(f"reading {opened.path.name}", None, "texts") as advance:
@@ -163,7 +177,7 @@ def read_texts(path: PathLike, **options: Any) -> tuple[list[str], list[list[str
     return texts, labels
 
 
-def texts_as_they_come(
+def stream_texts(
     file: Iterable[bytes],
     name: str,
     *,
@@ -171,12 +185,12 @@ def texts_as_they_come(
     format: str | None = None,
     errors: str = "strict",
 ) -> Iterator[Document]:
-    """The documents of a stream, without labels, each as soon as its line is there.
+    """Yield the documents of a stream, without labels, each as soon as its line arrives.
 
-    A line that begins with `{` is a JSON object, any other is a text; with format "jsonl", or with fields to
-    take texts from, all are objects, and with "lines" none is.
+    A line that begins with `{` is a JSON object, any other line is a text. If format is "jsonl" or text
+    fields are given, every line is an object; if format is "lines", every line is a text.
     """
-    options = _planned(text, None, None, "__label__", format, False, errors)
+    options = _checked_options(text, None, None, "__label__", format, False, errors)
     check_options(name, format or "jsonl", options)
     all_objects = format == "jsonl" or bool(text)
     for where, line in numbered(file, name, errors):
@@ -190,10 +204,10 @@ def texts_as_they_come(
 
 
 def is_text(path: PathLike) -> bool:
-    """Whether a file or a folder holds texts, not numbers in one of the formats of `read_xc`.
+    """Whether a file or a folder holds texts, and not numbers in one of the formats of `read_xc`.
 
-    A file of numbers has a first row of nothing but ids and `id:value`, and most of its rows hold some. An
-    empty file holds no texts.
+    The first row of a file of numbers consists of ids and `id:value` pairs, and most of its rows hold some.
+    An empty file holds no texts.
     """
     path = Path(path)
     if path.is_dir():

@@ -1,4 +1,4 @@
-"""A folder of documents with their subjects beside them, as Annif has it."""
+"""Annif's corpus folder: one file per document, with its subjects in a file beside it."""
 
 from __future__ import annotations
 
@@ -7,17 +7,26 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from ...errors import DataError
+from ...errors import Argument, DataError
 from ...storage.files import reading
-from ...wording import for_no_labels, named, say
-from .documents import BOM, Document, ReadOptions, bare_uri, check_encoding, decoded, filled, unique
+from .documents import (
+    BOM,
+    UNLABELLED,
+    Document,
+    ReadOptions,
+    bare_uri,
+    check_encoding,
+    decoded,
+    filled,
+    unique,
+)
 from .jsonl import json_document, row_of
 
 _DOCUMENT = re.compile(r"([^.].*)\.(txt|json)(\.gz)?")
 
 
 def documents_in(folder: Path) -> list[Path]:
-    """Those of text, or, where there are none, those of JSON."""
+    """The .txt documents of a folder, or its .json documents if there are no .txt files."""
     try:
         found = sorted(path for path in folder.iterdir() if _DOCUMENT.fullmatch(path.name) and path.is_file())
     except OSError as error:
@@ -31,7 +40,7 @@ def _is_json(document: Path) -> bool:
 
 
 def _holds_a_text(document: Path) -> bool:
-    """Not all that is JSON is a document."""
+    """Whether a JSON file is a document: a folder may hold other JSON files."""
     with reading(document) as file:
         raw = file.read()
     try:
@@ -42,7 +51,7 @@ def _holds_a_text(document: Path) -> bool:
 
 
 def subjects_of(document: Path) -> Path | None:
-    """The file with the labels of a document; Annif, too, looks for .tsv first."""
+    """The file with the labels of a document. Like Annif, it prefers .tsv to .key."""
     stem = document.name.removesuffix(".gz").removesuffix(".txt")
     files = (document.with_name(stem + suffix) for suffix in (".tsv", ".tsv.gz", ".key", ".key.gz"))
     return next((path for path in files if path.is_file()), None)
@@ -50,29 +59,38 @@ def subjects_of(document: Path) -> Path | None:
 
 def check_folder(folder: Path, options: ReadOptions) -> None:
     if not folder.is_dir():
-        raise DataError(f"{folder} is not a folder; annif-folder is one of documents, doc.txt or doc.json.")
+        raise DataError(
+            f"{folder} is not a folder; annif-folder needs a folder of doc.txt or doc.json files."
+        )
     if options.labels not in (None, "uri", "label"):
-        wanted = f'{named("labels")} must be "uri" or "label" for an Annif folder.'
-        raise DataError(f"{wanted} Got {options.labels!r} instead.")
+        raise DataError(
+            '{argument} must be "uri" or "label" for an Annif folder. Got {got!r} instead.',
+            argument=Argument("labels"),
+            got=options.labels,
+        )
     documents = documents_in(folder)
     if not documents:
-        raise DataError(f"{folder} is a folder without documents, doc.txt or doc.json; name a file in it.")
+        raise DataError(f"{folder} is a folder without doc.txt or doc.json documents; name a file in it.")
     names = {path.name for path in documents}
     twice = next((name for name in sorted(names) if f"{name}.gz" in names), None)
     if twice:
-        raise DataError(f"{folder} has both {twice} and {twice}.gz; take one of them out.")
+        raise DataError(f"{folder} has both {twice} and {twice}.gz; remove one of them.")
     if not options.labelled or _is_json(documents[0]):
         return
     kinds = {path.name.removesuffix(".gz")[-4:] for path in map(subjects_of, documents) if path}
     if not kinds:
         raise DataError(
-            f"{folder} has no labels beside its documents: {documents[0].name} needs a doc.tsv or a doc.key. "
-            f"Name a file in it. Texts without labels are for {for_no_labels()}."
+            "{folder} has no labels beside its documents: {document} needs a doc.tsv or a doc.key. "
+            "Name a file in the folder, or read texts without labels with {unlabelled}.",
+            folder=folder,
+            document=documents[0].name,
+            unlabelled=UNLABELLED,
         )
     if ".key" in kinds and options.labels != "label" and (".tsv" in kinds or options.labels == "uri"):
         raise DataError(
-            f"{folder} has .key files, which name labels without URIs. "
-            f"Say {say('labels', 'label')} to take names everywhere."
+            "{folder} has .key files, which name labels without URIs. Pass {labels} to use names everywhere.",
+            folder=folder,
+            labels=Argument("labels", "label"),
         )
 
 
@@ -92,7 +110,7 @@ def read_folder(folder: Path, options: ReadOptions) -> Iterator[Document]:
 
 
 def _read_json(text: str, options: ReadOptions, where: str) -> Document:
-    """A document as one object, {"text": …, "subjects": [{"uri": …, "label": …}, …]}."""
+    """Read a document from one object, {"text": …, "subjects": [{"uri": …, "label": …}, …]}."""
     row = row_of(where, text)
     names = row.get("subjects") or []
     if options.labels == "label" and isinstance(names, list):
@@ -110,10 +128,12 @@ def _subject_names(path: Path, options: ReadOptions) -> Iterator[str]:
         elif options.labels != "label":
             if not bare_uri(uri.strip()):
                 raise DataError(
-                    f"{where}: no URI before the name. Add it, or say {say('labels', 'label')} to take names."
+                    "{where}: there is no URI before the name. Add it, or pass {labels} to use names.",
+                    where=where,
+                    labels=Argument("labels", "label"),
                 )
             yield bare_uri(uri.strip())
         elif tab:
             yield rest.partition("\t")[0]
         else:
-            raise DataError(f"{where}: no name behind the URI. A line is `<uri><TAB>name`.")
+            raise DataError(f"{where}: there is no name after the URI. A line is `<uri><TAB>name`.")

@@ -1,4 +1,4 @@
-"""A document, the plan of how to read it, and the lines of a file."""
+"""A document, the options for reading it, and the decoded lines of a file."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ...errors import DataError
+from ...errors import Argument, DataError
 from ...storage.files import reading
-from ...wording import say
 
-START = 1 << 16  # bytes that tell the format
-FEW = 8  # lines that tell it where they are long
-LONGEST = 1 << 24  # bytes of them
+START = 1 << 16  # bytes read to detect the format
+FEW = 8  # lines read to detect it if they are longer than that
+LONGEST = 1 << 24  # limit in bytes on those lines
 PARQUET = b"PAR1"
-ZIP = b"PK\x03\x04"  # what an .npz file is
+ZIP = b"PK\x03\x04"  # an .npz file is a zip archive
 BOM = b"\xef\xbb\xbf"
-OTHER_BOMS = (b"\xff\xfe", b"\xfe\xff")  # of UTF-16 and UTF-32
+OTHER_BOMS = (b"\xff\xfe", b"\xfe\xff")  # byte order marks of UTF-16 and UTF-32
 
+UNLABELLED = Argument("labelled", False)
 URI = re.compile(r"<[^<>\s]+>|https?://\S+")
 
 
 class Document(NamedTuple):
-    """One text.
+    """One text with its labels.
 
-    text : as it stands in the file, "" where it is empty
-    labels : each once, in the order of the file; [] where there are none
-    where : the file and the line (of Parquet, the row), for messages
+    text : the text as it is in the file; "" if it is empty
+    labels : the distinct labels in the order of the file; [] if there are none
+    where : the file and the line (for Parquet, the row), for messages
     """
 
     text: str
@@ -36,20 +36,20 @@ class Document(NamedTuple):
 
 
 class ReadOptions(NamedTuple):
-    """How to read: what was asked for, then what the file has told."""
+    """The arguments of `open_texts`, completed by what was detected in the file."""
 
-    text: tuple[str, ...]  # fields or columns; () is to be guessed, or the format has none
+    text: tuple[str, ...]  # fields or columns; () until they are detected, or if the format has none
     labels: str | None
     label_separator: str | None
     label_prefix: str
     labelled: bool
     errors: str
     delimiter: str = ""
-    skip_blanks: bool = False  # after a delimiter
+    skip_blanks: bool = False  # ignore spaces after a delimiter
 
 
 def start_of(path: Path) -> bytes:
-    """How a file begins: whole lines, of which one may be longer than what is read of others."""
+    """The first lines of a file, complete even if one of them is very long."""
     with reading(path) as file:
         start = file.read(START)
         if not start.startswith((PARQUET, ZIP)):
@@ -67,7 +67,7 @@ def check_encoding(path: Path, start: bytes) -> None:
 
 
 def lines_of(path: Path, errors: str) -> Iterator[tuple[str, str]]:
-    """Where each line stands, and the line with its end."""
+    """Yield the position of each line, for messages, and the line with its newline."""
     with reading(path) as file:
         yield from numbered(file, str(path), errors)
 
@@ -85,8 +85,12 @@ def decoded(raw: bytes, errors: str, where: str) -> str:
         return raw.decode("utf-8", errors)
     except UnicodeDecodeError as error:
         raise DataError(
-            f"{where}: not UTF-8 ({error.reason} at byte {error.start + 1}). "
-            f"Save it as UTF-8, or say {say('errors', 'replace')} to go on with � in its place."
+            "{where}: not UTF-8 ({reason} at byte {byte}). "
+            "Save the file as UTF-8, or pass {errors} to read � in its place.",
+            where=where,
+            reason=error.reason,
+            byte=error.start + 1,
+            errors=Argument("errors", "replace"),
         ) from None
 
 
@@ -95,7 +99,7 @@ def bare(line: str) -> str:
 
 
 def filled(path: Path, errors: str) -> Iterator[tuple[str, str]]:
-    """Lines without their ends, blank ones left out."""
+    """Yield the lines that are not empty, without their newlines."""
     for where, line in lines_of(path, errors):
         line = bare(line)
         if line:

@@ -1,4 +1,4 @@
-"""Fields and columns: which hold texts and labels, and the document in a row of them."""
+"""Fields and columns: choosing those with texts and labels, and making a document of a row."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ...errors import DataError
-from ...wording import for_no_labels, named, say
-from .documents import Document, ReadOptions, bare_uri, unique
+from ...errors import Argument, DataError
+from .documents import UNLABELLED, Document, ReadOptions, bare_uri, unique
 
 TEXT_NAMES = ("text", "body", "content", "document", "abstract", "title")
 LABEL_NAMES = (
@@ -19,29 +18,41 @@ LABEL_NAMES = (
 
 
 def guess(names: Iterable[str], usual: Sequence[str]) -> str | None:
-    known = {name.casefold(): name for name in reversed(list(names))}
-    return next((known[name] for name in usual if name in known), None)
+    by_name = {name.casefold(): name for name in reversed(list(names))}
+    return next((by_name[name] for name in usual if name in by_name), None)
 
 
 def with_fields(options: ReadOptions, where: str, noun: str, names: list[str]) -> ReadOptions:
-    """The plan with the fields or columns in it, which must be there."""
-    there = f"There are: {_listed(names)}."
-    no_header = f", or {say('format')} if this is no header" if options.delimiter else ""
+    """Add the text and label fields to the options; raise an error if they do not exist."""
+    known = {"where": where, "noun": noun, "names": _listed(names), "format": Argument("format", "…")}
+    no_header = ", or {format} if this is not a header" if options.delimiter else ""
     text = options.text or tuple(filter(None, [guess(names, TEXT_NAMES)]))
     if not text:
         raise DataError(
-            f"{where}: no {noun} has a usual name for texts. {there} Say {say('text')}{no_header}."
+            "{where}: no {noun} has a standard name for texts. "
+            f"There are: {{names}}. Pass {{text}}{no_header}.",
+            text=Argument("text", "…"),
+            **known,
         )
     labels = (options.labels or guess(names, LABEL_NAMES)) if options.labelled else None
     if options.labelled and labels is None:
         raise DataError(
-            f"{where}: no {noun} has a usual name for labels. {there} "
-            f"Say {say('labels')}{no_header}. Texts without labels are for {for_no_labels()}."
+            "{where}: no {noun} has a standard name for labels. "
+            f"There are: {{names}}. Pass {{labels}}{no_header}. "
+            "Read texts without labels with {unlabelled}.",
+            labels=Argument("labels", "…"),
+            unlabelled=UNLABELLED,
+            **known,
         )
     for name in (*text, *([labels] if labels else [])):
         if names.count(name) != 1:
-            count = "no" if name not in names else "more than one"
-            raise DataError(f"{where}: there is {count} {noun} {name!r}. {there} Say one of them{no_header}.")
+            raise DataError(
+                f"{{where}}: there is {{count}} {{noun}} {{name!r}}. "
+                f"There are: {{names}}. Choose one of them{no_header}.",
+                count="no" if name not in names else "more than one",
+                name=name,
+                **known,
+            )
     return options._replace(text=text, labels=labels)
 
 
@@ -51,7 +62,7 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def document_of(row: Mapping[str, Any], options: ReadOptions, where: str) -> Document:
-    """null is an empty text, or no labels."""
+    """Make a document of a row. A null is an empty text, or no labels."""
     parts = []
     for name in options.text:
         part = row[name] if name in row else _missing(row, name, where, options)
@@ -70,23 +81,30 @@ def document_of(row: Mapping[str, Any], options: ReadOptions, where: str) -> Doc
 
 
 def _missing(row: Mapping[str, Any], name: str, where: str, options: ReadOptions) -> Any:
-    fields = named("text") + (f" and {named('labels')}" if options.labelled else "")
     raise DataError(
-        f"{where}: there is no field {name!r}. There are: {_listed(row)}. "
-        f'Add it, "" or [] where it is empty, or choose fields by {fields}.'
+        "{where}: there is no field {name!r}. There are: {names}. "
+        'Add it, "" or [] where it is empty, or choose fields with {text}'
+        + (" and {labels}." if options.labelled else "."),
+        where=where,
+        name=name,
+        names=_listed(row),
+        text=Argument("text"),
+        labels=Argument("labels"),
     )
 
 
 def without_surrogates(document: Document, errors: str) -> Document:
-    """JSON can spell half a character, which no file can be written with."""
+    """Reject or replace lone surrogates: JSON can encode them, but UTF-8 files cannot hold them."""
     try:
         "\n".join([document.text, *document.labels]).encode()
     except UnicodeEncodeError as error:
         if errors == "strict":
-            half = f"\\u{ord(error.object[error.start]):04x}"
             raise DataError(
-                f"{document.where}: {half} is half a character. "
-                f"Write both halves, or say {say('errors', 'replace')} to go on with � in its place."
+                "{where}: {half} is half of a surrogate pair. "
+                "Write both halves, or pass {errors} to read � in its place.",
+                where=document.where,
+                half=f"\\u{ord(error.object[error.start]):04x}",
+                errors=Argument("errors", "replace"),
             ) from None
         return document._replace(text=_mended(document.text), labels=unique(map(_mended, document.labels)))
     return document
@@ -97,7 +115,7 @@ def _mended(text: str) -> str:
 
 
 def labels_of(value: Any, separator: str | None, where: str) -> list[str]:
-    """The names in a list, in a string or in a number; of an object, as Annif has it, its URI."""
+    """The label names in a list, a string or a number; the name of an Annif object is its URI."""
     if value is None:
         return []
     if isinstance(value, str):

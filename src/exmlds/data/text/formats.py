@@ -1,21 +1,19 @@
-"""The formats by their names, and the options that they have no use for."""
+"""The formats by name, and the check that a format uses the options given for it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from ...errors import DataError
-from ...wording import for_no_labels, named, say
+from ...errors import Argument, DataError
 from .annif import read_folder
-from .documents import Document, ReadOptions
+from .documents import UNLABELLED, Document, ReadOptions
 from .jsonl import json_names, read_jsonl
 from .lines import read_annif_tsv, read_fasttext, read_libmultilabel, read_lines
 from .parquet import parquet_names, read_parquet
 from .table import read_table, table_names
 
 DELIMITERS = {"tsv": "\t", "csv": ",;"}
-
 
 READERS: dict[str, Callable[[Path, ReadOptions], Iterator[Document]]] = {
     "jsonl": read_jsonl,
@@ -29,10 +27,8 @@ READERS: dict[str, Callable[[Path, ReadOptions], Iterator[Document]]] = {
     "lines": read_lines,
 }
 
-
-NAMES: dict[
-    str, Callable[[Path, ReadOptions], tuple[str, str, list[str]]]
-] = {  # of the formats that have fields
+# Readers of the field names, for the formats that have fields.
+NAMES: dict[str, Callable[[Path, ReadOptions], tuple[str, str, list[str]]]] = {
     "jsonl": json_names,
     "csv": table_names,
     "tsv": table_names,
@@ -41,8 +37,8 @@ NAMES: dict[
 
 
 def check_options(path: Path | str, format: str, options: ReadOptions) -> None:
-    """Refuse what the format has no use for."""
-    said = {
+    """Raise an error if the format does not use one of the given options."""
+    unused = {
         "text": bool(options.text) and format not in NAMES,
         "labels": options.labels is not None and format not in (*NAMES, "annif-folder"),
         "label_separator": options.label_separator is not None
@@ -50,11 +46,18 @@ def check_options(path: Path | str, format: str, options: ReadOptions) -> None:
         and format not in (*NAMES, "libmultilabel"),
         "label_prefix": options.label_prefix != "__label__" and options.labelled and format != "fasttext",
     }
-    for option, useless in said.items():
-        if useless:
+    for name, is_unused in unused.items():
+        if is_unused:
             raise DataError(
-                f"{path} is {format}, which has no use for {named(option)}; "
-                f"leave it out, or say {say('format')}."
+                "{path} is {kind}, which does not use {argument}; leave it out, or pass {format}.",
+                path=path,
+                kind=format,
+                argument=Argument(name),
+                format=Argument("format", "…"),
             )
     if format == "lines" and options.labelled:
-        raise DataError(f"{path}: plain lines have no labels; they are for {for_no_labels()}.")
+        raise DataError(
+            "{path}: plain lines have no labels; read them with {unlabelled}.",
+            path=path,
+            unlabelled=UNLABELLED,
+        )

@@ -1,4 +1,4 @@
-"""JSON lines."""
+"""Reading JSON lines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .documents import Document, ReadOptions, bare, lines_of
 from .fields import document_of, without_surrogates
 
 OBJECT = '{"text": …, "labels": […]}'
-ROWS = 100  # that tell which fields there are
+ROWS = 100  # rows read to find out which fields exist
 
 
 def row_of(where: str, line: str) -> dict[str, Any]:
@@ -23,12 +23,12 @@ def row_of(where: str, line: str) -> dict[str, Any]:
         text = bare(line)
         column = f"{error.lineno}:{error.colno}" if "\n" in text else min(error.pos, len(text)) + 1
         raise DataError(
-            f"{where}:{column}: not JSON ({error.msg}). Write one object a line, {OBJECT}."
+            f"{where}:{column}: not JSON ({error.msg}). Write one object per line, {OBJECT}."
         ) from None
     except (ValueError, RecursionError) as error:
         raise DataError(f"{where}: cannot be read as JSON ({error}).") from None
     if not isinstance(row, dict):
-        raise DataError(f"{where}: not an object. Write one a line, {OBJECT}.")
+        raise DataError(f"{where}: not a JSON object. Write one object per line, {OBJECT}.")
     return row
 
 
@@ -44,7 +44,7 @@ def _rows(path: Path, options: ReadOptions) -> Iterator[tuple[str, str, dict[str
 
 
 def json_names(path: Path, options: ReadOptions) -> tuple[str, str, list[str]]:
-    """Where the first row stands, and the fields of the first rows: one may lack some."""
+    """The position of the first row, and the fields of the first rows, because one row may lack some."""
     rows = list(islice(((where, list(row)) for where, _, row in _rows(path, options)), ROWS))
     if not rows:
         raise DataError(f"{path} holds no documents.")

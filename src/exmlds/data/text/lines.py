@@ -1,4 +1,4 @@
-"""Formats of a document a line, without fields."""
+"""Readers of the formats that have one document per line and no named fields."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ def read_lines(path: Path, options: ReadOptions) -> Iterator[Document]:
 
 
 def read_fasttext(path: Path, options: ReadOptions) -> Iterator[Document]:
-    """A word with the prefix is a label wherever it stands, as it is for fastText itself."""
+    """Read fastText lines. As in fastText, a word with the prefix is a label anywhere in the line."""
     prefix, escaped = options.label_prefix, re.escape(options.label_prefix)
-    # the prefix first, so that the search for it is fast; then that no word goes on into it
+    # The pattern starts with the prefix, which makes the search fast; the look-behind then rejects a prefix
+    # in the middle of a word.
     label = re.compile(rf"{escaped}(?<![^ \t]{escaped})([^ \t]*)[ \t]*")
     for where, line in lines_of(path, options.errors):
         line = bare(line)
@@ -48,13 +49,13 @@ def read_annif_tsv(path: Path, options: ReadOptions) -> Iterator[Document]:
     for where, line in filled(path, options.errors):
         text, tab, uris = line.partition("\t")
         if options.labelled and not tab:
-            raise DataError(f"{where}: no tab. A line is `text<TAB><uri> <uri>`.")
+            raise DataError(f"{where}: there is no tab. A line is `text<TAB><uri> <uri>`.")
         words = uris.split()
         if "\t" in uris:
             for word in words:
                 if not URI.fullmatch(word):
                     raise DataError(
-                        f"{where}: {word!r} stands behind a tab and is no URI. "
+                        f"{where}: {word!r} follows a tab and is not a URI. "
                         "A line is `text<TAB><uri> <uri>`, without other tabs."
                     )
         yield Document(text, unique(map(bare_uri, words)) if options.labelled else [], where)

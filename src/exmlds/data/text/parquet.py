@@ -1,4 +1,4 @@
-"""Parquet."""
+"""Reading Parquet files with pyarrow."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ...storage.files import reading
 from .documents import Document, ReadOptions
 from .fields import document_of
 
-BATCH = 256  # rows of Parquet at a time
+BATCH = 256  # rows read at a time
 
 
 @contextmanager
@@ -30,12 +30,13 @@ def _opened(path: Path) -> Iterator[Any]:
     try:
         with ExitStack() as stack:
             file = stack.enter_context(reading(path))
-            if isinstance(getattr(file, "raw", None), gzip.GzipFile):  # Parquet is read from its end
+            # Parquet is read from its end, so a gzipped file must be unpacked first.
+            if isinstance(getattr(file, "raw", None), gzip.GzipFile):
                 packed, file = file, stack.enter_context(tempfile.TemporaryFile())
                 shutil.copyfileobj(packed, file)
             yield stack.enter_context(parquet.ParquetFile(file))
     except arrow.ArrowException as error:
-        raise DataError(f"{path}: cannot be read as Parquet ({error}). Fetch or write it again.") from None
+        raise DataError(f"{path}: cannot be read as Parquet ({error}). Download or write it again.") from None
 
 
 def parquet_names(path: Path, options: ReadOptions) -> tuple[str, str, list[str]]:

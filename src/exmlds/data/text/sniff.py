@@ -1,4 +1,4 @@
-"""Which format a file has, told by how it begins."""
+"""Format detection from the first lines of a file."""
 
 from __future__ import annotations
 
@@ -7,27 +7,30 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from ...errors import DataError
-from ...wording import for_no_labels, say
-from .documents import PARQUET, URI, ZIP, ReadOptions, count
+from ...errors import Argument, DataError
+from .documents import PARQUET, UNLABELLED, URI, ZIP, ReadOptions, count
 from .fields import LABEL_NAMES, TEXT_NAMES, guess
 from .formats import DELIMITERS, READERS
 from .table import allow_large_cells
 
-SEEN = 64  # words of a line that tell whether it is numbers
+SEEN = 64  # words of a line that are checked for numbers
 _NUMBERS = re.compile(rb"-?[0-9,]+(:\S*)?")
 _PAIR = re.compile(rb"[0-9]+:\S*")
 _JSON = re.compile(rb"\s*(\{|\[\s*\{)")
 
 
 def sniff_format(path: Path, start: bytes, options: ReadOptions) -> str:
-    """The format: what can be nothing else first, plain lines last."""
+    """Detect the format: the unmistakable ones first, plain lines last."""
     if start.startswith(PARQUET):
         return "parquet"
     if _JSON.match(start):
         return "jsonl"
     if is_numeric(start):
-        raise DataError(f"{path} holds numbers, not texts. Read it with read_xc, or say {say('format')}.")
+        raise DataError(
+            "{path} holds numbers, not texts. Read it with read_xc, or pass {format}.",
+            path=path,
+            format=Argument("format", "…"),
+        )
     lines = first_lines(start)
     if not any(line.strip() for line in lines):
         raise DataError(f"{path} holds no documents.")
@@ -37,7 +40,7 @@ def sniff_format(path: Path, start: bytes, options: ReadOptions) -> str:
     label = re.compile(rf"(?<![^ \t]){re.escape(options.label_prefix)}")
     if any(map(label.search, lines)):
         return "fasttext"
-    if options.text or options.labels:  # no other format has fields
+    if options.text or options.labels:  # of the remaining formats, only tables have fields
         return max(DELIMITERS, key=lambda kind: max(len(_header(lines, d)) for d in DELIMITERS[kind]))
     table = _partly_named_table(lines, options.labelled)
     if table:
@@ -50,22 +53,25 @@ def sniff_format(path: Path, start: bytes, options: ReadOptions) -> str:
     if table:
         return table
     if options.labelled:
-        known = ", ".join(READERS)
         raise DataError(
-            f"{path} is none of the formats that are read: {known}. Say {say('format')} if it is one. "
-            f"Plain text, a document a line, is for {for_no_labels()}."
+            "{path} is in none of the supported formats: {formats}. Pass {format} if it is in one of them. "
+            "Read plain text, one document per line, with {unlabelled}.",
+            path=path,
+            formats=", ".join(READERS),
+            format=Argument("format", "…"),
+            unlabelled=UNLABELLED,
         )
     return "lines"
 
 
 def first_lines(start: bytes) -> list[str]:
-    """The lines that are not empty."""
+    """The lines of the start of a file that are not empty."""
     lines = start.decode("utf-8", "replace").split("\n")
     return [line.removesuffix("\r") for line in lines if line not in ("", "\r")]
 
 
 def is_numeric(start: bytes) -> bool:
-    """Whether the first row is numbers and most rows hold some: a file of numbers with a fault is no text."""
+    """Whether the first row is numbers and most rows hold some, so that one bad row does not make it text."""
     if start.startswith(ZIP):
         return True
     rows = [line.partition(b"#")[0].split(None, SEEN)[:SEEN] for line in start.split(b"\n")]
@@ -77,7 +83,7 @@ def is_numeric(start: bytes) -> bool:
 
 
 def _have_uris(lines: list[str]) -> bool:
-    """Whether most of what stands behind a tab is URIs."""
+    """Whether the cells after the first tab are mostly URIs."""
     return _mostly_uris(line.partition("\t")[2] for line in lines)
 
 
@@ -87,7 +93,7 @@ def _mostly_uris(cells: Iterable[str]) -> bool:
 
 
 def _is_libmultilabel(path: Path, lines: list[str], options: ReadOptions) -> bool:
-    """Whether lines have its cells: most, or all where it may be plain text. What is not clear is refused."""
+    """Whether most lines (all lines, if they may be plain text) have its cells; ambiguity is an error."""
     tabs = lines[0].count("\t")
     rows = [line.split("\t") for line in lines if line.count("\t") == tabs]
     enough = 2 * len(rows) >= len(lines) if options.labelled else len(rows) == len(lines)
@@ -96,28 +102,37 @@ def _is_libmultilabel(path: Path, lines: list[str], options: ReadOptions) -> boo
     clear = _labels_before_texts(rows, options.label_separator)
     if clear and tabs == 1 and not options.labelled:
         raise DataError(
-            f"{path}: every line holds one tab. Say {say('format', 'libmultilabel')} if labels stand before "
-            f"it, or {say('format', 'lines')} if all of a line is the text."
+            "{path}: every line holds one tab. Pass {libmultilabel} if the labels are before it, "
+            "or {lines} if the whole line is the text.",
+            path=path,
+            libmultilabel=Argument("format", "libmultilabel"),
+            lines=Argument("format", "lines"),
         )
     if options.labelled and not clear:
         line = "id<TAB>label label<TAB>text" if tabs == 2 else "label label<TAB>text"
         raise DataError(
-            f"{path}:1: got {count(rows[0])} a line, and it is not clear which holds the text. If this is a "
-            f"header, say {say('text')} and {say('labels')}; if lines are `{line}`, say "
-            f"{say('format', 'libmultilabel')}; else put a header above them, with the names text and labels."
+            "{path}:1: got {cells} per line, and it is not clear which one holds the text. "
+            "If this is a header, pass {text} and {labels}; if the lines are `{line}`, pass {libmultilabel}; "
+            "otherwise add a header with the names text and labels.",
+            path=path,
+            cells=count(rows[0]),
+            text=Argument("text", "…"),
+            labels=Argument("labels", "…"),
+            line=line,
+            libmultilabel=Argument("format", "libmultilabel"),
         )
     return clear
 
 
 def _labels_before_texts(rows: list[list[str]], separator: str | None) -> bool:
-    """Whether the last cells are clearly the texts: of twice as many words, and without a header above them.
+    """Whether the last cells are clearly the texts: they have twice as many words and no header.
 
-    Where it is said what stands between labels, it must stand before the texts. What is before the labels
-    must be ids: words that differ.
+    If a separator is given, it must be more frequent in the label cells than in the texts. A cell before the
+    labels must be an id: a single word that differs from row to row.
     """
     ids, labels, texts = [row[:-2] for row in rows], [row[-2] for row in rows], [row[-1] for row in rows]
-    named = [cell for row in ids for cell in row]
-    if len(set(named)) < len(named) or any(len(cell.split()) != 1 for cell in named):
+    id_cells = [cell for row in ids for cell in row]
+    if len(set(id_cells)) < len(id_cells) or any(len(cell.split()) != 1 for cell in id_cells):
         return False
     lengths = [len(text.split()) for text in texts]
     header = {len(cell.split()) for cell in rows[0]} == {1} and len(rows) > 2 and min(lengths[1:]) > 1
@@ -134,7 +149,7 @@ def _header(lines: Iterable[str], delimiter: str) -> list[str]:
 
 
 def _blanks_follow(lines: Iterable[str], delimiter: str) -> bool:
-    """Whether each delimiter of the header has a blank behind it, as in prose, and in some tables."""
+    """Whether a space follows each delimiter of the header, as in prose and in some tables."""
     header = next(_cells(lines, delimiter), [])
     return len(header) > 1 and all(cell.startswith(" ") for cell in header[1:])
 
@@ -148,7 +163,7 @@ def _cells(lines: Iterable[str], delimiter: str, skip_blanks: bool = False) -> I
 
 
 def _named_table(lines: list[str], options: ReadOptions) -> str | None:
-    """A table whose header has the columns that are wanted."""
+    """The format of a table whose header has the text and label columns."""
     for kind, delimiters in DELIMITERS.items():
         if any(_has_columns(lines, delimiter, options) for delimiter in delimiters):
             return kind
@@ -156,7 +171,11 @@ def _named_table(lines: list[str], options: ReadOptions) -> str | None:
 
 
 def _has_columns(lines: list[str], delimiter: str, options: ReadOptions) -> bool:
-    """Plain text may begin with a usual word, and has blanks behind its commas: it must not lose a line."""
+    """Whether the header has the text and label columns.
+
+    Plain text may begin with one of the standard names and has spaces after its commas; it is not a table,
+    because its first line would be lost as a header.
+    """
     names = _header(lines, delimiter)
     text = set(options.text) <= set(names) if options.text else guess(names, TEXT_NAMES)
     labels = options.labels in names if options.labels else guess(names, LABEL_NAMES)
@@ -165,7 +184,10 @@ def _has_columns(lines: list[str], delimiter: str, options: ReadOptions) -> bool
 
 
 def _partly_named_table(lines: list[str], labelled: bool) -> str | None:
-    """A table with words for a header, one of them usual; it could be taken for a line of LibMultiLabel."""
+    """The format of a table whose header is single words, one of them a standard name.
+
+    It is tested before LibMultiLabel, which could take the header for a document.
+    """
     for kind, delimiters in DELIMITERS.items():
         for delimiter in delimiters:
             header = _header(lines, delimiter)
@@ -177,9 +199,9 @@ def _partly_named_table(lines: list[str], labelled: bool) -> str | None:
 
 
 def _other_table(lines: list[str], labelled: bool) -> str | None:
-    """A table by its looks: a row of names, and as many cells in most rows.
+    """The format of a table with any header: distinct short names, and as many cells in most rows.
 
-    Plain text may have tabs, too; without labels, names between tabs are words.
+    Plain text may hold tabs too, so without labels the names between tabs must be single words.
     """
     for kind, delimiters in DELIMITERS.items():
         for delimiter in delimiters:

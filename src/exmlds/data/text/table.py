@@ -1,4 +1,4 @@
-"""CSV and TSV."""
+"""Reading CSV and TSV."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ...errors import DataError
-from ...wording import say
+from ...errors import Argument, DataError
 from .documents import Document, ReadOptions, bare_uri, count, lines_of, unique
 from .fields import labels_of, shown, without_surrogates
 
@@ -18,7 +17,7 @@ LARGEST_CELL = 2**31 - 1  # the csv module keeps its limit in a C long, which ha
 
 def _cell_labels(cell: str, separator: str | None, where: str) -> list[str]:
     if cell.startswith(" ") and cell.lstrip(" ").startswith('"'):
-        raise DataError(f"{where}: a blank stands before a quote; take it out, here and where else it does.")
+        raise DataError(f"{where}: a space comes before a quote; remove it, here and in other rows.")
     if separator is None:
         if cell.lstrip().startswith("["):
             return labels_of(_json_list(cell, where), None, where)
@@ -31,19 +30,22 @@ def _json_list(cell: str, where: str) -> list[Any]:
         return json.loads(cell)
     except (ValueError, RecursionError) as error:
         raise DataError(
-            f"{where}: {shown(cell)} is not a JSON list ({error}). "
-            f'Write ["a", "b"], or say {say("label_separator")}.'
+            '{where}: {cell} is not a JSON list ({error}). Write ["a", "b"], or pass {separator}.',
+            where=where,
+            cell=shown(cell),
+            error=error,
+            separator=Argument("label_separator", "…"),
         ) from None
 
 
 def allow_large_cells() -> None:
-    """The limit is one for the whole process: raised, never lowered."""
+    """Raise the csv module's limit on the cell size. It is global, so it is never lowered."""
     if csv.field_size_limit() < LARGEST_CELL:
         csv.field_size_limit(LARGEST_CELL)
 
 
 def _rows(path: Path, options: ReadOptions) -> Iterator[tuple[str, list[str]]]:
-    """Where each row begins, and its cells."""
+    """Yield the position of each row, for messages, and its cells."""
     allow_large_cells()
     rows = csv.reader(
         (line for _, line in lines_of(path, options.errors)),
@@ -59,16 +61,16 @@ def _rows(path: Path, options: ReadOptions) -> Iterator[tuple[str, list[str]]]:
         except csv.Error as error:
             raise DataError(
                 f"{where}: not a row of cells ({error}). "
-                "Quote a cell that holds quotes or line ends, and write each quote inside it twice."
+                "Quote a cell that holds quotes or newlines, and double each quote inside it."
             ) from None
         if cells is None:
             return
         over_lines = options.delimiter == "\t" and rows.line_num > begins
         if over_lines and any("\t" in cell and "\n" in cell for cell in cells):
             raise DataError(
-                f"{where}: a quoted cell holds a tab and a line end; it may be two rows with a stray quote. "
-                "Write such texts as csv or jsonl; quote a cell that begins with a quote, and write each "
-                "quote inside it twice."
+                f"{where}: a quoted cell holds a tab and a newline; it may be two rows with a stray quote. "
+                "Write such texts as csv or jsonl; quote a cell that begins with a quote, and double each "
+                "quote inside it."
             )
         if cells:
             yield where, cells
@@ -87,13 +89,13 @@ def read_table(path: Path, options: ReadOptions) -> Iterator[Document]:
     names = [cell.strip() for cell in header]
     text = [names.index(name) for name in options.text]
     labels = None if options.labels is None else names.index(options.labels)
-    # a column of Annif's, whose URIs have blanks between them
+    # Annif's column subject_uris separates URIs by spaces.
     in_words = options.label_separator is None and (options.labels or "").casefold() == "subject_uris"
     for where, cells in rows:
         if len(cells) != len(names):
             raise DataError(
                 f"{where}: got {count(cells)}, but the header has {count(names)}. "
-                f"Quote a cell that holds {options.delimiter!r}, quotes or line ends."
+                f"Quote a cell that holds {options.delimiter!r}, quotes or newlines."
             )
         cell = "" if labels is None else cells[labels]
         if in_words:
