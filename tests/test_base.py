@@ -366,7 +366,7 @@ def test_wrong_use_after_fit_is_named(method: type[XMCEstimator], data: Dataset)
         model.score(data.X, np.ones((120, 3)))
     with pytest.raises(ValueError, match="12 columns|11 label_names"):
         method().fit(data.X, data.Y, label_names=list("abcdefghijk"))
-    with pytest.raises(ValueError, match="'a' stands twice"):
+    with pytest.raises(ValueError, match="'a' appears twice"):
         method().fit(data.X, data.Y, label_names=[*list("abcdefghijka")[:11], "a"])
     with pytest.raises(ValueError, match="Label 'c' of row 1 is not among the label_names"):
         method().fit(np.eye(2), [["a"], ["c"]], label_names=["a", "b"])

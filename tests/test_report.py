@@ -103,8 +103,8 @@ def test_calibration_is_of_probabilities(case: Case) -> None:
     expected = metrics.calibration(test.Y, (ids, probabilities))
     assert report.calibration is not None
     assert report.calibration.error == pytest.approx(expected.error, abs=1e-6)
-    np.testing.assert_allclose(report.calibration.said, expected.said, atol=1e-6)
-    np.testing.assert_allclose(report.calibration.found, expected.found, atol=1e-6)
+    np.testing.assert_allclose(report.calibration.said, expected.predicted, atol=1e-6)
+    np.testing.assert_allclose(report.calibration.found, expected.observed, atol=1e-6)
     assert (report.scores == "probabilities") == (model.objective == "precision")
 
 

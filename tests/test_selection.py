@@ -108,11 +108,11 @@ def test_choose_estimator_takes_the_better(library: Dataset) -> None:
     assert choice.best is candidates[1]
     assert choice.scores[1] > choice.scores[0]
     same = selection.choose_estimator([MostFrequent(), MostFrequent()], library.X, library.Y, random_state=0)
-    assert same.place == 0
+    assert same.position == 0
     worst = selection.choose_estimator(
         candidates, library.X, library.Y, scoring=lambda m, X, Y: -m.score(X, Y), random_state=0
     )
-    assert worst.place == 0
+    assert worst.position == 0
     with pytest.raises(ValueError, match="no candidates"):
         selection.choose([], lambda x: 0.0)
 

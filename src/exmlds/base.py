@@ -27,6 +27,7 @@ from .storage.files import PathLike
 from .topk import LabelFilter, padded, to_csr
 from .validation import params, targets
 from .validation.arrays import Matrix, block_of
+from .validation.observed import known_cells
 
 Array = np.ndarray
 
@@ -406,7 +407,7 @@ class XMCEstimator(ClassifierMixin, BaseEstimator, ABC):
         held, ids, scores = self._held_out(X, Y, min(self.max_labels, Y.shape[1]), rng, **side)
         hits = metrics.Ranking(Y[held], ids, ids.shape[1]).hits
         observed = side.get("observed")
-        present = metrics.known_cells(None if observed is None else observed[held], ids)
+        present = known_cells(None if observed is None else observed[held], ids)
         precision = params.as_precision(self.threshold)
         if precision > 0:
             return selection.threshold_for_precision(hits[present], scores[present], precision)

@@ -1,23 +1,23 @@
-"""What can go wrong, as a tree:
+"""Errors and warnings of the package:
 
 ExmldsError
-├── DataError      (a ValueError) a file or a matrix is not what it should be
-└── ModelError     (a ValueError) a saved model is damaged, foreign or newer
-DataWarning        (a UserWarning) the input was usable, after a repair that is named
+├── DataError      (a ValueError) a file or a matrix is not valid input
+└── ModelError     (a ValueError) a saved model is damaged, not ours, or from a newer version
+DataWarning        (a UserWarning) the input was usable after a repair, which the message names
 """
 
 
 class ExmldsError(Exception):
-    """The root of every error that this package raises on purpose."""
+    """Base class of the errors that this package raises on purpose."""
 
 
 class DataError(ExmldsError, ValueError):
-    """Input that cannot be used; the message says what, where and what to do."""
+    """Input cannot be used; the message says what is wrong, where, and what to do."""
 
 
 class ModelError(ExmldsError, ValueError):
-    """A model folder that cannot be read or written."""
+    """A model folder cannot be read or written."""
 
 
 class DataWarning(UserWarning):
-    """Input that was usable after a repair; the message names the repair."""
+    """Input was usable after a repair; the message names the repair."""

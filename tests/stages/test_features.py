@@ -85,7 +85,7 @@ def test_the_projection_is_a_root_of_the_inverse(beside: float) -> None:
     assert 0 < added[0, 0] < (1e-5 if beside <= 1 else 20)
 
 
-def test_a_map_may_contain_the_projection(rng: np.random.Generator) -> None:
+def test_the_projection_folds_into_a_map(rng: np.random.Generator) -> None:
     X, V = rng.normal(size=(60, 5)).astype(np.float32), rng.normal(size=(60, 3)).astype(np.float32)
     fitted = features.fit("nystroem", X, rng)
     kernel = features.apply(features.without_projection(fitted), X)

@@ -27,6 +27,7 @@ from ..runtime.memory import DataSize, Estimate
 from ..stages import features, rerank, stacking
 from ..validation import params, targets
 from ..validation.arrays import Matrix
+from ..validation.observed import contains
 from ..voting import explain
 from ..voting.base import MIN_ROWS_TO_TUNE, NeighborVoting
 from ..voting.explain import ExplainOptions, Explanation
@@ -292,7 +293,7 @@ class ExMLDS(LabelSpaceMixin):
         self.blend_ = pipeline.add_label_bias(pipeline.weigh(said, held), said, held)
         if self.gains_ is None:
             self.blend_ = pipeline.add_top_reranker(self.blend_, said, held)
-        self.shortlist_recall_ = float(metrics.among(held.Y, said.ids).sum() / max(held.Y.nnz, 1))
+        self.shortlist_recall_ = float(contains(held.Y, said.ids).sum() / max(held.Y.nnz, 1))
         ids, scores = pipeline.ranked(self.blend_, said, max(5, self.max_labels), self.gains_)
         self.held_out_quality_ = mean_precision(held.Y, ids[:, :5])
         self._held = (labelled[rows], ids[:, : self.max_labels], scores[:, : self.max_labels])

@@ -9,7 +9,6 @@ import numpy as np
 from scipy.sparse import csr_matrix, issparse
 from sklearn.base import clone
 
-from .. import metrics
 from ..base import BLOCK, XMCEstimator
 from ..models.exmlds4 import ExMLDS4
 from ..models.exmlds4 import MapWarmStart as MapWarmStart
@@ -17,6 +16,7 @@ from ..runtime import parallel
 from ..runtime.memory import DataSize
 from ..stages import features, label_lift, rerank, stacking, top_rerank
 from ..validation.arrays import Matrix
+from ..validation.observed import contains, informative_rows, known_cells
 from ..voting.base import NeighborVoting
 
 Array = np.ndarray
@@ -92,11 +92,11 @@ class ShortlistScores(NamedTuple):
 
     def evidence(self) -> Array:
         """(b, k, f) for the blend."""
-        return stacking.evidence(*self[1:])
+        return stacking.build_evidence(*self[1:])
 
     def kinds(self) -> list[tuple[str, ...]]:
         """(f,) what each piece of evidence is about."""
-        return stacking.kinds(self.seconds is not None, self.label_lift is not None)
+        return stacking.evidence_names(self.seconds is not None, self.label_lift is not None)
 
     def cut(self, rows: slice, columns: slice) -> ShortlistScores:
         return ShortlistScores._make(None if told is None else told[rows, columns] for told in self)
@@ -209,7 +209,7 @@ def order(
         return RerankingPipeline(voting, second, plan.shortlist, lesson.counts(), None, None, None)
     listed = shortlists_leave_one_out(voting, lesson.X, plan.shortlist) if listed is None else listed
     if lesson.observed is not None:  # what is not known is no mistake
-        known = metrics.among(lesson.observed, listed) | ~metrics.tells(lesson.observed)[:, None]
+        known = contains(lesson.observed, listed) | ~informative_rows(lesson.observed)[:, None]
         listed = np.where(known, listed, -1)
     feature_map = features.fit(plan.features, lesson.X, rng)
     examples, start, n_epochs = rerank.examples(lesson.Y, listed), None, N_PASSES
@@ -257,8 +257,8 @@ def add_label_bias(mix: stacking.Stacker, said: ShortlistScores, held: TrainingS
 def add_top_reranker(mix: stacking.Stacker, said: ShortlistScores, held: TrainingSet) -> stacking.Stacker:
     """The blend with who takes the first places of a row, by what is said of held-out rows."""
     known, sums, _ = _blended(mix, said)
-    known_cells = metrics.known_cells(held.observed, said.ids)
-    sums, hits = np.where(known_cells, sums, -np.inf), metrics.among(held.Y, said.ids) & known_cells
+    is_known = known_cells(held.observed, said.ids)
+    sums, hits = np.where(is_known, sums, -np.inf), contains(held.Y, said.ids) & is_known
     rows, best = np.arange(len(sums))[:, None], _best(sums, top_rerank.TOPK_CANDIDATES)
     weights = top_rerank.fit(known[rows, best], sums[rows, best], hits[rows, best], held.weights)
     return mix._replace(top_weights=weights)
@@ -267,9 +267,9 @@ def add_top_reranker(mix: stacking.Stacker, said: ShortlistScores, held: Trainin
 def _pairs(said: ShortlistScores, held: TrainingSet, n: int) -> stacking.HeldOutPairs:
     """Of the first n rows: their labels on the lists, as far as it is known whether they are true."""
     said, Y, ids = said.cut(slice(n), slice(None)), held.Y[:n], said.ids[:n]
-    known = metrics.known_cells(None if held.observed is None else held.observed[:n], ids)
+    known = known_cells(None if held.observed is None else held.observed[:n], ids)
     weights = None if held.weights is None else np.broadcast_to(held.weights[:n, None], ids.shape)[known]
-    return stacking.HeldOutPairs(said.evidence()[known], ids[known], metrics.among(Y, ids)[known], weights)
+    return stacking.HeldOutPairs(said.evidence()[known], ids[known], contains(Y, ids)[known], weights)
 
 
 def ranked(

@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import metrics
 from ..base import XMCEstimator
 from ..models.exmlds3 import ExMLDS3
 from ..models.exmlds4 import ExMLDS4
 from ..runtime.memory import DataSize, Estimate
 from ..stages import features
 from ..validation.arrays import Matrix
+from ..validation.observed import contains
 from ..voting.base import NeighborVoting
 from ..voting.settings_search import mean_precision
 from . import pipeline
@@ -266,4 +266,4 @@ def _recalls(voting: NeighborVoting, trial: HoldOut, k: int) -> Array:
     Labels without a vote are not counted, where lists hold all: on Bibtex nothing was gained by them.
     """
     ids, _ = voting.predict_topk(trial.held.X, k)
-    return np.cumsum(metrics.among(trial.held.Y, ids).sum(axis=0)) / max(trial.held.Y.nnz, 1)
+    return np.cumsum(contains(trial.held.Y, ids).sum(axis=0)) / max(trial.held.Y.nnz, 1)

@@ -229,7 +229,7 @@ def _classes(label_names: Sequence[str] | None, n_labels: int) -> Array:
     if len(set(label_names)) < n_labels:
         seen: set[str] = set()
         twice = next(name for name in label_names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-        raise ValueError(f"label_names must differ; {twice!r} stands twice.")
+        raise ValueError(f"label_names must differ; {twice!r} appears twice.")
     return _objects([str(name) for name in label_names])
 
 
