@@ -58,7 +58,7 @@ def psp_at_k(Y_true: Any, predicted: Any, inverse_propensity: Array, k: int = 5)
 
 
 def psndcg_at_k(Y_true: Any, predicted: Any, inverse_propensity: Array, k: int = 5) -> float:
-    """Propensity-scored nDCG: the discounted sum of hits / p_l over all rows, over the largest possible sum."""
+    """Propensity-scored nDCG: the discounted sum of hits / p_l over all rows, over the largest possible."""
     return Ranking(Y_true, predicted, k, inverse_propensity).value(f"PSnDCG@{k}")
 
 
@@ -131,7 +131,9 @@ class Ranking:
         """(n,) numerators and (n,) denominators; the metric is the ratio of their sums."""
         family, k = parse_name(name)
         if k > self.k:
-            raise ValueError(f"{name} needs the first {k} predictions of each row; this ranking has {self.k}.")
+            raise ValueError(
+                f"{name} needs the first {k} predictions of each row; this ranking has {self.k}."
+            )
         hits = self.hits[:, :k].astype(np.float64)
         ones = np.ones(len(hits))
         if family == "P":
@@ -292,7 +294,7 @@ class FrequencyGroup(NamedTuple):
 def by_frequency(
     Y_true: Any, predicted: Any, train_counts: Array, k: int = 5, n_groups: int = 10
 ) -> list[FrequencyGroup]:
-    """Recall, precision and coverage by label frequency, from the most frequent tenth of labels to the rarest.
+    """Recall, precision and coverage of groups of labels, from the most frequent in training to the rarest.
 
     train_counts : (L,) training rows of each label; labels without any form the last group, "unseen"
     """
@@ -335,7 +337,7 @@ class Calibration(NamedTuple):
 
 
 def calibration(Y_true: Any, predicted: tuple[Array, Array], k: int = 5, n_bins: int = 15) -> Calibration:
-    """Compare the probabilities of the first k labels of each row with the true labels, in bins of equal size.
+    """Compare the probabilities of the first k labels of each row with the truth, in bins of equal size.
 
     predicted : (n, ≥ k) ids and probabilities, as `predict_topk` returns them
 

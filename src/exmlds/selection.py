@@ -159,7 +159,9 @@ def choose_estimator(
     def held_out_score(candidate: Any) -> float:
         own = candidate.side_rows(side, train) if side else {}
         fitted = clone(candidate).fit(X[train], Y[train], **own)
-        return scoring(fitted, X[held_out], Y[held_out]) if scoring else fitted.score(X[held_out], Y[held_out])
+        return (
+            scoring(fitted, X[held_out], Y[held_out]) if scoring else fitted.score(X[held_out], Y[held_out])
+        )
 
     return choose(candidates, held_out_score)
 
@@ -198,7 +200,7 @@ def threshold_for_precision(hits: Array, scores: Array, precision: float) -> flo
 
 
 class TuneTrial(NamedTuple):
-    """One evaluated setting: the parameters that differ from the start, their value, and the seconds taken."""
+    """One evaluated setting: the parameters that differ from the start, their value, and the time taken."""
 
     parameters: dict[str, Any]
     value: float
