@@ -159,9 +159,8 @@ def choose_estimator(
     def held_out_score(candidate: Any) -> float:
         own = candidate.side_rows(side, train) if side else {}
         fitted = clone(candidate).fit(X[train], Y[train], **own)
-        return (
-            scoring(fitted, X[held_out], Y[held_out]) if scoring else fitted.score(X[held_out], Y[held_out])
-        )
+        rest = X[held_out], Y[held_out]
+        return scoring(fitted, *rest) if scoring else fitted.score(*rest)
 
     return choose(candidates, held_out_score)
 

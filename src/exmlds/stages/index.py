@@ -89,7 +89,7 @@ def search(index: Index, Q: Matrix, k: int, threads: int = 1) -> tuple[Array, Ar
         else:
             _search_dense(segment, scaled, offset, ids, scores)
         offset += len(segment.bias)
-    if index.metric == "euclidean":
+    if index.metric == "euclidean":  # Rounding can make a squared distance slightly negative.
         squared = row_norms(Q)[:, None] ** 2 - scores
         scores = -np.sqrt(np.maximum(squared, 0, out=squared, where=ids >= 0))
     return ids, scores.astype(np.float32, copy=False)
@@ -128,10 +128,8 @@ def _search_sparse(segment: Segment, Q: csr_matrix, offset: int, ids: Array, sco
 def _search_dense(segment: Segment, Q: Matrix, offset: int, ids: Array, scores: Array) -> None:
     for start in range(0, len(segment.bias), DENSE_BLOCK):
         block = slice(start, start + DENSE_BLOCK)
-        similarities = (
-            np.asarray(Q @ quantize.unpack(segment.rows, block).T) + segment.bias[block]
-        )  # (q, block)
-        kernels.merge_topk(similarities, offset + start, ids, scores)
+        products = np.asarray(Q @ quantize.unpack(segment.rows, block).T)  # (q, block)
+        kernels.merge_topk(products + segment.bias[block], offset + start, ids, scores)
 
 
 def _search_graph(

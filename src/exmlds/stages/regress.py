@@ -140,23 +140,22 @@ def _conjugate_gradients(system: System, l2: float, B: Array, limit: int = 200) 
     R = np.array(B, np.float32, order="C")
     D = R / diagonal
     buffer = np.empty_like(R)  # Allocating arrays of this size takes longer than the sums.
-    residual_energy = np.einsum("ij,ij->j", R, D)
+    energy = np.einsum("ij,ij->j", R, D)
+    # All columns iterate until the last one has converged.
     goal = TOLERANCE**2 * np.einsum("ij,ij->j", R, R)
     for _ in range(limit):
         AD = Xt @ (X @ D)
         AD += np.multiply(D, np.float32(l2), out=buffer)
         curvature = np.einsum("ij,ij->j", D, AD)
-        step = np.divide(residual_energy, curvature, out=np.zeros_like(residual_energy), where=curvature > 0)
+        step = np.divide(energy, curvature, out=np.zeros_like(energy), where=curvature > 0)
         V += np.multiply(D, step, out=buffer)
         R -= np.multiply(AD, step, out=buffer)
         if (np.einsum("ij,ij->j", R, R) <= goal).all():
             break
         next_energy = np.einsum("ij,ij->j", R, np.divide(R, diagonal, out=buffer))
-        D *= np.divide(
-            next_energy, residual_energy, out=np.zeros_like(residual_energy), where=residual_energy > 0
-        )
+        D *= np.divide(next_energy, energy, out=np.zeros_like(energy), where=energy > 0)
         D += buffer
-        residual_energy = next_energy
+        energy = next_energy
     return V
 
 

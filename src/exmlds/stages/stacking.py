@@ -28,8 +28,7 @@ LOG_RANK = 10  # index of log(rank) in the evidence
 CURVE_POINTS = 200  # most points kept of the isotonic curve
 RIDGE_FACTOR = 2.0  # The penalty is doubled: the final fit trains on more rows than the held-out scores saw.
 NEWTON_STEPS, MAX_STEP = 10, 1.0
-VOTES, MARGIN, FREQUENCY = "votes", "classifier", "frequency"
-SECOND, OTHERS = "second votes", "other labels"
+VOTES, MARGIN, FREQUENCY, SECOND, OTHERS = "votes", "classifier", "frequency", "second votes", "other labels"
 # The names of each column of the evidence, in its order; a product has the names of both factors.
 BASE_NAMES = (
     *((VOTES,), (VOTES,), (MARGIN,), (MARGIN,), (FREQUENCY,), (VOTES, MARGIN), (MARGIN, FREQUENCY)),

@@ -8,7 +8,7 @@ but never part of one. Arrays are memory-mapped by `load`.
 
 The state is a tree of plain values, lists, dicts, arrays, csr matrices and records. A record is a NamedTuple
 that is registered in `RECORDS` under a tag such as "stacker/1". The manifest holds the tag and the field
-names of that table, never the name of a Python module, so that code can be renamed while old models still load.
+names of that table, never the name of a Python module, so that code can be renamed and old models still load.
 """
 
 from __future__ import annotations

@@ -168,16 +168,16 @@ def cooccurrence(C: Any, n_labels: int) -> csr_matrix:
         ("at least 0", np.where(np.isfinite(C.data), C.data, 0) < 0),
     ):
         if wrong.any():
-            place = int(np.argmax(wrong))
-            row = int(np.searchsorted(C.indptr, place, side="right")) - 1
+            entry = int(np.argmax(wrong))
+            row = int(np.searchsorted(C.indptr, entry, side="right")) - 1
             raise ValueError(
-                f"label_cooccurrence must be {words}. Got {C.data[place]} for labels {row} and "
-                f"{C.indices[place]} instead."
+                f"label_cooccurrence must be {words}. Got {C.data[entry]} for labels {row} and "
+                f"{C.indices[entry]} instead."
             )
     uneven = abs(C - C.T).tocoo()
     if uneven.nnz and uneven.data.max() > 1e-6 * max(C.data.max(), 1e-300):
-        place = int(np.argmax(uneven.data))
-        i, j = int(uneven.row[place]), int(uneven.col[place])
+        entry = int(np.argmax(uneven.data))
+        i, j = int(uneven.row[entry]), int(uneven.col[entry])
         raise ValueError(
             f"label_cooccurrence must be symmetric. Got {C[i, j]} for labels {i} and {j}, but {C[j, i]} for "
             f"{j} and {i}."

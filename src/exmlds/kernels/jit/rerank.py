@@ -40,6 +40,7 @@ def train_labels(
         begin = starts[label]
         m = starts[label + 1] - begin
         alpha = alphas[begin : begin + m]
+        # Start from w = Σ α sign x; the logistic dual is not defined at α = 0. A warm start shrinks at once.
         bias, threshold = np.float32(0), np.float32(np.inf)
         for i in range(m):
             order[i] = i
@@ -56,7 +57,8 @@ def train_labels(
         state = np.uint64(label) * np.uint64(2654435761) + np.uint64(12345)
         active = m
         for _ in range(n_epochs):
-            violation, largest_gradient = np.float32(0), np.float32(0)
+            # Shuffle the active examples with a linear congruential generator, as the twin does.
+            violation, largest = np.float32(0), np.float32(0)
             for i in range(active - 1, 0, -1):
                 state = state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
                 j = int((state >> np.uint64(33)) % np.uint64(i + 1))
@@ -95,7 +97,7 @@ def train_labels(
                             position += 1
                             continue
                     violation = max(violation, abs(gradient))
-                    largest_gradient = max(largest_gradient, gradient)
+                    largest = max(largest, gradient)
                     new = max(old - gradient / (squares[row] + 1 + slack), np.float32(0))
                 step = (new - old) * sign
                 if step != 0:
@@ -105,7 +107,8 @@ def train_labels(
                     for p in range(indptr[row], indptr[row + 1]):
                         w[features[p]] += step * values[p]
                 position += 1
-            threshold = min(largest_gradient, SHRINK_MARGIN) if largest_gradient > 0 else SHRINK_MARGIN
+            threshold = min(largest, SHRINK_MARGIN) if largest > 0 else SHRINK_MARGIN
+            # Converged on the active set: stop, or check all examples once more.
             if violation < tolerance:
                 if active == m:
                     break
@@ -191,6 +194,7 @@ def score_labels(
             out[row, k] = (out[row, k] + totals[label]) * scale[label] + bias[label]
             if label < 0:
                 out[row, k] = -np.inf
+        # Reset the work array by the cheaper of two ways.
         if n_added > len(totals):
             totals[:] = 0
         else:

@@ -82,6 +82,7 @@ def nearest_sets(
                     n_met += 1
                 common[j] += 1
             left -= min(size, left)
+        # Score the sets that share a label, and reset their counts for the next set.
         for i_met in range(n_met):
             j = met[i_met]
             score = common[j] * weights[j]

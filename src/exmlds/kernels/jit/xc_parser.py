@@ -158,6 +158,7 @@ def parse_rows(
             n_blank_tail = 0
         row_values = n_values
         row_marks = n_marks
+        # A first token without a colon is the list of labels.
         if labelled and not is_end(text[i]):
             end = token_end(text, i)
             colon = i

@@ -83,7 +83,7 @@ def _descend(
     order, inactive = list(range(len(X))), list[int]()
     state = (label * 2654435761 + 12345) % 2**64
     for _ in range(n_epochs):
-        violation = largest_gradient = 0.0
+        violation = largest = 0.0
         for i in range(len(order) - 1, 0, -1):
             state = (state * 6364136223846793005 + 1442695040888963407) % 2**64
             j = (state >> 33) % (i + 1)
@@ -103,15 +103,12 @@ def _descend(
                     inactive.append(order.pop())
                     continue
                 if alpha[i] > 0 or gradient < 0:
-                    violation, largest_gradient = (
-                        max(violation, abs(gradient)),
-                        max(largest_gradient, gradient),
-                    )
+                    violation, largest = max(violation, abs(gradient)), max(largest, gradient)
                 new = max(alpha[i] - gradient / (square + 1 / (2 * costs[i])), 0.0)
             weights = weights + (new - alpha[i]) * X[i]
             alpha[i] = new
             position += 1
-        threshold = min(largest_gradient, SHRINK_MARGIN) if largest_gradient > 0 else SHRINK_MARGIN
+        threshold = min(largest, SHRINK_MARGIN) if largest > 0 else SHRINK_MARGIN
         if violation < tolerance:
             if not inactive:
                 break
