@@ -1,4 +1,4 @@
-"""Labels that are likely missing, and how many are, from co-occurrences."""
+"""Label completion and the visible share, from co-occurrences."""
 
 from __future__ import annotations
 

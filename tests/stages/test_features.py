@@ -95,7 +95,7 @@ def test_the_projection_folds_into_a_map(rng: np.random.Generator) -> None:
     )
 
 
-def test_what_makes_sense() -> None:
+def test_which_transforms_fit_the_data() -> None:
     dense, sparse = np.ones((3, 4)), csr_matrix(np.diag(np.arange(1.0, 31)))
     assert features.fits("nystroem", dense)
     assert not features.fits("nystroem", sparse)

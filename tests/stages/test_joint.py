@@ -25,7 +25,7 @@ def problem(seed: int, b: int = 6, r: int = 4) -> tuple[np.ndarray, np.ndarray]:
 
 
 def slow_loss(Z: np.ndarray, weights: np.ndarray, loss: joint.Loss) -> float:
-    """Pair by pair, as the formulas stand."""
+    """The loss by its formulas, pair by pair."""
     b = len(weights)
     total = 0.0
 
@@ -76,7 +76,7 @@ def test_the_gradient_is_that_of_finite_differences(loss: joint.Loss) -> None:
         assert dZ[cell] == pytest.approx((values[0] - values[1]) / (2 * step), rel=1e-4, abs=1e-7)
 
 
-def test_a_pair_that_does_not_count_does_not_drown_the_others() -> None:
+def test_ignored_pairs_do_not_affect_the_softmax() -> None:
     Z = np.array([[1.0, 0, 0], [0, 0, 0], [0, 0, 0], [0, 0, 0], [90, 0, 0], [1, 0, 0]])
     weights = np.array([[0, 0, 1.0], [1, 0, 1], [1, 1, 0]])
     _, dZ = joint.gradient(Z, weights, joint.Loss("softmax", "inner", gamma=10.0))

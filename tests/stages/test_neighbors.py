@@ -67,7 +67,7 @@ def test_the_nearest_sets_are_those_of_all_pairs(measure: str, rng: np.random.Ge
 
 
 def test_a_budget_leaves_out_the_common_labels(rng: np.random.Generator) -> None:
-    """Label 0 is everybody's; of the others every two sets share two."""
+    """All sets have label 0; pairs of sets share two of the others."""
     dense = np.zeros((100, 101), np.float32)
     dense[:, 0] = 1
     for i in range(100):

@@ -1,4 +1,4 @@
-"""Parts of similar rows."""
+"""Partitions by k-means and by the learnt gate."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_one_part_needs_no_centres(rng: np.random.Generator) -> None:
 
 
 def two_views(rng: np.random.Generator, n: int = 240) -> tuple[csr_matrix, np.ndarray, np.ndarray]:
-    """Rows with a loud feature that says nothing of their labels and a quiet one that does; neighbours."""
+    """Rows with a large feature unrelated to their labels and a small one that predicts them; neighbours."""
     loud, truth = rng.integers(0, 3, n), rng.permutation(np.arange(n) % 3)
     X = np.hstack([2 * np.eye(3)[loud], np.eye(3)[truth], 0.3 * rng.random((n, 4))])
     X = (X / np.linalg.norm(X, axis=1, keepdims=True)).astype(np.float32)

@@ -1,4 +1,4 @@
-"""Skip-grams factorize PMI, and their training can be taken up where it was left."""
+"""Skip-gram training factorizes PMI, and can be resumed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Votes are shares."""
+"""Label scores by votes and by label embeddings."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def test_explicit_zeros_are_dropped() -> None:
     assert targets.cooccurrence(given, 2).nnz == 1
 
 
-def test_present_labels_are_known() -> None:
+def test_present_labels_are_observed() -> None:
     known = targets.observed_cells(np.array([[0, 1, 0], [0, 1, 0]]), Y)
     assert known.format == "csr"
     assert known.toarray().tolist() == [[1, 1, 0], [0, 1, 1]]
