@@ -73,7 +73,7 @@ def coverage_at_k(Y_true: Any, predicted: Any, k: int = 5) -> float:
 
 
 def inverse_propensity(Y_train: Any, A: float = 0.55, B: float = 1.5, *, n_rows: int | None = None) -> Array:
-    """1/p_l = 1 + C(n_l + B)^−A with C = (ln N − 1)(B + 1)^A (Jain, Prabhu and Varma, 2016).
+    """1/p_l = 1 + c (n_l + B)^−A with c = (ln N − 1)(B + 1)^A (Jain, Prabhu and Varma, 2016).
 
     Y_train : the training labels; or (L,) the counts of the labels, with N given by `n_rows`
 
@@ -86,8 +86,8 @@ def inverse_propensity(Y_train: Any, A: float = 0.55, B: float = 1.5, *, n_rows:
     else:
         counts = np.asarray(Y_train)
     counts = counts.astype(np.float64)
-    C = (np.log(n_rows) - 1) * (B + 1) ** A
-    return 1 + C * (counts + B) ** -A
+    c = (np.log(n_rows) - 1) * (B + 1) ** A
+    return 1 + c * (counts + B) ** -A
 
 
 class Ranking:
