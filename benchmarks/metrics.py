@@ -30,7 +30,7 @@ def main() -> None:
     ids[right, 0] = first[right]
     weights = metrics.inverse_propensity(data.Y)
 
-    def ours(rows: int) -> metrics.Report:
+    def ours(rows: int) -> metrics.MetricReport:
         return metrics.report(data.Y[:rows], ids[:rows], inverse_propensity=weights)
 
     truth = [row.tolist() for row in np.split(data.Y.indices, data.Y.indptr[1:-1])[:PEER_ROWS]]

@@ -309,9 +309,9 @@ def test_labels_not_seen_at_fit_count_as_missed(method: type[XMCEstimator]) -> N
         (np.eye(2), [[], []], "no label at all"),
         (np.eye(2), np.eye(3), "X has 2 rows, but Y has 3"),
         (np.eye(2), None, "requires y"),
-        (np.eye(2), "labels", "one list of labels a row"),
+        (np.eye(2), "labels", "one list of labels per row"),
         (np.eye(2), [["a"], [1]], "all strings or all whole numbers"),
-        (np.eye(2), [[0, 1], [1, 0]], r"lists of 0 and 1 of one length.*np.array"),
+        (np.eye(2), [[0, 1], [1, 0]], r"lists of 0 and 1 of equal length.*np.array"),
         (np.eye(2), [[True, False], [False, True]], "lists of 0 and 1"),
         (np.eye(2), np.array([["a", "b"], ["c", "d"]]), "A 2-d Y must hold 0 and 1"),
         (np.eye(2), [[None], ["a"]], "Got None in row 0 instead.$"),
@@ -332,7 +332,7 @@ def test_bad_input_is_named(method: type[XMCEstimator], X: Any, Y: Any, said: st
 @pytest.mark.parametrize(
     ("parameters", "said"),
     [
-        ({"threshold": "best"}, "The 'threshold' parameter of .* must be 'auto' or 'f1' or words such as"),
+        ({"threshold": "best"}, "The 'threshold' parameter of .* must be 'auto' or 'f1' or a string such as"),
         ({"threshold": -1}, "threshold"),
         ({"max_labels": 0}, "The 'max_labels' parameter of .* must be a whole number of at least 1. Got 0"),
         ({"max_labels": 2.5}, "Got 2.5 instead"),
@@ -366,7 +366,7 @@ def test_wrong_use_after_fit_is_named(method: type[XMCEstimator], data: Dataset)
         model.score(data.X, np.ones((120, 3)))
     with pytest.raises(ValueError, match="12 columns|11 label_names"):
         method().fit(data.X, data.Y, label_names=list("abcdefghijk"))
-    with pytest.raises(ValueError, match="'a' stands twice"):
+    with pytest.raises(ValueError, match="'a' appears twice"):
         method().fit(data.X, data.Y, label_names=[*list("abcdefghijka")[:11], "a"])
     with pytest.raises(ValueError, match="Label 'c' of row 1 is not among the label_names"):
         method().fit(np.eye(2), [["a"], ["c"]], label_names=["a", "b"])

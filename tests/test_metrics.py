@@ -1,4 +1,4 @@
-"""The measures against hand-computed cases, against slow twins, and against napkinXC's."""
+"""Metrics against hand-computed cases, slow twins and napkinXC."""
 
 from __future__ import annotations
 
@@ -37,28 +37,28 @@ def test_by_hand() -> None:
     assert metrics.psp_at_k(TRUE, SAID, weights, 2) == pytest.approx((5 + 3) / (7 + 3))
 
 
-def slow(family: str, Y: np.ndarray, said: list[list[int]], k: int, weights: np.ndarray) -> float:
-    """Each measure as its definition reads, row by row."""
+def slow(family: str, Y: np.ndarray, predicted: list[list[int]], k: int, weights: np.ndarray) -> float:
+    """Each metric by its definition, row by row."""
     n, n_labels = Y.shape
     true = [set(np.flatnonzero(row)) for row in Y]
-    gain = [[(label in labels) for label in row[:k]] for labels, row in zip(true, said)]
+    gain = [[(label in labels) for label in row[:k]] for labels, row in zip(true, predicted)]
     discount = [1 / math.log2(place + 2) for place in range(k)]
     if family == "P":
         return sum(sum(g) / k for g in gain) / n
     if family == "R":
         return sum(sum(g) / len(t) for g, t in zip(gain, true) if t) / n
     if family == "coverage":
-        found = {label for row, labels in zip(said, true) for label in row[:k] if label in labels}
+        found = {label for row, labels in zip(predicted, true) for label in row[:k] if label in labels}
         return len(found) / max(len(set().union(*true)), 1)
     if family == "macro-F1":
         total = 0.0
         for label in range(n_labels):
-            both = sum(label in row[:k] and label in labels for row, labels in zip(said, true))
-            either = sum(label in row[:k] for row in said) + sum(label in labels for labels in true)
+            both = sum(label in row[:k] and label in labels for row, labels in zip(predicted, true))
+            either = sum(label in row[:k] for row in predicted) + sum(label in labels for labels in true)
             total += 2 * both / either if either else 0
         return total / n_labels
     numerator = denominator = 0.0
-    for row, labels, g in zip(said, true, gain):
+    for row, labels, g in zip(predicted, true, gain):
         ideal = sum(discount[: min(k, len(labels))])
         best = sorted((weights[label] for label in labels), reverse=True)[:k]
         if family == "nDCG":
@@ -78,11 +78,13 @@ def slow(family: str, Y: np.ndarray, said: list[list[int]], k: int, weights: np.
 def test_slow_twins(seed: int, n: int, n_labels: int, k: int) -> None:
     rng = np.random.default_rng(seed)
     Y = (rng.random((n, n_labels)) < 0.3).astype(int)
-    said = [rng.permutation(n_labels)[: rng.integers(n_labels + 1)].tolist() for _ in range(n)]
+    predicted = [rng.permutation(n_labels)[: rng.integers(n_labels + 1)].tolist() for _ in range(n)]
     weights = 1 + rng.random(n_labels)
-    ranking = metrics.Ranking(Y, said, k, weights)
+    ranking = metrics.Ranking(Y, predicted, k, weights)
     for family in metrics.FAMILIES:
-        assert ranking.value(f"{family}@{k}") == pytest.approx(slow(family, Y, said, k, weights), abs=1e-12)
+        assert ranking.value(f"{family}@{k}") == pytest.approx(
+            slow(family, Y, predicted, k, weights), abs=1e-12
+        )
 
 
 def test_every_form_of_predictions_is_the_same() -> None:
@@ -118,7 +120,7 @@ def test_propensities() -> None:
 
 
 @pytest.mark.parametrize(
-    ("truth", "predicted", "said"),
+    ("truth", "predicted", "message"),
     [
         ([[0]], [[0, 0]], "Row 0 predicts a label twice"),
         (np.eye(2), [[0]], "1 rows are predicted, but 2 have true labels"),
@@ -128,13 +130,13 @@ def test_propensities() -> None:
         ("labels", [[0]], "must be ids here, not names"),
     ],
 )
-def test_bad_input_is_named(truth: Any, predicted: Any, said: str) -> None:
-    with pytest.raises((DataError, ValueError), match=said):
+def test_bad_input_is_named(truth: Any, predicted: Any, message: str) -> None:
+    with pytest.raises((DataError, ValueError), match=message):
         metrics.Ranking(truth, predicted, 2)
 
 
-def test_unknown_measures_are_named() -> None:
-    with pytest.raises(ValueError, match="There is no measure 'F@1'; there are P@k"):
+def test_unknown_metrics_are_named() -> None:
+    with pytest.raises(ValueError, match="Unknown metric .F@1.. The metrics are P@k"):
         metrics.Ranking([[0]], [[0]], 1).value("F@1")
     with pytest.raises(DataError, match="needs propensities"):
         metrics.Ranking([[0]], [[0]], 1).value("PSP@1")
@@ -167,8 +169,8 @@ def test_by_frequency_goes_from_head_to_tail() -> None:
 def ranking_of(rng: np.random.Generator, n: int, accuracy: float) -> metrics.Ranking:
     truth = csr_matrix((np.ones(n), (np.arange(n), rng.integers(0, 5, n))), shape=(n, 5))
     right = rng.random(n) < accuracy
-    said = np.where(right, truth.indices, (truth.indices + 1) % 5)[:, None]
-    return metrics.Ranking(truth, said, 1, np.linspace(1, 2, 5))
+    predicted = np.where(right, truth.indices, (truth.indices + 1) % 5)[:, None]
+    return metrics.Ranking(truth, predicted, 1, np.linspace(1, 2, 5))
 
 
 def test_bootstrap_is_as_wide_as_the_theory(rng: np.random.Generator) -> None:
@@ -231,13 +233,13 @@ def test_scorers_look_into_a_pipeline(library: Dataset) -> None:
         assert search.fit(library.X, library.Y).best_score_ > 0.3
 
 
-def test_names_are_pointed_to_their_ids() -> None:
+def test_names_instead_of_ids_are_refused() -> None:
     with pytest.raises(DataError, match=r"model.label_matrix\(Y\)"):
         metrics.report([["a"]], [[0]])
 
 
-def test_a_ranking_knows_its_places() -> None:
-    with pytest.raises(ValueError, match="P@4 needs the first 4 places; this ranking has 2"):
+def test_a_ranking_refuses_a_larger_k() -> None:
+    with pytest.raises(ValueError, match="P@4 needs the first 4 predictions of each row; this ranking has 2"):
         metrics.Ranking([[0]], [[0]], 2).value("P@4")
 
 
@@ -252,7 +254,7 @@ def test_options_of_the_scorer_and_the_bootstrap_count(library: Dataset, rng: np
     assert narrow.high - narrow.low < 0.6 * (wide.high - wide.low)
 
 
-def test_places_beyond_the_predictions_are_said() -> None:
+def test_too_few_predictions_warn() -> None:
     with pytest.warns(DataWarning, match="No row has more than 1 predictions; at 3"):
         metrics.report(np.eye(4), np.arange(4)[:, None], k=[1, 3])
 
@@ -264,22 +266,22 @@ def napkinxc_metrics() -> Any:
 def assert_as_napkinxc(Y: csr_matrix, ids: np.ndarray, weights: np.ndarray) -> None:
     theirs = napkinxc_metrics()
     ours = metrics.Ranking(Y, ids, 5, weights)
-    said = [[int(label) for label in row if label >= 0] for row in ids]
+    predicted = [[int(label) for label in row if label >= 0] for row in ids]
     truth = [row.tolist() for row in np.split(Y.indices, Y.indptr[1:-1])]
     for family, value in {
-        "P": theirs.precision_at_k(truth, said, 5),
-        "R": theirs.recall_at_k(truth, said, 5),
-        "nDCG": theirs.ndcg_at_k(truth, said, 5),
-        "PSP": theirs.psprecision_at_k(truth, said, weights, 5),
-        "PSnDCG": theirs.psndcg_at_k(truth, said, weights, 5),
-        "coverage": theirs.coverage_at_k(truth, said, 5),
+        "P": theirs.precision_at_k(truth, predicted, 5),
+        "R": theirs.recall_at_k(truth, predicted, 5),
+        "nDCG": theirs.ndcg_at_k(truth, predicted, 5),
+        "PSP": theirs.psprecision_at_k(truth, predicted, weights, 5),
+        "PSnDCG": theirs.psndcg_at_k(truth, predicted, weights, 5),
+        "coverage": theirs.coverage_at_k(truth, predicted, 5),
     }.items():
         for k in range(1, 6):
             assert ours.value(f"{family}@{k}") == pytest.approx(value[k - 1], abs=1e-9), family
     # Ours is the mean over all L labels, as scikit-learn's; theirs over those up to the largest id.
     for k in range(1, 6):
         last = max(int(Y.indices.max()), int(ids[:, :k].max()))
-        expected = theirs.macro_f1_measure_at_k(truth, said, 5)[k - 1] * (last + 1) / Y.shape[1]
+        expected = theirs.macro_f1_measure_at_k(truth, predicted, 5)[k - 1] * (last + 1) / Y.shape[1]
         assert ours.value(f"macro-F1@{k}") == pytest.approx(expected, abs=1e-9)
 
 
@@ -303,34 +305,18 @@ def test_napkinxc_on_real_predictions(real_data: Path, name: str) -> None:
     )
 
 
-def test_calibration_of_probabilities_that_are_right(rng: np.random.Generator) -> None:
+def test_calibration_of_true_probabilities(rng: np.random.Generator) -> None:
     sure = rng.random((4_000, 3)).astype(np.float32)
     truth = (rng.random((4_000, 3)) < sure).astype(np.float32)
     ids = np.argsort(-sure, axis=1)
     best = np.take_along_axis(sure, ids, axis=1)
-    level = metrics.calibration(truth, (ids, best), k=3)
-    assert level.error < 0.03
-    assert len(level.said) == len(level.found) == 15
-    assert (np.diff(level.said) > 0).all()
+    curve = metrics.calibration(truth, (ids, best), k=3)
+    assert curve.error < 0.03
+    assert len(curve.predicted) == len(curve.observed) == 15
+    assert (np.diff(curve.predicted) > 0).all()
     assert metrics.calibration(truth, (ids, best / 2), k=3).error == pytest.approx(0.25, abs=0.03)
 
 
-def test_calibration_leaves_out_empty_places() -> None:
+def test_calibration_ignores_pads() -> None:
     ids, sure = np.array([[0, -1]]), np.array([[1.0, 0.0]])
     assert metrics.calibration([[0]], (ids, sure), k=2).error == 0
-
-
-def test_what_can_be_judged() -> None:
-    """Rows with a quarter of their cells known tell, if there are enough of them."""
-    cells = np.zeros((60, 8), np.float32)
-    cells[:, 0] = 1  # one of eight cells is known
-    cells[:50, 3] = 1  # two of eight
-    observed = csr_matrix(cells)
-    ids = np.tile([[0, 3, 5, -1]], (60, 1))
-    np.testing.assert_array_equal(metrics.tells(observed), np.arange(60) < 50)
-    expected = np.zeros((60, 4), bool)
-    expected[:50, :2] = True
-    np.testing.assert_array_equal(metrics.known_cells(observed, ids), expected)
-    everything = np.tile([[True, True, True, False]], (60, 1))
-    np.testing.assert_array_equal(metrics.known_cells(None, ids), everything)
-    np.testing.assert_array_equal(metrics.known_cells(observed[1:], ids[1:]), everything[1:])  # 49 rows tell

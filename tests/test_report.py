@@ -103,8 +103,8 @@ def test_calibration_is_of_probabilities(case: Case) -> None:
     expected = metrics.calibration(test.Y, (ids, probabilities))
     assert report.calibration is not None
     assert report.calibration.error == pytest.approx(expected.error, abs=1e-6)
-    np.testing.assert_allclose(report.calibration.predicted, expected[1], atol=1e-6)
-    np.testing.assert_allclose(report.calibration.observed, expected[2], atol=1e-6)
+    np.testing.assert_allclose(report.calibration.predicted, expected.predicted, atol=1e-6)
+    np.testing.assert_allclose(report.calibration.observed, expected.observed, atol=1e-6)
     assert (report.scores == "probabilities") == (model.objective == "precision")
 
 

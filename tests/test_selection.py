@@ -109,11 +109,11 @@ def test_choose_estimator_takes_the_better(library: Dataset) -> None:
     assert choice.best is candidates[1]
     assert choice.scores[1] > choice.scores[0]
     same = selection.choose_estimator([MostFrequent(), MostFrequent()], library.X, library.Y, random_state=0)
-    assert same.place == 0
+    assert same.position == 0
     worst = selection.choose_estimator(
         candidates, library.X, library.Y, scoring=lambda m, X, Y: -m.score(X, Y), random_state=0
     )
-    assert worst.place == 0
+    assert worst.position == 0
     with pytest.raises(ValueError, match="no candidates"):
         selection.choose([], lambda x: 0.0)
 
@@ -121,8 +121,8 @@ def test_choose_estimator_takes_the_better(library: Dataset) -> None:
 def slow_threshold(hits: np.ndarray, scores: np.ndarray, n_true: int) -> float:
     best = 0.0
     for threshold in scores:
-        said = scores >= threshold
-        best = max(best, 2 * hits[said].sum() / (said.sum() + n_true))
+        predicted = scores >= threshold
+        best = max(best, 2 * hits[predicted].sum() / (predicted.sum() + n_true))
     return best
 
 
@@ -131,8 +131,8 @@ def test_best_threshold_has_the_best_f1(rng: np.random.Generator) -> None:
         scores = rng.integers(1, 6, 12) / 5
         hits = rng.random(12) < scores
         threshold = selection.best_threshold(hits, scores, 10)
-        said = scores >= threshold
-        f1 = 2 * hits[said].sum() / (said.sum() + 10)
+        predicted = scores >= threshold
+        f1 = 2 * hits[predicted].sum() / (predicted.sum() + 10)
         assert f1 == pytest.approx(slow_threshold(hits, scores, 10))
     assert selection.best_threshold(np.zeros(3, bool), np.ones(3), 5) == 0.5
 
@@ -142,7 +142,7 @@ def test_threshold_for_a_precision() -> None:
     scores = np.array([0.9, 0.8, 0.7, 0.6, 0.5, 0.5])
     for precision, expected in ((1.0, 0.8), (0.75, 0.6), (0.7, 0.6), (0.5, 0.5), (0.1, 0.5)):
         assert selection.threshold_for_precision(hits, scores, precision) == expected
-    assert selection.threshold_for_precision(~hits, scores, 0.9) > 0.9  # nothing is said
+    assert selection.threshold_for_precision(~hits, scores, 0.9) > 0.9  # nothing is predicted
     assert selection.threshold_for_precision(hits[:0], scores[:0], 0.9) == 1.0
 
 

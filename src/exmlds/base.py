@@ -29,6 +29,7 @@ from .storage.files import PathLike
 from .topk import LabelFilter, padded, to_csr
 from .validation import params, targets
 from .validation.arrays import Matrix, block_of
+from .validation.observed import known_cells
 
 Array = np.ndarray
 
@@ -443,7 +444,7 @@ class XMCEstimator(XMCPredictor):
         rows, ids, scores = held_out
         hits = metrics.Ranking(Y[rows], ids, ids.shape[1]).hits
         observed = side.get("observed")
-        present = metrics.known_cells(None if observed is None else observed[rows], ids)
+        present = known_cells(None if observed is None else observed[rows], ids)
         precision = params.as_precision(self.threshold)
         if precision > 0:
             return selection.threshold_for_precision(hits[present], scores[present], precision)

@@ -1,13 +1,13 @@
-"""How good a ranking of labels is: the measures of the field, exact, on sparse labels.
+"""Ranking metrics of extreme classification, computed exactly on sparse labels.
 
-Every function takes the true labels and anybody's predictions:
+Every function takes the true labels and the predictions of any model:
 
     Y_true     (n, L) sparse or dense indicator, or a list of lists of label ids
     predicted  (n, k) integer ids, best first, −1 pads; or the pair that `predict_topk` returns; or an (n, L)
                sparse matrix of scores, absent = not predicted; or a list of lists of ids, best first
 
-Most measures are a sum over rows divided by another sum over rows (`Ranking.sums`), which is also what the
-bootstrap resamples. Ties between scores go to the smaller label id.
+Most metrics are the ratio of two sums over rows (`Ranking.sums`), and the bootstrap resamples the terms of
+these sums. Ties between scores go to the smaller label id.
 """
 
 from __future__ import annotations
@@ -27,17 +27,14 @@ from .validation.targets import indicator
 
 Array = np.ndarray
 
-MIN_OBSERVED_SHARE = 0.25  # share of a row's cells that are known, for it to tell
-MIN_INFORMATIVE_ROWS = 50  # rows that tell
-
 FAMILIES = ("P", "R", "nDCG", "PSP", "PSnDCG", "macro-F1", "coverage")
-OF_LABELS = ("macro-F1", "coverage")  # means over labels; the others are over rows
+OF_LABELS = ("macro-F1", "coverage")  # means over labels; the others are means over rows
 NEED_PROPENSITY = ("PSP", "PSnDCG")
-MOST_DRAWN = 5_000  # rows, or groups of rows, in a bootstrap
+MOST_DRAWN = 5_000  # most units, rows or groups of rows, that the bootstrap resamples
 
 
 def precision_at_k(Y_true: Any, predicted: Any, k: int = 5) -> float:
-    """Share of the first k places that hold a true label; rows with no true label count.
+    """Share of the first k predictions that are true labels; rows without a true label count.
 
     >>> precision_at_k([[0, 2], [1]], [[2, 1], [0, 1]], k=2)
     0.5
@@ -46,39 +43,39 @@ def precision_at_k(Y_true: Any, predicted: Any, k: int = 5) -> float:
 
 
 def recall_at_k(Y_true: Any, predicted: Any, k: int = 5) -> float:
-    """Mean over rows of the share of true labels among the first k places; 0 where there is no true label."""
+    """Mean over rows of the share of true labels among the first k predictions; 0 for rows without any."""
     return Ranking(Y_true, predicted, k).value(f"R@{k}")
 
 
 def ndcg_at_k(Y_true: Any, predicted: Any, k: int = 5) -> float:
-    """Discounted gain of the first k places over that of the best order, min(k, true labels) hits."""
+    """Discounted gain of the first k predictions over that of the ideal order, min(k, true labels) hits."""
     return Ranking(Y_true, predicted, k).value(f"nDCG@{k}")
 
 
 def psp_at_k(Y_true: Any, predicted: Any, inverse_propensity: Array, k: int = 5) -> float:
-    """Propensity-scored precision: the sum over all rows of hits / p_l over the best possible such sum."""
+    """Propensity-scored precision: the sum over all rows of hits / p_l, over the largest possible sum."""
     return Ranking(Y_true, predicted, k, inverse_propensity).value(f"PSP@{k}")
 
 
 def psndcg_at_k(Y_true: Any, predicted: Any, inverse_propensity: Array, k: int = 5) -> float:
-    """Propensity-scored nDCG: hits / p_l, discounted, over the best possible; a ratio of sums over rows."""
+    """Propensity-scored nDCG: the discounted sum of hits / p_l over all rows, over the largest possible."""
     return Ranking(Y_true, predicted, k, inverse_propensity).value(f"PSnDCG@{k}")
 
 
 def macro_f1_at_k(Y_true: Any, predicted: Any, k: int = 5) -> float:
-    """Mean over all L labels of F1 when the first k places are predicted; 0 for a label that never occurs."""
+    """Mean over all L labels of the F1 of the first k predictions; 0 for a label that never occurs."""
     return Ranking(Y_true, predicted, k).value(f"macro-F1@{k}")
 
 
 def coverage_at_k(Y_true: Any, predicted: Any, k: int = 5) -> float:
-    """Share of the labels that occur in Y_true which are found at least once in the first k places."""
+    """Share of the labels of Y_true that are correctly predicted at least once among the first k."""
     return Ranking(Y_true, predicted, k).value(f"coverage@{k}")
 
 
 def inverse_propensity(Y_train: Any, A: float = 0.55, B: float = 1.5, *, n_rows: int | None = None) -> Array:
-    """1/p_l = 1 + C(n_l + B)^−A with C = (ln N − 1)(B + 1)^A (Jain, Prabhu and Varma, 2016).
+    """1/p_l = 1 + c (n_l + B)^−A with c = (ln N − 1)(B + 1)^A (Jain, Prabhu and Varma, 2016).
 
-    Y_train : the training labels; or the counts of the labels, then `n_rows` says N
+    Y_train : the training labels; or (L,) the counts of the labels, with N given by `n_rows`
 
     >>> inverse_propensity(np.array([0, 98]), A=1, B=2, n_rows=100).round(4)
     array([6.4078, 1.1082])
@@ -89,39 +86,16 @@ def inverse_propensity(Y_train: Any, A: float = 0.55, B: float = 1.5, *, n_rows:
     else:
         counts = np.asarray(Y_train)
     counts = counts.astype(np.float64)
-    C = (np.log(n_rows) - 1) * (B + 1) ** A
-    return 1 + C * (counts + B) ** -A
-
-
-def tells(observed: csr_matrix) -> Array:
-    """(n,) bool rows so many of whose cells are known that the others say nothing.
-
-    Where a few cells are known beside the labels that are there, most of those known would be hits.
-    """
-    return np.diff(observed.indptr) >= MIN_OBSERVED_SHARE * observed.shape[1]
-
-
-def known_cells(observed: csr_matrix | None, ids: Array) -> Array:
-    """(n, k) bool which labels, −1 pads, it can be told of whether they are hits.
-
-    All, where nothing is said of what is known; else the known cells of rows that tell, if these are enough.
-    """
-    if observed is None or np.count_nonzero(tells(observed)) < MIN_INFORMATIVE_ROWS:
-        return ids >= 0
-    return among(observed, ids) & tells(observed)[:, None]
-
-
-def among(cells: csr_matrix, ids: Array) -> Array:
-    """(n, k) bool which labels, −1 pads, are among those of their row."""
-    found = np.empty(ids.shape, np.uint8)
-    kernels.mark_hits(cells.indptr, cells.indices, ids, found)
-    return found.astype(bool)
+    c = (np.log(n_rows) - 1) * (B + 1) ** A
+    return 1 + c * (counts + B) ** -A
 
 
 class Ranking:
-    """Predictions beside the truth, looked up once; every measure is read off it.
+    """Predictions compared with the true labels once; every metric is computed from the hits.
 
-    Y : (n, L) csr;  ids : (n, k) int64;  hits : (n, k) uint8, 1 where the prediction is true
+    Y : (n, L) csr of ones
+    ids : (n, k) int64, −1 pads
+    hits : (n, k) uint8, 1 where the prediction is true
     """
 
     def __init__(self, Y_true: Any, predicted: Any, k: int, inverse_propensity: Array | None = None) -> None:
@@ -146,7 +120,7 @@ class Ranking:
         return weights
 
     def value(self, name: str) -> float:
-        """The measure called, say, "nDCG@3"."""
+        """The value of a metric by its name, for example "nDCG@3"."""
         family, k = parse_name(name)
         if family in OF_LABELS:
             return self._of_labels(family, k)
@@ -154,10 +128,12 @@ class Ranking:
         return _share(numerator.sum(), denominator.sum())
 
     def sums(self, name: str) -> tuple[Array, Array]:
-        """(n,) numerators and (n,) denominators, whose sums' ratio is the measure."""
+        """(n,) numerators and (n,) denominators; the metric is the ratio of their sums."""
         family, k = parse_name(name)
         if k > self.k:
-            raise ValueError(f"{name} needs the first {k} places; this ranking has {self.k}.")
+            raise ValueError(
+                f"{name} needs the first {k} predictions of each row; this ranking has {self.k}."
+            )
         hits = self.hits[:, :k].astype(np.float64)
         ones = np.ones(len(hits))
         if family == "P":
@@ -169,7 +145,7 @@ class Ranking:
         if family == "nDCG":
             return hits @ discounts / ideal, ones
         if family not in NEED_PROPENSITY:
-            raise ValueError(f"{name!r} is not a mean over rows; those are {_known(rows_only=True)}.")
+            raise ValueError(f"{name!r} is not a mean over rows; those are {_names(rows_only=True)}.")
         if self.weights is None:
             raise DataError(f"{name} needs propensities: give the training labels or inverse_propensity.")
         gains = hits * self.weights[np.maximum(self.ids[:, :k], 0)]
@@ -179,7 +155,7 @@ class Ranking:
         return gains @ discounts / ideal, best @ discounts / ideal
 
     def _best_weights(self, k: int) -> Array:
-        """(n, k), the largest 1/p of each row's true labels, 0 where it has fewer."""
+        """(n, k), the k largest 1/p of each row's true labels, padded with 0."""
         assert self.weights is not None
         best = np.zeros((len(self.hits), k))
         which = np.empty(best.shape, np.int64)
@@ -187,7 +163,7 @@ class Ranking:
         return best
 
     def label_counts(self, k: int) -> tuple[Array, Array, Array]:
-        """(L,) counts: rows that have the label, rows that it is predicted for, and both."""
+        """(L,) counts of the rows that have a label, of those it is predicted for, and of both."""
         n_labels = self.Y.shape[1]
         ids, hits = self.ids[:, :k], self.hits[:, :k].astype(bool)
         return (
@@ -204,7 +180,7 @@ class Ranking:
 
 
 def label_matrix(Y: Any, n_labels: int = 0) -> csr_matrix:
-    """The labels as csr with sorted ids and ones; at least `n_labels` wide."""
+    """The labels as csr of ones with sorted ids and at least `n_labels` columns."""
     if issparse(Y):
         matrix = Y.tocsr()
         if not matrix.has_canonical_format or (matrix.data != 1).any():
@@ -213,7 +189,7 @@ def label_matrix(Y: Any, n_labels: int = 0) -> csr_matrix:
         matrix = indicator(Y)
     elif isinstance(Y, Sequence):
         if any(isinstance(label, str) for row in Y for label in row):
-            raise DataError("Labels must be ids here, not names; `model.label_matrix(Y)` makes them ids.")
+            raise DataError("Labels must be ids here, not names; `model.label_matrix(Y)` converts names.")
         counts = [len(set(row)) for row in Y]
         indices = np.array([label for row in Y for label in sorted(set(row))], np.int64)
         if (indices < 0).any():
@@ -229,7 +205,7 @@ def label_matrix(Y: Any, n_labels: int = 0) -> csr_matrix:
 
 
 def ranked_ids(predicted: Any, k: int) -> Array:
-    """(n, k) int64 ids, best first, from any form of predictions."""
+    """(n, k) int64 ids, best first, from any supported form of predictions."""
     if isinstance(predicted, tuple) and len(predicted) == 2:
         predicted = predicted[0]
     if issparse(predicted):
@@ -257,27 +233,28 @@ def ranked_ids(predicted: Any, k: int) -> Array:
 
 
 def _share(part: Any, whole: Any) -> float:
-    """part / whole, and 0 of nothing."""
+    """part / whole, or 0 where whole is 0."""
     return float(part) / float(whole) if whole else 0.0
 
 
 def parse_name(name: str) -> tuple[str, int]:
-    """
+    """Split the name of a metric into its family and k.
+
     >>> parse_name("nDCG@3")
     ('nDCG', 3)
     """
     match = re.fullmatch(r"(.+)@([1-9][0-9]*)", name)
     if match is None or match[1] not in FAMILIES:
-        raise ValueError(f"There is no measure {name!r}; there are {_known()}.")
+        raise ValueError(f"Unknown metric {name!r}. The metrics are {_names()}.")
     return match[1], int(match[2])
 
 
-def _known(rows_only: bool = False) -> str:
+def _names(rows_only: bool = False) -> str:
     return ", ".join(f"{family}@k" for family in FAMILIES if not rows_only or family not in OF_LABELS)
 
 
 class LabelTable(NamedTuple):
-    """One entry a label: the rows that have it, that it is predicted for, both, and the ratios of these."""
+    """(L,) arrays: the rows that have each label, those it is predicted for, both, and their ratios."""
 
     true: Array
     predicted: Array
@@ -288,27 +265,27 @@ class LabelTable(NamedTuple):
 
 
 def per_label(Y_true: Any, predicted: Any, k: int = 5) -> LabelTable:
-    """Precision, recall and F1 of every label when the first k places are predicted."""
-    true, said, found = Ranking(Y_true, predicted, k).label_counts(k)
+    """Precision, recall and F1 of every label for the first k predictions of each row."""
+    true, n_predicted, found = Ranking(Y_true, predicted, k).label_counts(k)
     return LabelTable(
         true,
-        said,
+        n_predicted,
         found,
-        found / np.maximum(said, 1),
+        found / np.maximum(n_predicted, 1),
         found / np.maximum(true, 1),
-        2 * found / np.maximum(true + said, 1),
+        2 * found / np.maximum(true + n_predicted, 1),
     )
 
 
 class FrequencyGroup(NamedTuple):
-    """Labels of about the same frequency in training."""
+    """A group of labels of similar frequency in training."""
 
     name: str
     n_labels: int
     most: int  # training rows of its most frequent label
-    least: int
-    true: int  # in the rows that are evaluated: occurrences
-    found: int
+    least: int  # training rows of its rarest label
+    true: int  # occurrences of its labels in the evaluated rows
+    found: int  # those that are predicted
     recall: float
     precision: float
     coverage: float
@@ -317,11 +294,11 @@ class FrequencyGroup(NamedTuple):
 def by_frequency(
     Y_true: Any, predicted: Any, train_counts: Array, k: int = 5, n_groups: int = 10
 ) -> list[FrequencyGroup]:
-    """How well labels are found, from the tenth that is most frequent in training to the rarest.
+    """Recall, precision and coverage of groups of labels, from the most frequent in training to the rarest.
 
-    train_counts : (L,) training rows of each label; labels with none are a group of their own at the end
+    train_counts : (L,) training rows of each label; labels without any form the last group, "unseen"
     """
-    true, said, found = Ranking(Y_true, predicted, k).label_counts(k)
+    true, n_predicted, found = Ranking(Y_true, predicted, k).label_counts(k)
     train_counts = np.asarray(train_counts)
     if len(train_counts) != len(true):
         raise DataError(f"train_counts has {len(train_counts)} labels, Y_true has {len(true)}.")
@@ -339,7 +316,7 @@ def by_frequency(
             int(true[labels].sum()),
             int(found[labels].sum()),
             _share(found[labels].sum(), true[labels].sum()),
-            _share(found[labels].sum(), said[labels].sum()),
+            _share(found[labels].sum(), n_predicted[labels].sum()),
             _share((found[labels] > 0).sum(), (true[labels] > 0).sum()),
         )
         for name, labels in groups
@@ -347,15 +324,16 @@ def by_frequency(
 
 
 class Calibration(NamedTuple):
-    """How far probabilities are from what comes true.
+    """The reliability curve of predicted probabilities, in bins of ascending probability.
 
-    error : the mean over predictions of |said − found| of their bin, the expected calibration error
-    said, found : (b,) the mean probability and the share of true labels of each bin, the least sure first
+    error : the expected calibration error, the mean over predictions of |predicted − observed| of their bin
+    predicted : (b,) float64, mean probability of each bin
+    observed : (b,) float64, share of true labels of each bin
     """
 
     error: float
-    said: Array
-    found: Array
+    predicted: Array
+    observed: Array
 
 
 def calibration(Y_true: Any, predicted: tuple[Array, Array], k: int = 5, n_bins: int = 15) -> Calibration:
@@ -370,13 +348,13 @@ def calibration(Y_true: Any, predicted: tuple[Array, Array], k: int = 5, n_bins:
     ids, probabilities = (np.asarray(array)[:, :k] for array in predicted)
     listed = ids >= 0
     if not listed.any():
-        raise DataError("There is no prediction to compare with the truth.")
+        raise DataError("There is no prediction to compare with the true labels.")
     hits = Ranking(Y_true, ids, ids.shape[1]).hits[listed].astype(np.float64)
-    sure = probabilities[listed].astype(np.float64)
-    bins = [part for part in np.array_split(np.argsort(sure, kind="stable"), n_bins) if part.size]
-    said, found = (np.array([values[part].mean() for part in bins]) for values in (sure, hits))
+    flat = probabilities[listed].astype(np.float64)
+    bins = [part for part in np.array_split(np.argsort(flat, kind="stable"), n_bins) if part.size]
+    mean, observed = (np.array([values[part].mean() for part in bins]) for values in (flat, hits))
     sizes = np.array([len(part) for part in bins])
-    return Calibration(float(np.average(np.abs(said - found), weights=sizes)), said, found)
+    return Calibration(float(np.average(np.abs(mean - observed), weights=sizes)), mean, observed)
 
 
 class Interval(NamedTuple):
@@ -390,7 +368,7 @@ class Interval(NamedTuple):
 def bootstrap(
     sums: tuple[Array, Array], *, level: float = 0.95, n_resamples: int = 1_000, random_state: int = 0
 ) -> Interval:
-    """The interval of a ratio of sums over rows when the rows are drawn again with replacement."""
+    """Bootstrap interval of a ratio of sums over rows: the rows are resampled with replacement."""
     numerator, denominator = sums
     replicas = _resampled(np.stack(sums), n_resamples, random_state)
     ratios = replicas[:, 0] / np.where(replicas[:, 1] == 0, 1, replicas[:, 1])
@@ -399,7 +377,10 @@ def bootstrap(
 
 
 class Difference(NamedTuple):
-    """First less second, its interval, and twice the smaller share of resamples on either side of 0."""
+    """The difference first − second with its bootstrap interval.
+
+    The p-value is twice the smaller share of resamples on either side of 0.
+    """
 
     name: str
     first: float
@@ -419,9 +400,9 @@ def compare(
     n_resamples: int = 1_000,
     random_state: int = 0,
 ) -> list[Difference]:
-    """Paired bootstrap: both rankings are measured on the same drawn rows."""
+    """Paired bootstrap: both rankings are evaluated on the same resampled rows."""
     if first.Y.shape != second.Y.shape or (first.Y != second.Y).nnz:
-        raise DataError("The two rankings must be of the same rows with the same true labels.")
+        raise DataError("The two rankings must have the same rows with the same true labels.")
     rows = []
     for name in names:
         sums = np.stack([*first.sums(name), *second.sums(name)])
@@ -439,10 +420,10 @@ def compare(
 def _resampled(sums: Array, n_resamples: int, random_state: int) -> Array:
     """(n_resamples, m) sums of the (m, n) terms over rows drawn with replacement.
 
-    Of many rows, groups made at random are drawn, whose sum has the same variance.
+    More than MOST_DRAWN rows are first summed in random groups; resampling groups has the same variance.
     """
     if not sums.shape[1]:
-        raise DataError("There are no rows to draw from.")
+        raise DataError("There are no rows to resample.")
     rng = np.random.default_rng(random_state)
     if sums.shape[1] > MOST_DRAWN:
         group = rng.permutation(sums.shape[1]) % MOST_DRAWN
@@ -456,8 +437,8 @@ def _resampled(sums: Array, n_resamples: int, random_state: int) -> Array:
     return replicas
 
 
-class Report(dict[str, float]):
-    """Measures by name, {"P@1": 0.81, …}; printed, it is a table in percent."""
+class MetricReport(dict[str, float]):
+    """Metrics by name, {"P@1": 0.81, …}; printed as a table in percent."""
 
     intervals: dict[str, Interval]
 
@@ -467,11 +448,11 @@ class Report(dict[str, float]):
 
     def __str__(self) -> str:
         families = list(dict.fromkeys(parse_name(name)[0] for name in self))
-        places = sorted({parse_name(name)[1] for name in self})
+        ks = sorted({parse_name(name)[1] for name in self})
         width = 20 if self.intervals else 8
-        lines = [f"{'%':<10}" + "".join(f"{f'@{k}':>{width}}" for k in places)]
+        lines = [f"{'%':<10}" + "".join(f"{f'@{k}':>{width}}" for k in ks)]
         for family in families:
-            cells = [self._cell(f"{family}@{k}") for k in places]
+            cells = [self._cell(f"{family}@{k}") for k in ks]
             lines.append(f"{family:<10}" + "".join(f"{cell:>{width}}" for cell in cells))
         lines.append(f"{self.n_rows:,} rows, {self.n_labels:,} labels")
         return "\n".join(lines)
@@ -493,8 +474,8 @@ def report(
     inverse_propensity: Array | None = None,
     intervals: bool = False,
     random_state: int = 0,
-) -> Report:
-    """Every measure of the field at each k; PSP and PSnDCG where propensities are given.
+) -> MetricReport:
+    """All metrics at each k; PSP and PSnDCG only where propensities are given.
 
     >>> print(report([[0, 2], [1]], [[2, 1], [0, 1]], k=[1, 2]))
     %               @1      @2
@@ -514,8 +495,8 @@ def report(
             stacklevel=2,
         )
     families = [f for f in FAMILIES if f not in NEED_PROPENSITY or inverse_propensity is not None]
-    names = [f"{family}@{place}" for family in families for place in k]
-    result = Report({name: ranking.value(name) for name in names}, *ranking.Y.shape)
+    names = [f"{family}@{each}" for family in families for each in k]
+    result = MetricReport({name: ranking.value(name) for name in names}, *ranking.Y.shape)
     if intervals:
         result.intervals = {
             name: bootstrap(ranking.sums(name), random_state=random_state)
@@ -528,7 +509,7 @@ def report(
 def scorer(name: str, *, A: float = 0.55, B: float = 1.5) -> Callable[[Any, Any, Any], float]:
     """A scikit-learn scorer: `GridSearchCV(model, grid, scoring=scorer("nDCG@5"))`.
 
-    PSP and PSnDCG take the label counts from the estimator's own training rows.
+    PSP and PSnDCG use the label counts of the estimator's training rows.
     """
     return _Scorer(name, A, B)
 
@@ -547,7 +528,7 @@ class _Scorer:
                 estimator.label_counts_, self.A, self.B, n_rows=estimator.n_samples_fit_
             )
         truth = estimator.label_matrix(Y)
-        if weights is not None:  # labels that the estimator has never seen have no training row
+        if weights is not None:  # Labels that the estimator has not seen have the propensity of count 0.
             unseen = inverse_propensity(np.zeros(1), self.A, self.B, n_rows=estimator.n_samples_fit_)
             weights = np.concatenate((weights, np.repeat(unseen, truth.shape[1] - len(weights))))
         return Ranking(truth, estimator.predict_topk(X, self.k), self.k, weights).value(self.name)

@@ -1,4 +1,4 @@
-"""Choosing on held-out rows: splits, hidden labels, cross-fitting, candidates and thresholds."""
+"""Model selection on held-out rows: splits, hidden labels, cross-fitting, candidates and thresholds."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ FEW_HELD_OUT = 2_000  # rows below which a hold-out is repeated on other folds
 
 
 def random_split(n: int, share: float = 0.2, *, random_state: Seed = None) -> tuple[Array, Array]:
-    """Row ids to train on and row ids held out, both ascending; `share` of the n rows are held out.
+    """Ascending row ids to train on and to hold out; `share` of the n rows are held out.
 
-    >>> train, held = random_split(10, 0.2, random_state=0)
-    >>> len(train), len(held)
+    >>> train, held_out = random_split(10, 0.2, random_state=0)
+    >>> len(train), len(held_out)
     (8, 2)
     """
     n_held = _n_held(n, share)
-    held = np.zeros(n, bool)
-    held[np.random.default_rng(random_state).permutation(n)[:n_held]] = True
-    return np.flatnonzero(~held), np.flatnonzero(held)
+    held_out = np.zeros(n, bool)
+    held_out[np.random.default_rng(random_state).permutation(n)[:n_held]] = True
+    return np.flatnonzero(~held_out), np.flatnonzero(held_out)
 
 
 def label_split(Y: csr_matrix, share: float = 0.2, *, random_state: Seed = None) -> tuple[Array, Array]:
-    """As `random_split`, but every label is held out in about its share.
+    """As `random_split`, but stratified: about the same share of the rows of every label is held out.
 
-    A label with two rows or more keeps at least one to train on. One walk over the rows, so a million take
-    about a second.
+    A label with two rows or more keeps at least one to train on. The split is one pass over the rows; a
+    million rows take about a second.
     """
     Y = csr_matrix(Y, copy=True)
     Y.sum_duplicates()
@@ -48,24 +48,24 @@ def label_split(Y: csr_matrix, share: float = 0.2, *, random_state: Seed = None)
     n_held = _n_held(n, share)
     order = np.random.default_rng(random_state).permutation(n)
     frequency = np.bincount(Y.indices, minlength=Y.shape[1])
-    held = np.zeros(n, np.uint8)
-    kernels.split_by_labels(Y.indptr, Y.indices, order, frequency, n_held / n, held)
-    # The walk ends near the share; the exact number is made up in the order of the walk.
-    for row in order[held[order] == 1][: max(0, int(held.sum()) - n_held)]:
-        held[row] = 0
-    missing = n_held - int(held.sum())
+    held_out = np.zeros(n, np.uint8)
+    kernels.split_by_labels(Y.indptr, Y.indices, order, frequency, n_held / n, held_out)
+    # The pass ends near n_held rows; rows are released or added in its order until the number is exact.
+    for row in order[held_out[order] == 1][: max(0, int(held_out.sum()) - n_held)]:
+        held_out[row] = 0
+    missing = n_held - int(held_out.sum())
     if missing > 0:
-        kept = frequency - np.bincount(Y[np.flatnonzero(held)].indices, minlength=Y.shape[1])
-        for row in order[held[order] == 0]:
+        kept = frequency - np.bincount(Y[np.flatnonzero(held_out)].indices, minlength=Y.shape[1])
+        for row in order[held_out[order] == 0]:
             labels = Y.indices[Y.indptr[row] : Y.indptr[row + 1]]
             if ((kept[labels] == 1) & (frequency[labels] > 1)).any():
                 continue
-            held[row] = 1
+            held_out[row] = 1
             kept[labels] -= 1
             missing -= 1
             if not missing:
                 break
-    return np.flatnonzero(held == 0), np.flatnonzero(held)
+    return np.flatnonzero(held_out == 0), np.flatnonzero(held_out)
 
 
 def _n_held(n: int, share: float) -> int:
@@ -79,7 +79,7 @@ def _n_held(n: int, share: float) -> int:
 
 
 def folds(n: int, n_folds: int = 5, *, random_state: Seed = None) -> Iterator[tuple[Array, Array]]:
-    """Yield (rows to train on, rows held out); every row is held out once."""
+    """Yield (row ids to train on, row ids held out); every row is held out once."""
     if not 2 <= n_folds <= n:
         raise ValueError(f"The 'n_folds' parameter must be from 2 to the {n} rows. Got {n_folds} instead.")
     fold_of = np.random.default_rng(random_state).permutation(n) % n_folds
@@ -88,7 +88,7 @@ def folds(n: int, n_folds: int = 5, *, random_state: Seed = None) -> Iterator[tu
 
 
 def hide_labels(Y: csr_matrix, fraction: float, *, random_state: Seed = None) -> csr_matrix:
-    """Hide a share of the labels: an entry stays where a uniform draw, in csr order, reaches `fraction`."""
+    """Hide a fraction of the labels at random: one uniform draw per entry, in csr order."""
     if not 0 <= fraction <= 1:
         raise ValueError(f"The 'fraction' parameter must be in [0, 1]. Got {fraction} instead.")
     visible = csr_matrix(Y, copy=True)
@@ -108,28 +108,28 @@ def cross_predict(
     random_state: Seed = None,
     **side: Any,
 ) -> tuple[Array, Array]:
-    """Top-k of every row by a clone of the estimator that has not seen the row: (n, k) ids and scores.
+    """Cross-fitting: (n, k) ids and scores of every row, predicted by a clone that was not trained on it.
 
-    side : what else `fit` takes; of what goes by rows, each clone gets its rows
+    side : further arguments of `fit`; those with one entry per row are cut to the rows of each clone
     """
     ids, scores = np.full((X.shape[0], k), -1, np.int64), np.zeros((X.shape[0], k), np.float32)
-    for train, held in folds(X.shape[0], n_folds, random_state=random_state):
-        mine = estimator.side_rows(side, train) if side else {}
-        fitted = clone(estimator).fit(X[train], Y[train], **mine)
-        ids[held], scores[held] = fitted.predict_topk(X[held], k)
+    for train, held_out in folds(X.shape[0], n_folds, random_state=random_state):
+        own = estimator.side_rows(side, train) if side else {}
+        fitted = clone(estimator).fit(X[train], Y[train], **own)
+        ids[held_out], scores[held_out] = fitted.predict_topk(X[held_out], k)
     return ids, scores
 
 
 class Choice(NamedTuple):
-    """The best of the candidates, its place among them, and the score of each on the held-out rows."""
+    """The best candidate, its position in the list, and the held-out scores of all candidates."""
 
     best: Any
-    place: int
+    position: int
     scores: list[float]
 
 
 def choose(candidates: Sequence[Candidate], score: Callable[[Candidate], float]) -> Choice:
-    """The candidate with the highest score; of equals the first, so put the simplest first.
+    """The candidate with the highest score; ties go to the first, so list the simplest first.
 
     >>> choose([1, 2, 3], lambda x: -abs(x - 2)).best
     2
@@ -138,9 +138,9 @@ def choose(candidates: Sequence[Candidate], score: Callable[[Candidate], float])
         raise ValueError("There are no candidates to choose among.")
     scores = [float(score(candidate)) for candidate in candidates]
     if np.isnan(scores).all():
-        raise ValueError("No candidate could be scored.")
-    place = int(np.nanargmax(scores))
-    return Choice(candidates[place], place, scores)
+        raise ValueError("No candidate could be scored: all scores are NaN.")
+    position = int(np.nanargmax(scores))
+    return Choice(candidates[position], position, scores)
 
 
 def choose_estimator(
@@ -153,26 +153,27 @@ def choose_estimator(
     random_state: Seed = None,
     **side: Any,
 ) -> Choice:
-    """The estimator that scores best on held-out rows after a fit on the others; not fitted to all rows yet.
+    """Choose the estimator with the best score on held-out rows; it is returned unfitted.
 
-    scoring : called with (fitted estimator, X, Y); P@1 if not given
-    side : what else `fit` takes; of what goes by rows, it gets the rows to train on
+    scoring : called with (fitted estimator, X, Y); P@1 by default
+    side : further arguments of `fit`; those with one entry per row are cut to the training rows
     """
-    train, held = random_split(X.shape[0], share, random_state=random_state)
+    train, held_out = random_split(X.shape[0], share, random_state=random_state)
 
-    def on_held_out(candidate: Any) -> float:
-        mine = candidate.side_rows(side, train) if side else {}
-        fitted = clone(candidate).fit(X[train], Y[train], **mine)
-        return scoring(fitted, X[held], Y[held]) if scoring else fitted.score(X[held], Y[held])
+    def held_out_score(candidate: Any) -> float:
+        own = candidate.side_rows(side, train) if side else {}
+        fitted = clone(candidate).fit(X[train], Y[train], **own)
+        rest = X[held_out], Y[held_out]
+        return scoring(fitted, *rest) if scoring else fitted.score(*rest)
 
-    return choose(candidates, on_held_out)
+    return choose(candidates, held_out_score)
 
 
 def best_threshold(hits: Array, scores: Array, n_true: int) -> float:
-    """The threshold with the best micro-F1, midway between the scores beside it.
+    """The threshold with the best micro-F1, midway between the two adjacent scores.
 
-    hits, scores : (m,) of predictions, whether each is true and how sure it is
-    n_true : true labels, whether predicted or not
+    hits, scores : (m,) bool and float, whether each prediction is true, and its score
+    n_true : number of true labels, predicted or not
     """
     if not len(scores) or not hits.any():
         return 0.5
@@ -187,9 +188,9 @@ def best_threshold(hits: Array, scores: Array, n_true: int) -> float:
 
 
 def threshold_for_precision(hits: Array, scores: Array, precision: float) -> float:
-    """The lowest threshold at which this share of the predictions is true; above all where there is none.
+    """The lowest threshold with at least this precision; just above the largest score where there is none.
 
-    hits, scores : (m,) of predictions, whether each is true and how sure it is
+    hits, scores : (m,) bool and float, whether each prediction is true, and its score
     """
     if not len(scores):
         return 1.0
@@ -202,7 +203,7 @@ def threshold_for_precision(hits: Array, scores: Array, precision: float) -> flo
 
 
 class TuneTrial(NamedTuple):
-    """Parameters that were tried, other than the first ones, and what they gave."""
+    """One evaluated setting: the parameters that differ from the start, their value, and the time taken."""
 
     parameters: dict[str, Any]
     value: float
@@ -217,13 +218,13 @@ def tune(
     start: Mapping[str, Any] | None = None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Iterator[TuneTrial]:
-    """Try the values of one parameter after another, keep what is better, round by round; yields every trial.
+    """Coordinate search: vary one parameter at a time, keep what improves the value, and yield every trial.
 
-    It ends after a round without a gain, or when the next trial would likely end after `seconds`.
+    The search ends after a round without improvement, or when the next trial would likely exceed `seconds`.
 
-    value_of : says how good parameters are, those that differ from `start`
-    space : the values of each parameter
-    start : the values that parameters have at first, where they are known; they are not tried again
+    value_of : returns the value, higher is better, of the parameters that differ from `start`
+    space : the values to try of each parameter
+    start : the initial values of parameters, where they are known; they are not tried again
     """
     started = clock()
     tried: set[str] = set()

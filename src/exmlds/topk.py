@@ -1,4 +1,4 @@
-"""The best labels of rows: k columns and their scores, among those that may be said, and as csr."""
+"""Top-k lists of labels: filtering by allowed and denied labels, padding, and conversion to csr."""
 
 from __future__ import annotations
 
@@ -8,40 +8,43 @@ from typing import TypeAlias
 import numpy as np
 from scipy.sparse import csr_matrix, issparse
 
-from . import metrics
 from .validation.arrays import Matrix
+from .validation.observed import contains
 
 Array = np.ndarray
 Best: TypeAlias = tuple[Array, Array]  # (n, k) int64 columns, best first, −1 pads; (n, k) float32 scores
 
 
 class LabelFilter:
-    """Which labels may be said of which rows.
+    """Restricts predictions to permitted labels.
 
-    rules : labels, (L,) bool for all rows or (n, L) csr for each, and whether they are allowed or denied
+    rules : pairs of labels, (L,) bool for all rows or (n, L) csr for each row, and whether these labels are
+        the only allowed ones (True) or denied (False)
     """
 
     def __init__(self, rules: Sequence[tuple[Matrix, bool]]) -> None:
         self.rules = rules
 
     def __call__(self, ids: Array, block: slice) -> Array:
+        """(b, k) bool, which ids of a block of rows are permitted."""
         keep = ids >= 0
         for listed, is_allowed in self.rules:
             if issparse(listed):
-                keep &= metrics.among(listed[block], ids) == is_allowed
+                keep &= contains(listed[block], ids) == is_allowed
             else:
                 keep &= listed[np.maximum(ids, 0)] == is_allowed
         return keep
 
     def best(self, propose: Callable[[int], Best], k: int, n_labels: int, block: slice) -> Best:
-        """The k best that may be said of a block of rows; more are proposed until that many are found."""
-        asked = k
+        """The k best permitted labels of a block of rows; `propose(m)` returns the m best of all labels."""
+        n_proposed = k
+        # Quadruple the number of proposals until every row has k permitted ones or no candidate is left.
         while True:
-            asked = min(4 * asked, n_labels)
-            ids, scores = padded(*propose(asked), asked)
+            n_proposed = min(4 * n_proposed, n_labels)
+            ids, scores = padded(*propose(n_proposed), n_proposed)
             keep = self(ids, block)
             exhausted = ids[:, -1] < 0
-            if asked == n_labels or ((keep.sum(axis=1) >= k) | exhausted).all():
+            if n_proposed == n_labels or ((keep.sum(axis=1) >= k) | exhausted).all():
                 break
         first = np.argsort(~keep, axis=1, kind="stable")[:, :k]
         ids = np.where(np.take_along_axis(keep, first, 1), np.take_along_axis(ids, first, 1), -1)
@@ -49,7 +52,7 @@ class LabelFilter:
 
 
 def padded(ids: Array, scores: Array, k: int) -> Best:
-    """k wide, with −1 and 0 where there is no candidate."""
+    """Pad ids and scores to k columns, with −1 and 0; a score that is not positive is no candidate."""
     n, have = ids.shape
     wide = np.full((n, k), -1, np.int64), np.zeros((n, k), np.float32)
     real = (ids >= 0) & (scores > 0)
@@ -59,7 +62,7 @@ def padded(ids: Array, scores: Array, k: int) -> Best:
 
 
 def to_csr(ids: Array, scores: Array, n_labels: int) -> csr_matrix:
-    """(n, n_labels) csr of the scores, without the pads."""
+    """(n, n_labels) csr of the scores with sorted columns, without the pads."""
     present = ids >= 0
     order = np.argsort(np.where(present, ids, n_labels), axis=1, kind="stable")
     ids, scores = np.take_along_axis(ids, order, 1), np.take_along_axis(scores, order, 1)

@@ -238,9 +238,9 @@ def test_split_by_labels(seed: int, n: int, share: float) -> None:
     order, frequency = rng.permutation(n), np.bincount(Y.indices, minlength=6)
     results = []
     for engine in (jit_split, split):
-        held = np.zeros(n, np.uint8)
-        engine.split_by_labels(Y.indptr, Y.indices, order, frequency, share, held)
-        results.append(held.tolist())
+        held_out = np.zeros(n, np.uint8)
+        engine.split_by_labels(Y.indptr, Y.indices, order, frequency, share, held_out)
+        results.append(held_out.tolist())
     assert results[0] == results[1]
     kept = np.bincount(Y[np.flatnonzero(np.array(results[0]) == 0)].indices, minlength=6)
     assert not ((kept == 0) & (frequency > 1)).any()
@@ -309,13 +309,13 @@ def test_sgns_pairs_leaves_out_a_row_as_its_own_negative(engine: Any) -> None:
 def test_expand_neighbors(seed: int, n: int, n_groups: int, k: int) -> None:
     rng = np.random.default_rng(seed)
     group = rng.integers(0, n_groups, n)
-    near = np.array([rng.permutation(n_groups) for _ in range(n_groups)])
-    near[np.arange(n_groups) >= rng.integers(0, n_groups + 1, (n_groups, 1))] = -1
+    nearest = np.array([rng.permutation(n_groups) for _ in range(n_groups)])
+    nearest[np.arange(n_groups) >= rng.integers(0, n_groups + 1, (n_groups, 1))] = -1
     starts = np.concatenate(([0], np.cumsum(np.bincount(group, minlength=n_groups))))
     members, draws = np.argsort(group, kind="stable"), rng.random(n)
     out = np.full((2, n, k), 99, np.int64)
     for engine, filled in zip((jit_neighbors, neighbors), out):
-        engine.expand_neighbors(near, group, starts, members, draws, filled)
+        engine.expand_neighbors(nearest, group, starts, members, draws, filled)
     np.testing.assert_array_equal(out[0], out[1])
 
 
@@ -406,9 +406,9 @@ def test_ftrl_rows_by_hand(engine: Any) -> None:
     np.testing.assert_allclose(W[0, 1], (moved - 0.2) / ((1 + root) / 0.5), rtol=1e-5)
 
 
-@given(seed=seeds, is_logistic=st.booleans(), goes_on=st.booleans(), n_epochs=st.integers(1, 30))
+@given(seed=seeds, is_logistic=st.booleans(), is_warm=st.booleans(), n_epochs=st.integers(1, 30))
 @settings(max_examples=30)
-def test_train_labels(seed: int, is_logistic: bool, goes_on: bool, n_epochs: int) -> None:
+def test_train_labels(seed: int, is_logistic: bool, is_warm: bool, n_epochs: int) -> None:
     rng = np.random.default_rng(seed)
     n, d, n_labels = 12, 9, 4
     X = sparse(rng, n, d)
@@ -418,8 +418,8 @@ def test_train_labels(seed: int, is_logistic: bool, goes_on: bool, n_epochs: int
     rows = np.concatenate([rng.permutation(n)[:size] for size in sizes])
     signs = rng.choice(np.array([-1, 1], np.float32), len(rows))
     costs = rng.uniform(0.1, 3, len(rows)).astype(np.float32)
-    start = costs * goes_on * rng.choice(np.array([0, 0.1, 0.9], np.float32), len(rows))
-    found, alphas = [], []
+    start = costs * is_warm * rng.choice(np.array([0, 0.1, 0.9], np.float32), len(rows))
+    found, all_alphas = [], []
     for engine in (jit_rerank, rerank):
         w, bias, alphas = np.zeros(d, np.float32), np.zeros(3, np.float32), start.copy()
         out = np.zeros(4, np.int64), np.zeros(3 * d, np.int32), np.zeros(3 * d, np.float32)
@@ -447,13 +447,13 @@ def test_train_labels(seed: int, is_logistic: bool, goes_on: bool, n_epochs: int
             here = slice(out[0][label], out[0][label + 1])
             dense[label, out[1][here]] = out[2][here]
         found.append(np.hstack([dense, bias[:, None]]))
-        alphas.append(alphas)
+        all_alphas.append(alphas)
     np.testing.assert_allclose(found[0], found[1], atol=0.02)
-    np.testing.assert_allclose(alphas[0], alphas[1], atol=0.05)
+    np.testing.assert_allclose(*all_alphas, atol=0.05)
 
 
-def test_examples_rest_by_the_same_rule() -> None:
-    assert np.float32(rerank.RESTING) == jit_rerank.RESTS
+def test_shrinking_has_the_same_margin() -> None:
+    assert np.float32(rerank.SHRINK_MARGIN) == jit_rerank.SHRINK_MARGIN
 
 
 @given(seed=seeds)
@@ -461,15 +461,15 @@ def test_examples_rest_by_the_same_rule() -> None:
 def test_score_labels(seed: int) -> None:
     rng = np.random.default_rng(seed)
     X, W = sparse(rng, 6, 9), sparse(rng, 9, 5)
-    places = np.array([-1, 0, -1, -1, 1, -1, -1, -1, -1], np.int32)
-    W = csr_matrix(W.multiply(places[:, None] < 0))
-    values, full = (rng.integers(-127, 128, size).astype(np.int8) for size in (W.nnz, (2, 5)))
+    dense_slot = np.array([-1, 0, -1, -1, 1, -1, -1, -1, -1], np.int32)
+    W = csr_matrix(W.multiply(dense_slot[:, None] < 0))
+    values, dense = (rng.integers(-127, 128, size).astype(np.int8) for size in (W.nnz, (2, 5)))
     scale, bias = rng.random(5, dtype=np.float32), rng.random(5, dtype=np.float32)
     ids = rng.integers(-1, 5, (6, 4))
     out = np.empty((2, 6, 4), np.float32)
     for engine, filled in zip((jit_rerank, rerank), out):
         totals = np.zeros(5, np.float32)
-        weights = (W.indptr.astype(np.int64), W.indices.astype(np.uint16), values, full, places)
+        weights = (W.indptr.astype(np.int64), W.indices.astype(np.uint16), values, dense, dense_slot)
         engine.score_labels(X.indptr, X.indices, X.data, *weights, scale, bias, totals, ids, filled)
         assert not totals.any()
     np.testing.assert_allclose(out[0], out[1], rtol=1e-4, atol=1e-4)

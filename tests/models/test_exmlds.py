@@ -136,7 +136,7 @@ def test_rows_count_as_much_as_their_weights() -> None:
 
 @pytest.mark.parametrize(
     ("weights", "said"),
-    [(np.ones(3), "of shape"), (np.full(1_200, -1.0), "not negative"), ("many", "one number a row")],
+    [(np.ones(3), "of shape"), (np.full(1_200, -1.0), "not negative"), ("many", "one number per row")],
 )
 def test_bad_weights(made: tuple[Dataset, Dataset], weights: Any, said: str) -> None:
     with pytest.raises(ValueError, match=said):

@@ -156,7 +156,7 @@ def test_a_checkpoint_of_another_fit_is_refused(library: Dataset, tmp_path: Path
     with pytest.raises(ModelError, match="its data differ"):
         ExMLDS4(**FIXED, random_state=0).fit(X[:90], Y[:90], checkpoint=kept)
     (tmp_path / "letter.txt").write_text("dear friend")
-    with pytest.raises(ModelError, match="something else than a checkpoint"):
+    with pytest.raises(ModelError, match="not empty and not a checkpoint"):
         ExMLDS4(**FIXED, random_state=0).fit(X, Y, checkpoint=tmp_path)
     assert (tmp_path / "letter.txt").read_text() == "dear friend"
 

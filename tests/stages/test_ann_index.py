@@ -41,7 +41,7 @@ def test_the_same_rows_give_the_same_graph_and_threads_do_not_matter(rows: np.nd
 
 
 @pytest.mark.parametrize("n_queries", [1, 4])
-def test_fewer_rows_than_asked_for(rows: np.ndarray, n_queries: int) -> None:
+def test_fewer_rows_than_k(rows: np.ndarray, n_queries: int) -> None:
     ids, similar = index.search(index.build(rows[:3], "cosine", is_exact=False), rows[:n_queries], 5)
     assert (np.sort(ids[:, :3], axis=1) == [0, 1, 2]).all()
     assert (ids[:, 3:] == -1).all()
@@ -57,7 +57,7 @@ def test_segments_of_both_kinds_merge(rows: np.ndarray) -> None:
     assert (np.diff(similar, axis=1) <= 0).all()
 
 
-def test_an_opened_graph_is_let_go_with_its_bytes(rows: np.ndarray) -> None:
+def test_an_open_graph_is_closed_with_its_bytes(rows: np.ndarray) -> None:
     graph = ann_index.build(rows[:50], "cosine", "float16")
     before = len(ann_index._graphs)
     ann_index.search(graph, rows[:2], 3, 1)

@@ -1,4 +1,4 @@
-"""Labels that are likely missing, and how many are, from co-occurrences."""
+"""Label completion and the visible share, from co-occurrences."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ def test_all_is_visible_where_nothing_is_hidden(all_labels: csr_matrix) -> None:
     assert complete.visible_share(all_labels, csr_matrix(shown.T @ shown)) == 1
 
 
-def test_visible_share_where_nothing_can_be_told(all_labels: csr_matrix) -> None:
+def test_visible_share_that_cannot_be_estimated(all_labels: csr_matrix) -> None:
     assert complete.visible_share(all_labels, csr_matrix(np.eye(100))) == 1  # no label comes with another
     alone = csr_matrix(np.eye(3, dtype=np.float32))
     assert complete.visible_share(alone, C) == complete.LEAST_VISIBLE
     assert complete.visible_share(csr_matrix((5, 3), dtype=np.float32), C) == complete.LEAST_VISIBLE
 
 
-def test_in_units_of_the_rows() -> None:
+def test_rescale_counts() -> None:
     Y = csr_matrix(np.array([[1, 1, 0], [0, 1, 0], [0, 0, 1]], np.float32))
     scaled = complete.rescale_counts(Y, C, 0.5)
     np.testing.assert_allclose(scaled.toarray(), C.toarray() * 8 / 16)
@@ -60,13 +60,13 @@ def test_in_units_of_the_rows() -> None:
     )
 
 
-def test_in_units_of_the_rows_without_a_diagonal() -> None:
+def test_rescale_counts_without_a_diagonal() -> None:
     Y = csr_matrix(np.array([[1, 1], [1, 0]], np.float32))
     scaled = complete.rescale_counts(Y, csr_matrix(np.array([[0, 5.0], [5, 0]])), 0.5)
     np.testing.assert_allclose(scaled.toarray(), [[0, 6], [6, 0]])
 
 
-def test_likely_by_hand() -> None:
+def test_conditional_share_by_hand() -> None:
     found = complete.conditional_share(C)
     np.testing.assert_allclose(found.toarray(), P, rtol=1e-6)
     assert found.nnz == 4
@@ -74,36 +74,36 @@ def test_likely_by_hand() -> None:
     np.testing.assert_allclose(complete.conditional_share(C * 1000).toarray(), P, rtol=1e-6)
 
 
-def test_likely_leaves_the_counts_alone() -> None:
+def test_conditional_share_does_not_change_the_counts() -> None:
     before = C.toarray()
     complete.conditional_share(C)
     np.testing.assert_array_equal(C.toarray(), before)
 
 
-def test_likely_without_a_diagonal() -> None:
+def test_conditional_share_without_a_diagonal() -> None:
     bare = csr_matrix(np.array([[0, 4.0, 1, 0], [4, 0, 0, 0], [1, 0, 0, 0], [0, 0, 0, 0]]))
     expected = [[0, 1, 0.25, 0], [1, 0, 0, 0], [1, 0, 0, 0], [0, 0, 0, 0]]
     np.testing.assert_array_equal(complete.conditional_share(bare).toarray(), expected)
 
 
-def test_likely_forgets_small_shares() -> None:
+def test_conditional_share_drops_small_shares() -> None:
     rare = csr_matrix(np.array([[1000.0, 9, 11], [9, 1000, 0], [11, 0, 1000]]))
     expected = np.array([[0, 0, 0.011], [0, 0, 0], [0.011, 0, 0]])
     np.testing.assert_allclose(complete.conditional_share(rare).toarray(), expected, rtol=1e-6)
 
 
-def test_likely_keeps_the_largest_shares(rng: np.random.Generator) -> None:
+def test_conditional_share_keeps_the_largest_shares(rng: np.random.Generator) -> None:
     counts = np.triu(rng.uniform(1, 50, (80, 80)), 1)
     counts += counts.T + 100 * np.eye(80)
     found = complete.conditional_share(csr_matrix(counts)).toarray()
     np.fill_diagonal(counts, 0)
-    for mine, shares in zip(found, counts / 100):
+    for row, shares in zip(found, counts / 100):
         largest = np.sort(np.argsort(-shares)[: complete.KEPT])
-        np.testing.assert_array_equal(np.flatnonzero(mine), largest)
-        np.testing.assert_allclose(mine[largest], shares[largest], rtol=1e-6)
+        np.testing.assert_array_equal(np.flatnonzero(row), largest)
+        np.testing.assert_allclose(row[largest], shares[largest], rtol=1e-6)
 
 
-def test_likely_keeps_no_more_where_shares_are_equal() -> None:
+def test_conditional_share_keeps_no_more_where_shares_are_equal() -> None:
     found = complete.conditional_share(csr_matrix(np.ones((80, 80)) + np.eye(80)))
     assert np.diff(found.indptr).max() <= complete.KEPT
 
@@ -127,24 +127,24 @@ def test_without_strength_nothing_is_added() -> None:
     assert complete.complete(Y, csr_matrix(P), 0) is Y
 
 
-def test_what_is_known_to_be_absent_stays_absent() -> None:
+def test_labels_observed_as_absent_stay_absent() -> None:
     Y = csr_matrix(np.array([[0, 1, 0], [0, 1, 0]], np.float32))
-    known = csr_matrix(np.array([[1, 1, 0], [0, 1, 0]], np.float32))
-    completed = complete.complete(Y, csr_matrix(P), 1.0, known)
+    observed = csr_matrix(np.array([[1, 1, 0], [0, 1, 0]], np.float32))
+    completed = complete.complete(Y, csr_matrix(P), 1.0, observed)
     np.testing.assert_allclose(completed.toarray(), [[0, 1, 0.5], [1, 1, 0.5]])
     assert completed.nnz == 5
 
 
 @settings(max_examples=50)
 @given(st.integers(0, 2**32 - 1), st.floats(0.01, 1), st.booleans())
-def test_completed_labels(seed: int, strength: float, with_known: bool) -> None:
+def test_completed_labels(seed: int, strength: float, with_observed: bool) -> None:
     rng = np.random.default_rng(seed)
     Y = (rng.random((8, 6)) < 0.3).astype(np.float32)
     shares = rng.random((6, 6)).astype(np.float32) * (rng.random((6, 6)) < 0.5)
-    known = np.maximum(rng.random((8, 6)) < 0.3, Y) if with_known else Y
-    given_known = csr_matrix(known) if with_known else None
-    completed = complete.complete(csr_matrix(Y), csr_matrix(shares), strength, given_known)
-    expected = np.where(Y > 0, 1, np.where(known > 0, 0, strength * np.minimum(Y @ shares, 1)))
+    observed = np.maximum(rng.random((8, 6)) < 0.3, Y) if with_observed else Y
+    given_observed = csr_matrix(observed) if with_observed else None
+    completed = complete.complete(csr_matrix(Y), csr_matrix(shares), strength, given_observed)
+    expected = np.where(Y > 0, 1, np.where(observed > 0, 0, strength * np.minimum(Y @ shares, 1)))
     np.testing.assert_allclose(completed.toarray(), expected, rtol=1e-5)
     assert completed.has_sorted_indices
     assert (completed.data > 0).all()

@@ -85,7 +85,7 @@ def test_the_projection_is_a_root_of_the_inverse(beside: float) -> None:
     assert 0 < added[0, 0] < (1e-5 if beside <= 1 else 20)
 
 
-def test_a_map_may_contain_the_projection(rng: np.random.Generator) -> None:
+def test_the_projection_folds_into_a_map(rng: np.random.Generator) -> None:
     X, V = rng.normal(size=(60, 5)).astype(np.float32), rng.normal(size=(60, 3)).astype(np.float32)
     fitted = features.fit("nystroem", X, rng)
     kernel = features.apply(features.without_projection(fitted), X)
@@ -95,7 +95,7 @@ def test_a_map_may_contain_the_projection(rng: np.random.Generator) -> None:
     )
 
 
-def test_what_makes_sense() -> None:
+def test_which_transforms_fit_the_data() -> None:
     dense, sparse = np.ones((3, 4)), csr_matrix(np.diag(np.arange(1.0, 31)))
     assert features.fits("nystroem", dense)
     assert not features.fits("nystroem", sparse)

@@ -25,7 +25,7 @@ def problem(seed: int, b: int = 6, r: int = 4) -> tuple[np.ndarray, np.ndarray]:
 
 
 def slow_loss(Z: np.ndarray, weights: np.ndarray, loss: joint.Loss) -> float:
-    """Pair by pair, as the formulas stand."""
+    """The loss by its formulas, pair by pair."""
     b = len(weights)
     total = 0.0
 
@@ -67,16 +67,16 @@ def test_the_gradient_is_that_of_finite_differences(loss: joint.Loss) -> None:
     Z, weights = problem(0)
     _, dZ = joint.gradient(Z, weights, loss)
     step = 1e-6
-    for place in np.ndindex(Z.shape):
-        near = []
+    for cell in np.ndindex(Z.shape):
+        values = []
         for sign in (1, -1):
             moved = Z.copy()
-            moved[place] += sign * step
-            near.append(slow_loss(moved, weights, loss))
-        assert dZ[place] == pytest.approx((near[0] - near[1]) / (2 * step), rel=1e-4, abs=1e-7)
+            moved[cell] += sign * step
+            values.append(slow_loss(moved, weights, loss))
+        assert dZ[cell] == pytest.approx((values[0] - values[1]) / (2 * step), rel=1e-4, abs=1e-7)
 
 
-def test_a_pair_that_does_not_count_does_not_drown_the_others() -> None:
+def test_ignored_pairs_do_not_affect_the_softmax() -> None:
     Z = np.array([[1.0, 0, 0], [0, 0, 0], [0, 0, 0], [0, 0, 0], [90, 0, 0], [1, 0, 0]])
     weights = np.array([[0, 0, 1.0], [1, 0, 1], [1, 1, 0]])
     _, dZ = joint.gradient(Z, weights, joint.Loss("softmax", "inner", gamma=10.0))
@@ -100,49 +100,51 @@ def test_the_papers_gradient_of_the_cosine() -> None:
 
 
 def test_no_negative_is_of_the_context_or_has_the_same_labels() -> None:
-    near = np.array([[1, 2, -1], [0, -1, -1], [3, -1, -1], [2, 1, -1], [5, -1, -1], [4, -1, -1]])
+    neighbors = np.array([[1, 2, -1], [0, -1, -1], [3, -1, -1], [2, 1, -1], [5, -1, -1], [4, -1, -1]])
     group = np.array([0, 1, 2, 3, 0, 5])
     rows, contexts = np.array([0, 2, 3, 4]), np.array([1, 3, 2, 5])
-    found = joint.negatives(rows, contexts, near, group)
+    found = joint.negatives(rows, contexts, neighbors, group)
     expected = 1 - np.eye(4)
     expected[0, 2] = 0  # row 2 is of the context of row 0
     expected[1, 2] = 0  # row 2 is itself
     expected[2, 0] = 0  # row 1 is of the context of row 3
     expected[2, 1] = 0  # row 3 is itself
     np.testing.assert_array_equal(found, expected)
-    assert joint.negatives(np.array([0, 1]), np.array([1, 4]), near, group)[0, 1] == 0  # the labels of row 0
+    assert (
+        joint.negatives(np.array([0, 1]), np.array([1, 4]), neighbors, group)[0, 1] == 0
+    )  # the labels of row 0
 
 
 def test_negatives_where_contexts_repeat(rng: np.random.Generator) -> None:
-    near, rows = rng.integers(-1, 12, (12, 4)), rng.permutation(12)[:8]
+    neighbors, rows = rng.integers(-1, 12, (12, 4)), rng.permutation(12)[:8]
     contexts = rng.integers(0, 12, 8)
-    counts = joint.negatives(rows, contexts, near, np.arange(12))
+    counts = joint.negatives(rows, contexts, neighbors, np.arange(12))
     for i, row in enumerate(rows):
         for j, context in enumerate(contexts):
-            assert counts[i, j] == (i != j and context != row and context not in near[row])
+            assert counts[i, j] == (i != j and context != row and context not in neighbors[row])
 
 
 def test_negatives_may_count_by_how_little_they_share() -> None:
-    near, group = np.full((3, 1), -1), np.arange(3)
+    neighbors, group = np.full((3, 1), -1), np.arange(3)
     sets = csr_matrix(np.array([[1, 0, 0], [0.6, 0.8, 0], [0, 0, 1]], np.float32))
-    found = joint.negatives(np.array([0, 2]), np.array([2, 1]), near, group, sets)
+    found = joint.negatives(np.array([0, 2]), np.array([2, 1]), neighbors, group, sets)
     np.testing.assert_allclose(found, [[0, 0.4], [0, 0]], atol=1e-6)
     assert found[1, 0] == 0  # itself
-    found = joint.negatives(np.array([0, 1]), np.array([1, 2]), near, group, sets)
+    found = joint.negatives(np.array([0, 1]), np.array([1, 2]), neighbors, group, sets)
     np.testing.assert_allclose(found, [[0, 1], [0, 0]], atol=1e-6)
 
 
 def trained(n_epochs: int, n_jobs: int = 1, dense: bool = False, seed: int = 0) -> joint.State:
     data = make_xmc(300, 40, 12, random_state=0)
     rng = np.random.default_rng(1)
-    near = rng.integers(-1, 300, size=(300, 3))
-    near = -np.sort(-near, axis=1)
+    neighbors = rng.integers(-1, 300, size=(300, 3))
+    neighbors = -np.sort(-neighbors, axis=1)
     group = np.arange(300)
     state = joint.init(40, 8, np.random.default_rng(seed))
     X = data.X.toarray() if dense else data.X
     for _ in range(n_epochs):
         state = joint.epoch(
-            state, X, near, group, joint.Loss(), learning_rate=0.1, batch_size=64, n_jobs=n_jobs
+            state, X, neighbors, group, joint.Loss(), learning_rate=0.1, batch_size=64, n_jobs=n_jobs
         )
     return state
 
@@ -154,16 +156,16 @@ def test_a_seed_gives_one_result_whatever_the_threads() -> None:
     assert not np.allclose(one.V, trained(3, seed=1).V)
 
 
-def test_an_epoch_goes_on_from_a_state() -> None:
+def test_an_epoch_resumes_from_a_state() -> None:
     data = make_xmc(100, 30, 8, random_state=0)
-    near = np.tile(np.arange(1, 4), (100, 1))
+    neighbors = np.tile(np.arange(1, 4), (100, 1))
     options = {"learning_rate": 0.1, "batch_size": 32}
     first = joint.init(30, 5, np.random.default_rng(0))
     for _ in range(2):
-        first = joint.epoch(first, data.X, near, np.arange(100), joint.Loss(), **options)  # type: ignore[arg-type]
-    kept = first._replace(V=first.V.copy(), sums=first.sums.copy())
+        first = joint.epoch(first, data.X, neighbors, np.arange(100), joint.Loss(), **options)  # type: ignore[arg-type]
+    kept = first._replace(V=first.V.copy(), squares=first.squares.copy())
     on, again = (
-        joint.epoch(state, data.X, near, np.arange(100), joint.Loss(), **options)  # type: ignore[arg-type]
+        joint.epoch(state, data.X, neighbors, np.arange(100), joint.Loss(), **options)  # type: ignore[arg-type]
         for state in (first, kept)
     )
     np.testing.assert_array_equal(on.V, again.V)
@@ -176,7 +178,7 @@ def test_training_brings_related_rows_together(loss: joint.Loss) -> None:
     block = np.repeat(np.arange(4), 25)
     X = csr_matrix((rng.random((100, 40)) < 0.05) | (np.arange(40) // 10 == block[:, None]), dtype=np.float32)
     X = csr_matrix(X.multiply(rng.random((100, 40)) < 0.4), dtype=np.float32)
-    near = np.array(
+    neighbors = np.array(
         [rng.permutation(np.flatnonzero((block == block[i]) & (np.arange(100) != i)))[:5] for i in range(100)]
     )
     state = joint.init(40, 6, np.random.default_rng(0))
@@ -190,5 +192,5 @@ def test_training_brings_related_rows_together(loss: joint.Loss) -> None:
 
     before = apart(state.V)
     for _ in range(30):
-        state = joint.epoch(state, X, near, np.arange(100), loss, learning_rate=0.1, batch_size=32)
+        state = joint.epoch(state, X, neighbors, np.arange(100), loss, learning_rate=0.1, batch_size=32)
     assert apart(state.V) > before + 0.15

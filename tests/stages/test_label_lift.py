@@ -1,4 +1,4 @@
-"""What other labels say of a label, by hand and by loops."""
+"""Label lift, by hand and by loops."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ def test_likely_labels_lift_others() -> None:
     ids[1, 4:], margins[1, 4:] = -1, -np.inf
     found = label_lift.apply(lifts, ids, margins)
     for row in range(5):
-        asked = sorted(range(20), key=lambda place: -margins[row, place])[:10]
-        for place in np.flatnonzero(ids[row] >= 0):
+        given = sorted(range(20), key=lambda column: -margins[row, column])[:10]
+        for column in np.flatnonzero(ids[row] >= 0):
             expected = sum(
-                float(lifts[ids[row, other], ids[row, place]]) / (1 + exp(-3 * margins[row, other]))
-                for other in asked
+                float(lifts[ids[row, other], ids[row, column]]) / (1 + exp(-3 * margins[row, other]))
+                for other in given
                 if ids[row, other] >= 0
             )
-            np.testing.assert_allclose(found[row, place], expected, atol=1e-4)
+            np.testing.assert_allclose(found[row, column], expected, atol=1e-4)
 
 
-def test_pads_and_sure_margins_warn_of_nothing() -> None:
+def test_pads_and_large_margins_do_not_warn() -> None:
     found = label_lift.apply(np.zeros((2, 2), np.float16), np.array([[0, -1]]), np.array([[-1e6, -np.inf]]))
     assert found.tolist() == [[0, 0]]

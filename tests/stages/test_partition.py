@@ -1,4 +1,4 @@
-"""Parts of similar rows."""
+"""Partitions by k-means and by the learnt gate."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def test_similar_rows_fall_together(rng: np.random.Generator) -> None:
             assert sorted(np.concatenate(parts)) == list(range(75))
             pure = sum(np.bincount(truth[rows]).max() for rows in parts if rows.size) / 75
             best = max(best, pure)
-            asked = router.assign(form, 3)
-            assert sorted(asked[0]) == [0, 1, 2]
+            assigned = router.assign(form, 3)
+            assert sorted(assigned[0]) == [0, 1, 2]
             home = np.empty(75, int)
             for p, rows in enumerate(parts):
                 home[rows] = p
-            assert (asked[:, 0] == home).mean() > 0.99
+            assert (assigned[:, 0] == home).mean() > 0.99
         assert best == 1
 
 
@@ -46,12 +46,12 @@ def test_one_part_needs_no_centres(rng: np.random.Generator) -> None:
 
 
 def two_views(rng: np.random.Generator, n: int = 240) -> tuple[csr_matrix, np.ndarray, np.ndarray]:
-    """Rows with a loud feature that says nothing of their labels and a quiet one that does; neighbours."""
+    """Rows with a large feature unrelated to their labels and a small one that predicts them; neighbours."""
     loud, truth = rng.integers(0, 3, n), rng.permutation(np.arange(n) % 3)
     X = np.hstack([2 * np.eye(3)[loud], np.eye(3)[truth], 0.3 * rng.random((n, 4))])
     X = (X / np.linalg.norm(X, axis=1, keepdims=True)).astype(np.float32)
-    near = np.array([rng.choice(np.flatnonzero(truth == mine), 5) for mine in truth])
-    return csr_matrix(X), near, truth
+    neighbors = np.array([rng.choice(np.flatnonzero(truth == own), 5) for own in truth])
+    return csr_matrix(X), neighbors, truth
 
 
 def homes(parts: list[np.ndarray]) -> np.ndarray:
@@ -63,17 +63,17 @@ def homes(parts: list[np.ndarray]) -> np.ndarray:
 
 
 def test_a_gate_keeps_neighbours_together(rng: np.random.Generator) -> None:
-    X, near, truth = two_views(rng)
+    X, neighbors, truth = two_views(rng)
     new, _, new_truth = two_views(rng)
     together = {"k-means": [], "gate": []}
     for seed in range(3):
         found = {
             "k-means": partition.fit(X, 3, 160, np.random.default_rng(seed)),
-            "gate": partition.gate(X, near, 3, 160, np.random.default_rng(seed)),
+            "gate": partition.gate(X, neighbors, 3, 160, np.random.default_rng(seed)),
         }
         for way, (router, parts) in found.items():
             home = homes(parts)
-            together[way].append((home[near] == home[:, None]).mean())
+            together[way].append((home[neighbors] == home[:, None]).mean())
             # New rows go where rows of their kind are.
             majority = np.array([np.bincount(truth[rows], minlength=3).argmax() for rows in parts])
             right = (majority[router.assign(new, 1)[:, 0]] == new_truth).mean()
@@ -85,25 +85,28 @@ def test_a_gate_keeps_neighbours_together(rng: np.random.Generator) -> None:
 
 def test_no_part_of_a_gate_is_above_the_cap(rng: np.random.Generator) -> None:
     X, truth = blobs(rng, (90, 5, 5))
-    near = np.array([rng.choice(np.flatnonzero(truth == mine), 4) for mine in truth])
+    neighbors = np.array([rng.choice(np.flatnonzero(truth == own), 4) for own in truth])
     for cap in (40, 3):  # three parts of 3 could not hold the rows: as much as it takes
-        _, parts = partition.gate(X, near, 3, cap, rng)
+        _, parts = partition.gate(X, neighbors, 3, cap, rng)
         homes(parts)
         assert max(map(len, parts)) <= max(cap, 34)
 
 
-def test_no_part_of_a_gate_withers(rng: np.random.Generator) -> None:
+def test_no_part_of_a_gate_becomes_empty(rng: np.random.Generator) -> None:
     kind = rng.choice(5, 400, p=[0.5, 0.2, 0.15, 0.1, 0.05])
     X = np.hstack([np.eye(5)[kind] + rng.random((400, 5)) / 2, rng.random((400, 8))])
-    near = rng.integers(0, 400, (400, 5))  # they say nothing, and all rows in one part would suit them best
-    _, parts = partition.gate(X, near, 4, 400, rng)
+    neighbors = rng.integers(
+        0, 400, (400, 5)
+    )  # random neighbours, which one part for all rows would fit best
+    _, parts = partition.gate(X, neighbors, 4, 400, rng)
     assert min(map(len, parts)) >= 20
 
 
 def test_a_gate_is_the_same_from_the_same_seed(rng: np.random.Generator) -> None:
-    X, near, _ = two_views(rng)
+    X, neighbors, _ = two_views(rng)
     first, again, dense, longer = (
-        partition.gate(form, near, 3, 100, np.random.default_rng(5)) for form in (X, X, X.toarray(), 4 * X)
+        partition.gate(form, neighbors, 3, 100, np.random.default_rng(5))
+        for form in (X, X, X.toarray(), 4 * X)
     )
     for other in (again, dense, longer):  # nor do the form and the length of rows matter
         np.testing.assert_array_equal(first[0].centers, other[0].centers)
@@ -112,19 +115,19 @@ def test_a_gate_is_the_same_from_the_same_seed(rng: np.random.Generator) -> None
 
 
 def test_a_gate_of_one_part_needs_no_centres(rng: np.random.Generator) -> None:
-    X, near, _ = two_views(rng)
-    router, parts = partition.gate(X, near, 1, 9, rng)
+    X, neighbors, _ = two_views(rng)
+    router, parts = partition.gate(X, neighbors, 1, 9, rng)
     assert parts[0].tolist() == list(range(240))
     assert router.assign(X, 3).tolist() == [[0]] * 240
 
 
 def test_a_gate_takes_rows_without_neighbours_and_without_features(rng: np.random.Generator) -> None:
-    X, near, _ = two_views(rng)
-    near[::2] = -1  # as of rows whose labels no other has
-    near[1::2, 3:] = -1
+    X, neighbors, _ = two_views(rng)
+    neighbors[::2] = -1  # as of rows whose labels no other has
+    neighbors[1::2, 3:] = -1
     X = X.tolil()
     X[7] = 0
-    router, parts = partition.gate(csr_matrix(X), near, 3, 160, rng)
+    router, parts = partition.gate(csr_matrix(X), neighbors, 3, 160, rng)
     homes(parts)
     assert np.isfinite(router.centers).all()
     _, alone = partition.gate(csr_matrix(X), np.full((240, 5), -1), 3, 160, rng)
@@ -133,15 +136,15 @@ def test_a_gate_takes_rows_without_neighbours_and_without_features(rng: np.rando
     homes(none)
 
 
-def test_a_row_counts_for_those_that_are_near_to_it_and_those_it_is_near_to() -> None:
+def test_neighbourhood_counts_in_both_directions() -> None:
     pairs = partition._pairs(np.array([[1, 2], [0, -1], [-1, -1]]))
     assert pairs.toarray().tolist() == [[1, 2, 1], [2, 1, 0], [1, 0, 1]]
 
 
 def test_l1_keeps_features_out_of_a_gate(rng: np.random.Generator) -> None:
-    X, near, _ = two_views(rng)
+    X, neighbors, _ = two_views(rng)
     used = [
-        np.count_nonzero(partition.gate(X, near, 3, 160, np.random.default_rng(0), l1=l1)[0].centers)
+        np.count_nonzero(partition.gate(X, neighbors, 3, 160, np.random.default_rng(0), l1=l1)[0].centers)
         for l1 in (0.0, 3.0, 1e6)
     ]
     assert used[0] == 30 > used[1] > used[2] == 0

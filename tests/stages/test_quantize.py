@@ -1,4 +1,4 @@
-"""Rows in fewer bytes."""
+"""Quantized matrices."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from exmlds.stages import quantize
 
 
 @pytest.mark.parametrize(("storage", "error"), [("float32", 0), ("float16", 1e-3), ("int8", 4e-3)])
-def test_rows_come_back(storage: str, error: float, rng: np.random.Generator) -> None:
+def test_pack_and_unpack(storage: str, error: float, rng: np.random.Generator) -> None:
     A = rng.normal(size=(20, 6)).astype(np.float32)
     A[3] = 0
     packed = quantize.pack(A, storage)
@@ -34,14 +34,14 @@ def test_products(storage: str, rng: np.random.Generator) -> None:
     )
 
 
-def test_what_float16_cannot_hold_becomes_its_largest() -> None:
+def test_values_beyond_float16_are_clipped() -> None:
     packed = quantize.pack(np.array([[1e6, -1e6]], np.float32), "float16")
     assert quantize.unpack(packed).tolist() == [[65504.0, -65504.0]]
 
 
 @pytest.mark.parametrize("storage", quantize.STORAGES)
-def test_rows_stand_for_some_columns(storage: str, rng: np.random.Generator) -> None:
-    """One row takes a way of its own."""
+def test_product_with_some_columns(storage: str, rng: np.random.Generator) -> None:
+    """A single row has its own branch."""
     X = csr_matrix(rng.random((5, 30), dtype=np.float32) * (rng.random((5, 30)) < 0.3))
     columns = np.flatnonzero(rng.random(30) < 0.5)
     packed = quantize.pack(rng.normal(size=(len(columns), 4)), storage)

@@ -59,7 +59,7 @@ def test_rows_count_as_much_as_their_weights(data: Dataset) -> None:
     assert fits[100:].mean() > fits[:100].mean()
 
 
-def test_small_weights_are_left_out(data: Dataset) -> None:
+def test_small_weights_are_pruned(data: Dataset) -> None:
     given = rerank.examples(data.Y, all_labels(data))
     whole, pruned = (rerank.fit(data.X, given, keep_from=share)[0] for share in (0.0, 0.2))
     for label in range(8):
@@ -70,14 +70,14 @@ def test_small_weights_are_left_out(data: Dataset) -> None:
     np.testing.assert_array_equal(whole.bias, pruned.bias)
 
 
-def test_going_on_from_some_of_the_rows(data: Dataset) -> None:
+def test_warm_start_from_some_of_the_rows(data: Dataset) -> None:
     ids = all_labels(data)
     few, all_ = rerank.examples(data.Y[50:], ids[50:]), rerank.examples(data.Y, ids)
     _, alphas = rerank.fit(data.X[50:], few, n_epochs=500, tolerance=1e-4)
     start = rerank.carry_alphas(few, alphas, np.arange(50, 200), all_)
     for label in range(8):
-        here, mine = (slice(some.starts[label], some.starts[label + 1]) for some in (few, all_))
-        np.testing.assert_array_equal(start[mine], np.concatenate([np.zeros(50), alphas[here]]))
+        here, own = (slice(some.starts[label], some.starts[label + 1]) for some in (few, all_))
+        np.testing.assert_array_equal(start[own], np.concatenate([np.zeros(50), alphas[here]]))
     best, _ = rerank.fit(data.X, all_, n_epochs=500, tolerance=1e-4)
     one_pass, gone_on = (rerank.fit(data.X, all_, n_epochs=1, start=given)[0] for given in (None, start))
     errors = [
@@ -87,7 +87,7 @@ def test_going_on_from_some_of_the_rows(data: Dataset) -> None:
     assert errors[1] < errors[0] / 2
 
 
-def test_nothing_to_carry(data: Dataset) -> None:
+def test_warm_start_without_common_examples(data: Dataset) -> None:
     none = rerank.examples(csr_matrix((3, 8), dtype=np.float32), np.full((3, 1), -1))
     given = rerank.examples(data.Y, all_labels(data))
     assert not rerank.carry_alphas(none, np.zeros(0, np.float32), np.arange(3), given).any()

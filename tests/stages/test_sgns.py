@@ -1,4 +1,4 @@
-"""Skip-grams factorize PMI, and their training can be taken up where it was left."""
+"""Skip-gram training factorizes PMI, and can be resumed."""
 
 from __future__ import annotations
 
@@ -191,5 +191,5 @@ def test_training_brings_blocks_together(rng: np.random.Generator) -> None:
     unit = state.vectors / np.linalg.norm(state.vectors, axis=1, keepdims=True)
     cosines = unit @ unit.T
     same = np.kron(np.eye(4), np.ones((8, 8))) > 0
-    near, far = (np.where(which, cosines, 0).sum(axis=1) / which.sum(axis=1) for which in (same, ~same))
-    assert (near > far + 0.5).all()
+    within, between = (np.where(which, cosines, 0).sum(axis=1) / which.sum(axis=1) for which in (same, ~same))
+    assert (within > between + 0.5).all()

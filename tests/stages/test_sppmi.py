@@ -165,7 +165,7 @@ def test_embedding_of_the_conditional_matrix(
 
 @pytest.mark.parametrize("conditional", [False, True])
 @pytest.mark.parametrize("with_labels", [False, True])
-def test_kept_or_made_anew_is_the_same(
+def test_cached_and_recomputed_products_are_equal(
     conditional: bool, with_labels: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sppmi, "BLOCK", 100)

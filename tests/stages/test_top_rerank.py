@@ -1,4 +1,4 @@
-"""Who takes the first place of a row, and how the others follow."""
+"""Re-ranking of the first rank and of the ranks behind it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from exmlds.stages import top_rerank
 
 
 def lists(rng: np.random.Generator, n: int = 300, k: int = 7) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rows whose sums know nothing of the second piece of evidence, which has a scale of its own."""
+    """Rows whose logits ignore the second column of the evidence, which has another scale."""
     evidence = rng.normal(size=(n, k, 3)).astype(np.float32) * np.array([1, 20, 0], np.float32)
     logits = -np.sort(-evidence[..., 0].astype(np.float64), axis=1)
     hits = rng.random((n, k)) < 1 / (1 + np.exp(-logits - evidence[..., 1] / 20))
@@ -33,38 +33,38 @@ def first_is_a_hit(scores: np.ndarray, hits: np.ndarray) -> float:
 
 
 def hits_are_first(scores: np.ndarray, hits: np.ndarray) -> float:
-    """How much of all sets of as many labels the hits are."""
+    """The share of the hit set among all sets of its size."""
     sets = [np.exp(scores[list(some)].sum()) for some in combinations(range(len(scores)), hits.sum())]
     return np.exp(scores[hits].sum()) / sum(sets)
 
 
-def loss(w, chance, evidence, logits, hits, counted) -> float:  # type: ignore[no-untyped-def]
-    """Row by row, pads left out: −log of the chance, and the ridge."""
+def loss(w, likelihood, evidence, logits, hits, sample_weight) -> float:  # type: ignore[no-untyped-def]
+    """Row by row, without pads: the negative log-likelihood and the ridge penalty."""
     total = top_rerank.RIDGE / 2 * float(w @ w)
     for row, present in enumerate(np.isfinite(logits)):
         if 0 < hits[row].sum() < present.sum():
             scores = logits[row, present] + evidence[row, present] @ w
-            total -= counted[row] * np.log(chance(scores, hits[row, present]))
+            total -= sample_weight[row] * np.log(likelihood(scores, hits[row, present]))
     return total
 
 
-@pytest.mark.parametrize("weighed", [False, True])
-def test_weights_are_the_most_likely_ones_of_both_contests(weighed: bool, rng: np.random.Generator) -> None:
+@pytest.mark.parametrize("weighted", [False, True])
+def test_weights_maximize_both_penalized_likelihoods(weighted: bool, rng: np.random.Generator) -> None:
     evidence, logits, hits = lists(rng, 200)
-    counted = rng.uniform(0.5, 3, len(hits)) if weighed else np.ones(len(hits))
-    found = top_rerank.fit(evidence, logits, hits, counted if weighed else None)
-    asked = evidence[:, :5][np.isfinite(logits[:, :5])]
-    scale = asked.std(axis=0, dtype=np.float64)
+    sample_weight = rng.uniform(0.5, 3, len(hits)) if weighted else np.ones(len(hits))
+    found = top_rerank.fit(evidence, logits, hits, sample_weight if weighted else None)
+    candidates = evidence[:, :5][np.isfinite(logits[:, :5])]
+    scale = candidates.std(axis=0, dtype=np.float64)
     scale[2] = 1
     others = [ordered(found * [[1], [0]], *row)[1:] for row in zip(evidence, logits)]
-    contests = {
+    models = {
         first_is_a_hit: (evidence[:, :5], logits[:, :5], hits[:, :5]),
         hits_are_first: tuple(
             np.array([a[row] for a, row in zip(array, others)]) for array in (evidence, logits, hits)
         ),
     }
-    for weights, (chance, theirs) in zip(found, contests.items()):
-        best = minimize(loss, np.zeros(3), args=(chance, theirs[0] / scale, *theirs[1:], counted))
+    for weights, (likelihood, theirs) in zip(found, models.items()):
+        best = minimize(loss, np.zeros(3), args=(likelihood, theirs[0] / scale, *theirs[1:], sample_weight))
         np.testing.assert_allclose(weights * scale, best.x, atol=5e-3)
     assert (found[:, 1] * 20 > 0.3).all()
     assert not found[:, 2].any()
@@ -91,7 +91,7 @@ def test_order_by_hand() -> None:
     )
 
 
-def test_more_rows_have_hits_in_front(rng: np.random.Generator) -> None:
+def test_more_hits_come_first(rng: np.random.Generator) -> None:
     evidence, logits, hits = lists(rng, 2_000)
     weights = top_rerank.fit(evidence[:1_000], logits[:1_000], hits[:1_000])
     order = top_rerank.order(weights, evidence[1_000:], logits[1_000:])
@@ -102,13 +102,13 @@ def test_more_rows_have_hits_in_front(rng: np.random.Generator) -> None:
 
 
 @pytest.mark.parametrize("hit", [False, True])
-def test_nothing_to_tell_apart(hit: bool) -> None:
+def test_uninformative_rows_give_zero_weights(hit: bool) -> None:
     evidence, logits = np.ones((4, 5, 2), np.float32), np.zeros((4, 5))
     assert not top_rerank.fit(evidence, logits, np.full((4, 5), hit)).any()
     assert not top_rerank.fit(evidence[:0], logits[:0], np.zeros((0, 5), bool)).any()
 
 
-def test_two_labels_contest_the_first_place_alone(rng: np.random.Generator) -> None:
+def test_two_labels_fit_the_first_rank_only(rng: np.random.Generator) -> None:
     evidence, logits, hits = (a[:, :2] for a in lists(rng))
     weights = top_rerank.fit(evidence, logits, hits)
     assert weights[0].any()

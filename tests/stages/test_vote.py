@@ -1,4 +1,4 @@
-"""Votes are shares."""
+"""Label scores by votes and by label embeddings."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ def unit(rows: np.ndarray) -> np.ndarray:
 
 
 def algorithm_4(
-    neighbors: np.ndarray, weights: np.ndarray, Y: np.ndarray, places: list[np.ndarray], Z: np.ndarray
+    neighbors: np.ndarray, weights: np.ndarray, Y: np.ndarray, embeddings: list[np.ndarray], Z: np.ndarray
 ) -> np.ndarray:
     """(q, L) scores of all labels."""
     s1 = np.zeros((len(neighbors), Y.shape[1]))
-    for i, (row, mine) in enumerate(zip(neighbors, weights)):
-        for j, weight in zip(row, mine):
+    for i, (row, row_weights) in enumerate(zip(neighbors, weights)):
+        for j, weight in zip(row, row_weights):
             if j >= 0:
                 s1[i] += weight * Y[j]
-    s2 = sum(unit(place.astype(np.float64) @ Z.T.astype(np.float64)) for place in places)
+    s2 = sum(unit(z.astype(np.float64) @ Z.T.astype(np.float64)) for z in embeddings)
     return (unit(s1) + unit(np.asarray(s2))) / 2
 
 
@@ -47,7 +47,7 @@ def test_similarity_weighs_by_closeness_to_the_nearest() -> None:
     np.testing.assert_allclose(shares, [[1 / (1 + np.exp(-1)), np.exp(-1) / (1 + np.exp(-1))]], rtol=1e-5)
 
 
-def test_where_nobody_votes_the_shares_of_all_rows_count() -> None:
+def test_without_votes_the_label_frequencies_count() -> None:
     neighbors = np.array([[-1, -1]])
     weights = vote.weigh(neighbors, np.full((1, 2), -np.inf, np.float32), "similarity", 0.1)
     ids, shares = vote.top_labels(neighbors, weights, Y, 2)
@@ -60,9 +60,9 @@ def test_a_tiny_temperature_leaves_the_nearest() -> None:
     assert weights.tolist() == [[1, 0]]
 
 
-def test_only_similar() -> None:
-    near = vote.drop_dissimilar(np.array([[3, 5, 7]]), np.array([[0.5, 0, -0.5]]))
-    assert near.tolist() == [[3, -1, -1]]
+def test_drop_dissimilar() -> None:
+    kept = vote.drop_dissimilar(np.array([[3, 5, 7]]), np.array([[0.5, 0, -0.5]]))
+    assert kept.tolist() == [[3, -1, -1]]
 
 
 @settings(max_examples=50)
@@ -70,24 +70,24 @@ def test_only_similar() -> None:
     st.integers(0, 2**32 - 1), st.integers(1, 20), st.integers(1, 12), st.integers(1, 3), st.integers(1, 6)
 )
 def test_votes_with_labels_are_algorithm_4(
-    seed: int, n_labels: int, k: int, n_places: int, block: int
+    seed: int, n_labels: int, k: int, n_learners: int, block: int
 ) -> None:
     rng = np.random.default_rng(seed)
     values = np.where(rng.random((8, n_labels)) < 0.4, rng.uniform(0.01, 1, (8, n_labels)), 0)
     values = values.astype(np.float32)
     neighbors, weights = rng.integers(-1, 8, (5, 4)), rng.random((5, 4)).astype(np.float32)
-    places = list(rng.normal(size=(n_places, 5, 3)).astype(np.float32))
+    embeddings = list(rng.normal(size=(n_learners, 5, 3)).astype(np.float32))
     Z = rng.normal(size=(n_labels, 3)).astype(np.float32)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(vote, "LABELS", block)
         ids, scores = vote.top_labels_with_embeddings(
-            neighbors, weights, csr_matrix(values), places, vote.label_scorer(Z), k
+            neighbors, weights, csr_matrix(values), embeddings, vote.label_scorer(Z), k
         )
-    expected = algorithm_4(neighbors, weights, values, places, Z)
-    products = [place.astype(np.float64) @ Z.T for place in places]
-    clear = np.linalg.norm(sum(map(unit, products)), axis=1) > 0.2  # places that don't cancel each other
-    for place, product in zip(places, products):
-        most = np.linalg.norm(place, axis=1) * np.linalg.norm(Z)
+    expected = algorithm_4(neighbors, weights, values, embeddings, Z)
+    products = [z.astype(np.float64) @ Z.T for z in embeddings]
+    clear = np.linalg.norm(sum(map(unit, products)), axis=1) > 0.2  # embeddings that don't cancel each other
+    for z, product in zip(embeddings, products):
+        most = np.linalg.norm(z, axis=1) * np.linalg.norm(Z)
         clear &= np.linalg.norm(product, axis=1) > 0.1 * most
     clear &= (expected > 1e-3).any(axis=1)
     best = np.zeros((5, k))
@@ -106,15 +106,15 @@ def test_votes_with_labels_by_hand() -> None:
     ids, scores = vote.top_labels_with_embeddings(
         neighbors, weights, Y, [np.array([[0, 5]], np.float32)], scorer, 3
     )
-    assert ids.tolist() == [[1, 0, -1]]  # votes (2, 1, 0), near (0, 1, 0)
+    assert ids.tolist() == [[1, 0, -1]]  # votes (2, 1, 0), label scores (0, 1, 0)
     np.testing.assert_allclose(scores, [[(1 / 5**0.5 + 1) / 2, 2 / 5**0.5 / 2, 0]], rtol=1e-5)
 
 
-def test_places_have_one_voice_whatever_their_lengths() -> None:
+def test_embeddings_count_equally_whatever_their_lengths() -> None:
     scorer = vote.label_scorer(np.eye(3, dtype=np.float32))
-    places = [np.array([[1e-3, 0, 0]], np.float32), np.array([[0, 1e3, 0]], np.float32)]
+    embeddings = [np.array([[1e-3, 0, 0]], np.float32), np.array([[0, 1e3, 0]], np.float32)]
     ids, scores = vote.top_labels_with_embeddings(
-        np.array([[-1]]), np.zeros((1, 1), np.float32), Y, places, scorer, 3
+        np.array([[-1]]), np.zeros((1, 1), np.float32), Y, embeddings, scorer, 3
     )
     assert ids.tolist() == [[0, 1, -1]]
     np.testing.assert_allclose(scores, [[0.5**0.5 / 2, 0.5**0.5 / 2, 0]], rtol=1e-5)
@@ -129,7 +129,7 @@ def test_labels_that_score_nothing_are_no_candidates() -> None:
     np.testing.assert_allclose(scores, [[0.5**0.5 / 2, 0, 0]] * 2, rtol=1e-5)
 
 
-def test_where_nothing_scores_the_shares_of_all_rows_count() -> None:
+def test_without_scores_the_label_frequencies_count() -> None:
     weighted = csr_matrix(np.array([[1, 0, 0.5], [0.2, 1, 0], [1, 0, 0]], np.float32))
     scorer = vote.label_scorer(np.eye(3, dtype=np.float32))
     neighbors, weights = np.array([[-1], [0]]), np.array([[0], [0]], np.float32)

@@ -116,7 +116,7 @@ def biggest(folder: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("damage", "said"),
+    ("damage", "message"),
     [
         (lambda m: cut(biggest(m)), "wrong size"),
         (lambda m: biggest(m).unlink(), "files of it are missing"),
@@ -131,10 +131,10 @@ def biggest(folder: Path) -> Path:
     ],
 )
 def test_damaged_foreign_and_newer_models_are_refused(
-    saved: Path, damage: Callable[[Path], None], said: str
+    saved: Path, damage: Callable[[Path], None], message: str
 ) -> None:
     damage(saved)
-    with pytest.raises(ModelError, match=said):
+    with pytest.raises(ModelError, match=message):
         exmlds.load(saved)
 
 
@@ -218,7 +218,7 @@ def test_a_failed_first_save_leaves_nothing(tmp_path: Path, library: Dataset) ->
     assert not (tmp_path / "model").exists()
 
 
-def test_a_generator_as_random_state_is_left_out_loudly(tmp_path: Path, library: Dataset) -> None:
+def test_a_generator_as_random_state_is_omitted_with_a_warning(tmp_path: Path, library: Dataset) -> None:
     model = MostFrequent(random_state=np.random.RandomState(0)).fit(library.X, library.Y)
     with pytest.warns(DataWarning, match="'random_state' parameter, a RandomState, is not saved"):
         model.save(tmp_path / "model")
@@ -296,7 +296,7 @@ def test_a_manifest_names_files_of_its_folder_only(saved: Path, changed: dict[st
 
 
 def _change_manifest(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
-    """As somebody would who knows how the checksum is made."""
+    """Rewrite the manifest with a valid checksum."""
     path = folder / model_folder.MANIFEST
     manifest = json.loads(path.read_text())
     manifest.pop("checksum")

@@ -1,4 +1,4 @@
-"""Rows of sparse and dense matrices alike."""
+"""Row operations on sparse and dense matrices."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_lengths_by_hand(X: csr_matrix) -> None:
     np.testing.assert_allclose(csr_matrix(scaled).toarray(), [[0.6, 0.8, 0], [0, 0, 0], [0, 0, 1]])
 
 
-def test_other_values_leave_the_first_ones_alone() -> None:
+def test_with_values_does_not_change_its_input() -> None:
     X = csr_matrix(DENSE)
     other = with_values(X, X.data + 1)
     assert other.toarray().tolist() == [[4, 5, 0], [0, 0, 0], [0, 0, 3]]

@@ -45,7 +45,10 @@ def test_the_users_matrix_is_left_alone() -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (C[:2], r"shape \(3, 3\), one row and one column a label. Got \(2, 3\) instead.*exmlds.LabelMatrix"),
+        (
+            C[:2],
+            r"shape \(3, 3\), one row and one column per label. Got \(2, 3\) instead.*exmlds.LabelMatrix",
+        ),
         (np.eye(4), r"shape \(3, 3\).* Got \(4, 4\) instead"),
         (np.ones(3), r"shape \(3, 3\).* Got \(1, 3\) instead"),
         (changed(1, 2, np.nan), "must be finite. Got nan for labels 1 and 2 instead"),
@@ -87,7 +90,7 @@ def test_explicit_zeros_are_dropped() -> None:
     assert targets.cooccurrence(given, 2).nnz == 1
 
 
-def test_present_labels_are_known() -> None:
+def test_present_labels_are_observed() -> None:
     known = targets.observed_cells(np.array([[0, 1, 0], [0, 1, 0]]), Y)
     assert known.format == "csr"
     assert known.toarray().tolist() == [[1, 1, 0], [0, 1, 1]]

@@ -80,7 +80,7 @@ class _EvaluateInputs(NamedTuple):
 class _EvaluateResult(NamedTuple):
     """The measures; what needs a model or the training labels is None or empty without them."""
 
-    report: metrics.Report
+    report: metrics.MetricReport
     k: int
     at_threshold: dict[str, float] | None
     unseen: dict[str, int] | None

@@ -207,9 +207,9 @@ def ranked(
 def _drop_denied(ids: np.ndarray, pairs: Any, k: int) -> np.ndarray:
     import numpy as np
 
-    from ..metrics import among
+    from ..validation.observed import contains
 
-    denied = among(pairs, ids)
+    denied = contains(pairs, ids)
     order = np.argsort(denied | (ids < 0), axis=1, kind="stable")[:, :k]
     kept = np.where(denied, -1, ids)
     return np.take_along_axis(kept, order, 1)

@@ -1,7 +1,8 @@
-"""The operations that must be fast: arrays in, preallocated arrays out.
+"""Performance-critical operations: arrays in, preallocated arrays out.
 
-`jit/` compiles them with numba; `reference/` has a slow, obvious twin of each with the same signature and
-no code in common. One file a topic in both. EXMLDS_KERNELS=reference runs everything on the twins.
+`jit/` compiles them with numba. `reference/` holds a slow and obvious NumPy twin of each, with the same
+signature and no shared code; both have one file per topic. EXMLDS_KERNELS=reference runs everything on the
+twins.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What `parse_rows` can find wrong with a token.
+"""Codes of the errors that `parse_rows` finds in a token.
 
-These numbers are compiled into cached kernels: add new ones, do not change those that are there.
+The numbers are compiled into cached kernels: add new ones, but never change an existing one.
 """
 
 NONE = 0
@@ -11,5 +11,5 @@ FEATURE_OUT_OF_RANGE = 4
 LABEL_OUT_OF_RANGE = 5
 EMPTY_ID = 6
 
-# Halfway from the largest float32 to the next power of two: from here on, rounding gives infinity.
+# Halfway between the largest float32 and the next power of two: larger values round to infinity.
 FLOAT32_OVERFLOW = 2.0**128 - 2.0**103

@@ -279,7 +279,7 @@ class _Predicted:
         return LabelLine(name, float(self.f1[label]), precision, found / true, true, training)
 
 
-def _measures(report: metrics.Report) -> dict[str, Measure]:
+def _measures(report: metrics.MetricReport) -> dict[str, Measure]:
     return {
         name: Measure(*report.intervals[name]) if name in report.intervals else Measure(value, None, None)
         for name, value in report.items()

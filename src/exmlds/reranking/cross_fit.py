@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .. import metrics
 from ..runtime.logs import logger, phase
 from ..selection import HoldOut, TrainingSet
 from ..stages import stacking
+from ..validation.observed import contains
 from ..voting.settings_search import mean_precision
 from .pipeline import (
     Config,
@@ -158,7 +158,7 @@ def stack(scores: ShortlistScores, held: TrainingSet, k: int, gains: Array | Non
         stacker = add_label_bias(fit_stacker(scores, held), scores, held)
         if gains is None:
             stacker = add_top_reranker(stacker, scores, held)
-        recall = float(metrics.among(held.Y, scores.ids).sum() / max(held.Y.nnz, 1))
+        recall = float(contains(held.Y, scores.ids).sum() / max(held.Y.nnz, 1))
         ids, probabilities = rank_by_stacker(stacker, scores, k, gains)
         quality = mean_precision(held.Y, ids[:, :5])
     logger.debug("held-out rows: mean of P@1, P@3 and P@5 %.4f, recall of short lists %.4f", quality, recall)

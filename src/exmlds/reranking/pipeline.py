@@ -9,13 +9,13 @@ import numpy as np
 from scipy.sparse import csr_matrix, issparse
 from sklearn.base import clone
 
-from .. import metrics
 from ..base import BLOCK
 from ..runtime import parallel
 from ..runtime.logs import phase
 from ..selection import TrainingSet
 from ..stages import features, label_lift, rerank, stacking, top_rerank
 from ..validation.arrays import Matrix
+from ..validation.observed import contains, informative_rows, known_cells
 from ..voting.base import NeighborVoting
 from ..voting.votes import MapWarmStart, SearchResult
 
@@ -64,11 +64,11 @@ class ShortlistScores(NamedTuple):
 
     def evidence(self) -> Array:
         """(b, k, f) the features of the stacker."""
-        return stacking.evidence(*self[1:])
+        return stacking.build_evidence(*self[1:])
 
     def evidence_names(self) -> list[tuple[str, ...]]:
         """(f,) the kinds of evidence that each feature of the stacker is made of."""
-        return stacking.kinds(self.second_votes is not None, self.cooccurrence is not None)
+        return stacking.evidence_names(self.second_votes is not None, self.cooccurrence is not None)
 
     def slice(self, rows: slice, columns: slice) -> ShortlistScores:
         return ShortlistScores._make(None if part is None else part[rows, columns] for part in self)
@@ -208,7 +208,7 @@ def fit_reranker(
         if listed is None:
             listed = shortlists_leave_one_out(shortlister, rows.X, config.shortlist)
     if rows.observed is not None:  # an unknown cell is not a negative example
-        known = metrics.among(rows.observed, listed) | ~metrics.tells(rows.observed)[:, None]
+        known = contains(rows.observed, listed) | ~informative_rows(rows.observed)[:, None]
         listed = np.where(known, listed, -1)
     feature_map = features.fit(config.features, rows.X, rng)
     examples, start, n_epochs = rerank.examples(rows.Y, listed), None, N_PASSES
@@ -267,8 +267,8 @@ def add_top_reranker(
 ) -> stacking.Stacker:
     """Fit the re-ranker of the top 9 on held-out scores."""
     evidence, logits, _ = _stacked(stacker, scores)
-    is_known = metrics.known_cells(held_out.observed, scores.ids)
-    logits, hits = np.where(is_known, logits, -np.inf), metrics.among(held_out.Y, scores.ids) & is_known
+    is_known = known_cells(held_out.observed, scores.ids)
+    logits, hits = np.where(is_known, logits, -np.inf), contains(held_out.Y, scores.ids) & is_known
     rows, best = np.arange(len(logits))[:, None], _largest(logits, top_rerank.TOPK_CANDIDATES)
     weights = top_rerank.fit(evidence[rows, best], logits[rows, best], hits[rows, best], held_out.row_weights)
     return stacker._replace(top_weights=weights)
@@ -277,11 +277,11 @@ def add_top_reranker(
 def _held_out_pairs(scores: ShortlistScores, held_out: TrainingSet, n: int) -> stacking.HeldOutPairs:
     """The labels on the short lists of the first n rows, as far as their cells are known."""
     scores, Y, ids = scores.slice(slice(n), slice(None)), held_out.Y[:n], scores.ids[:n]
-    is_known = metrics.known_cells(None if held_out.observed is None else held_out.observed[:n], ids)
+    is_known = known_cells(None if held_out.observed is None else held_out.observed[:n], ids)
     weights = held_out.row_weights
     if weights is not None:
         weights = np.broadcast_to(weights[:n, None], ids.shape)[is_known]
-    hits = metrics.among(Y, ids)[is_known]
+    hits = contains(Y, ids)[is_known]
     return stacking.HeldOutPairs(scores.evidence()[is_known], ids[is_known], hits, weights)
 
 

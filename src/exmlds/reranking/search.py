@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import metrics
 from ..runtime.logs import logger
 from ..runtime.memory import DataSize, Estimate
 from ..selection import HoldOut, TrainingSet
 from ..stages import features
 from ..validation.arrays import Matrix
+from ..validation.observed import contains
 from ..voting.base import NeighborVoting
 from ..voting.settings_search import mean_precision
 from .pipeline import (
@@ -87,8 +87,8 @@ class Candidate(NamedTuple):
 class ConfigSearch(NamedTuple):
     """The parameters of `ExMLDS` that its configuration depends on.
 
-    make_shortlister : gives an unfitted voting method by its name ("joint", "sppmi" or "missing"), its kind of
-        features and its epochs
+    make_shortlister : gives an unfitted voting method by its name ("joint", "sppmi" or "missing"), its kind
+        of features and its epochs
     first_method : the name of the shortlister that is tried first
     is_open : whether "sppmi" may be tried beside "joint"
     """
@@ -277,4 +277,4 @@ def _recalls(fitted: NeighborVoting, held: TrainingSet, k: int) -> Array:
     Labels without a vote are not counted, even where lists hold all labels: on Bibtex they gained nothing.
     """
     ids, _ = fitted.predict_topk(held.X, k)
-    return np.cumsum(metrics.among(held.Y, ids).sum(axis=0)) / max(held.Y.nnz, 1)
+    return np.cumsum(contains(held.Y, ids).sum(axis=0)) / max(held.Y.nnz, 1)

@@ -1,1 +1,1 @@
-"""How work runs: threads, progress and memory."""
+"""Execution: threads, progress and memory estimates."""

@@ -1,4 +1,4 @@
-"""How large data are, and what a fit on them takes."""
+"""Sizes of data sets, and memory estimates of a fit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..validation.arrays import Matrix
 
 
 class DataSize(NamedTuple):
-    """What the cost of a fit depends on: rows, features, labels, and the stored values of X and of Y."""
+    """The size of a data set: rows, features, labels, and stored values of X and Y."""
 
     n: int
     d: int
@@ -20,28 +20,29 @@ class DataSize(NamedTuple):
 
     @classmethod
     def of(cls, X: Matrix, Y: csr_matrix) -> Self:
+        """Measure X, (n, d), and Y, (n, L)."""
         n, d = X.shape
         return cls(n, d, Y.shape[1], X.nnz if issparse(X) else X.size, Y.nnz)
 
     def rows_bytes(self) -> float:
-        """Of X as float32, sparse where that is smaller."""
+        """Bytes of X as float32, sparse or dense, whichever is smaller."""
         return min(4.0 * self.n * self.d, 8.0 * self.nnz + 4.0 * self.n)
 
     def labels_bytes(self) -> float:
-        """Of Y."""
+        """Bytes of Y as csr."""
         return 8.0 * self.nnz_labels + 4.0 * self.n
 
 
 class Estimate(NamedTuple):
-    """Bytes.
+    """Estimated cost of a fit, in bytes.
 
-    memory : that a fit takes at its peak, with its rows and labels, without the interpreter's own
-    size : of the model on disk
+    memory : peak memory of the fit, including X and Y, without the interpreter itself
+    size : size of the model on disk
     """
 
     memory: float
     size: float
 
     def with_rows(self, data: DataSize) -> Estimate:
-        """Where the model keeps the training rows."""
+        """Add the training rows, for a model that stores them."""
         return Estimate(self.memory + data.rows_bytes(), self.size + data.rows_bytes())

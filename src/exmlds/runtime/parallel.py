@@ -1,7 +1,7 @@
-"""Blocks of rows on our own threads.
+"""Parallel blocks of rows on a thread pool.
 
-Kernels release the GIL. The blocks are the same whatever the number of threads, and BLAS runs on one
-thread inside them, so a result does not depend on `n_jobs`.
+Kernels release the GIL. The blocks do not depend on the number of threads, and BLAS runs on one thread inside
+them, so a result does not depend on `n_jobs`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Result = TypeVar("Result")
 
 
 def n_threads(n_jobs: int | None) -> int:
-    """The number of threads that `n_jobs` asks for: None and −1 mean all cores, −2 all but one."""
+    """The number of threads for `n_jobs`: None and −1 mean all cores, −2 all but one."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if n_jobs is None:
         return cores
@@ -33,12 +33,12 @@ def n_threads(n_jobs: int | None) -> int:
 
 @cache
 def _blas() -> ThreadpoolController:
-    # Made once: looking for the loaded libraries takes about a millisecond, more than predicting a row.
+    # Cached: finding the loaded libraries takes about a millisecond, more than predicting one row.
     return ThreadpoolController()
 
 
 class _OneBlasThread:
-    """The limit is the process's: set by the first that enters, lifted by the last that leaves."""
+    """A process-wide limit: the first thread that enters sets it, the last that leaves lifts it."""
 
     def __init__(self) -> None:
         self.lock, self.inside, self.limiter = Lock(), 0, None
@@ -60,16 +60,16 @@ _one_blas_thread = _OneBlasThread()
 
 
 def one_blas_thread() -> AbstractContextManager[Any]:
-    """BLAS on one thread inside the block.
+    """Limit BLAS to one thread inside the `with` block.
 
-    With two, factorizations of moderate size took up to 15 times as long on two cores, and results would
-    depend on the number of cores.
+    With two threads on two cores, factorizations of moderate size took up to 15 times as long, and results
+    would depend on the number of cores.
     """
     return _one_blas_thread
 
 
 def blocks(n: int, size: int) -> list[slice]:
-    """The rows 0…n−1 cut into slices of `size`.
+    """Cut the rows 0…n−1 into slices of `size`.
 
     >>> blocks(5, 2)
     [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
@@ -77,52 +77,53 @@ def blocks(n: int, size: int) -> list[slice]:
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
 
-class _Ended(Exception):
-    """What a block is part of has ended."""
+class _Cancelled(Exception):
+    """The call of `map_blocks` that this block belongs to has ended."""
 
 
-_within = local()  # .ended: an event, set when the call that this thread works for has ended
+_current = local()  # .cancelled: the event that cancels the call that this thread works for
 
 
-def _go_on(ended: Event | None) -> None:
-    if ended is not None and ended.is_set():
-        raise _Ended
+def _check_cancelled(cancelled: Event | None) -> None:
+    if cancelled is not None and cancelled.is_set():
+        raise _Cancelled
 
 
 def map_blocks(
     work: Callable[[slice], Result], rows: Iterable[slice], *, n_jobs: int | None, stage: str, total: int
 ) -> Iterator[Result]:
-    """Yield work(block) for each block, in order; at most two blocks a thread are under way.
+    """Yield work(block) for each block, in order; at most two blocks per thread are pending.
 
-    Where it ends early, by Ctrl-C for one, the blocks under way end at their own next call of this.
+    Where the iteration ends early, for example by Ctrl-C, running blocks stop at their next nested call of
+    this function.
     """
     todo = list(rows)
     threads = min(n_threads(n_jobs), len(todo))
-    mine, outer = Event(), getattr(_within, "ended", None)
+    cancelled, outer = Event(), getattr(_current, "cancelled", None)
 
     def guarded(block: slice) -> Result:
-        _within.ended = mine
+        _current.cancelled = cancelled
         return work(block)
 
     with progress.stage(stage, total) as advance, one_blas_thread():
         if threads <= 1:
             for block in todo:
-                _go_on(outer)
+                _check_cancelled(outer)
                 yield work(block)
                 advance(block.stop - block.start)
             return
         with ThreadPoolExecutor(threads) as pool:
             queue = iter(todo)
-            under_way = deque((block, pool.submit(guarded, block)) for block in islice(queue, 2 * threads))
+            pending = deque((block, pool.submit(guarded, block)) for block in islice(queue, 2 * threads))
             try:
-                while under_way:
-                    _go_on(outer)
-                    block, future = under_way.popleft()
+                while pending:
+                    _check_cancelled(outer)
+                    block, future = pending.popleft()
                     yield future.result()
                     advance(block.stop - block.start)
                     for following in islice(queue, 1):
-                        under_way.append((following, pool.submit(guarded, following)))
+                        pending.append((following, pool.submit(guarded, following)))
             finally:
-                mine.set()
-                for _, future in under_way:
+                cancelled.set()
+                for _, future in pending:
                     future.cancel()

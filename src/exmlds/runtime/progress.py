@@ -1,7 +1,7 @@
-"""Progress of long work: a stage announces itself, whoever listens shows it.
+"""Progress bars of long stages.
 
-Nothing listens by default. `shown()` puts a bar on the terminal and stays quiet in a pipe. A stage inside
-another is part of it and shows nothing of its own.
+Nothing is shown by default. Inside `shown()`, a stage has a bar on the terminal, and none in a pipe. A stage
+nested in another has no bar of its own.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ Advance = Callable[[int], None]
 
 @contextmanager
 def stage(name: str, total: int | None, unit: str = "rows") -> Iterator[Advance]:
-    """Announce a stage of `total` units; call what it yields with the units just done."""
+    """Start a stage of `total` units; it yields a function to call with the number of units just done."""
     bars = _bars.get()
     if bars is None or bars.tasks:
-        yield _nobody_listens
+        yield _ignore
         return
     task = bars.add_task(name, total=total, unit=unit)
     try:
@@ -33,13 +33,13 @@ def stage(name: str, total: int | None, unit: str = "rows") -> Iterator[Advance]
         bars.remove_task(task)
 
 
-def _nobody_listens(done: int) -> None:
+def _ignore(done: int) -> None:
     return None
 
 
 @contextmanager
 def shown(on: bool = True) -> Iterator[None]:
-    """Show the stages inside the block as bars on stderr, if that is a terminal."""
+    """Show the stages inside the `with` block as bars on stderr, if stderr is a terminal."""
     if not on or _bars.get() is not None:
         yield
         return

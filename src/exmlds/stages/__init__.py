@@ -1,1 +1,1 @@
-"""The mathematics: functions on arrays, no files, no printing. A stage never imports another."""
+"""The mathematics: functions on arrays, without I/O or printing."""

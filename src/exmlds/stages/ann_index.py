@@ -1,4 +1,4 @@
-"""Approximate nearest neighbours by a graph of usearch: an extra, `pip install "exmlds[approximate]"`."""
+"""Approximate nearest neighbours with a usearch HNSW graph; an extra, `pip install "exmlds[approximate]"`."""
 
 from __future__ import annotations
 
@@ -11,22 +11,26 @@ import numpy as np
 
 Array = np.ndarray
 
-LINKS = 32  # of a row in the graph
-BUILD_WIDTH = 200  # rows looked at when one is added
-SEARCH_WIDTH = 200  # rows looked at in a search, at least
+LINKS = 32  # edges of each row in the graph (HNSW's M)
+BUILD_WIDTH = 200  # rows visited when a row is added (ef_construction)
+SEARCH_WIDTH = 200  # least rows visited in a search (ef)
 INSTALL = 'Approximate search needs usearch: pip install "exmlds[approximate]".'
 
 
 class Graph(NamedTuple):
-    """saved : (bytes,) uint8, the graph with its rows as usearch writes it."""
+    """A built graph.
+
+    saved : (bytes,) uint8, the graph with its rows in usearch's own file format
+    """
 
     saved: Array
 
 
 def build(rows: Array, metric: str, storage: str) -> Graph:
-    """A graph of rows, of length 1 where the metric is "cosine"; in float16 unless `storage` is "float32".
+    """Build the graph of (n, r) rows; for the metric "cosine" they must have unit length.
 
-    On one thread, so that the same rows give the same graph.
+    Rows are stored as float16 unless `storage` is "float32". The build runs on one thread, so that the same
+    rows give the same graph.
     """
     graph = require().Index(
         ndim=rows.shape[1],
@@ -40,34 +44,35 @@ def build(rows: Array, metric: str, storage: str) -> Graph:
 
 
 def search(graph: Graph, Q: Array, k: int, threads: int) -> tuple[Array, Array]:
-    """(q, k) int64 ids, −1 pads, and (q, k) float32 distances: 1 − ⟨q, x⟩ or ‖q − x‖²."""
-    opened = _opened(graph.saved)
-    opened.expansion_search = max(SEARCH_WIDTH, k)
-    found = opened.search(Q, k, threads=threads)
+    """(q, k) int64 ids, −1 pads, and (q, k) float32 distances: 1 − ⟨q, x⟩ (cosine) or ‖q − x‖²."""
+    graph_index = _open(graph.saved)
+    graph_index.expansion_search = max(SEARCH_WIDTH, k)
+    found = graph_index.search(Q, k, threads=threads)
     ids = np.full((len(Q), k), -1, np.int64)
     distances = np.full((len(Q), k), np.inf, np.float32)
-    keys, far = (np.asarray(a).reshape(len(Q), -1) for a in (found.keys, found.distances))
+    keys, found_distances = (np.asarray(a).reshape(len(Q), -1) for a in (found.keys, found.distances))
+    # For a single query usearch returns an unpadded result without counts.
     counts = np.asarray(found.counts) if len(Q) > 1 else np.array([keys.shape[1]])
-    real = np.arange(keys.shape[1]) < counts[:, None]
-    ids[:, : keys.shape[1]] = np.where(real, keys.astype(np.int64), -1)
-    distances[:, : keys.shape[1]] = np.where(real, far, np.inf)
+    is_found = np.arange(keys.shape[1]) < counts[:, None]
+    ids[:, : keys.shape[1]] = np.where(is_found, keys.astype(np.int64), -1)
+    distances[:, : keys.shape[1]] = np.where(is_found, found_distances, np.inf)
     return ids, distances
 
 
 def require() -> Any:
-    """The module usearch.index, or an error that says how to install it."""
+    """Import usearch.index; the error names the command that installs it."""
     try:
         return import_module("usearch.index")
     except ImportError:
         raise ModuleNotFoundError(INSTALL) from None
 
 
-_graphs: dict[int, Any] = {}  # opened, by the id of their bytes
+_graphs: dict[int, Any] = {}  # open graphs by the id of their bytes
 _lock = Lock()
 
 
-def _opened(saved: Array) -> Any:
-    """The graph is opened where its bytes lie, once, and let go when they are."""
+def _open(saved: Array) -> Any:
+    """Open the graph once, as a view of its bytes; it is closed when the bytes are garbage-collected."""
     with _lock:
         if id(saved) not in _graphs:
             _graphs[id(saved)] = require().Index.restore(saved, view=True)

@@ -1,4 +1,7 @@
-"""What is done to the features before anything else: fitted, saved with the model, applied at prediction."""
+"""Feature transforms: scaling, idf, standardization and the Nyström kernel map.
+
+A transform is fitted on the training rows, saved with the model, and applied before everything else.
+"""
 
 from __future__ import annotations
 
@@ -15,18 +18,21 @@ from ..validation.arrays import unit_rows, with_values
 Array = np.ndarray
 
 KINDS = ("none", "l2", "sqrt-l2", "log1p-l2", "idf-l2", "standardize", "nystroem")
-DAMPED = ("sqrt-l2", "log1p-l2", "idf-l2")  # large values are made smaller
-LANDMARKS = 3_000
-BLOCK = 1_024  # rows mapped by the kernel at a time
-FILLED = 0.2  # share of stored values from which rows count as dense
+DAMPED = ("sqrt-l2", "log1p-l2", "idf-l2")  # kinds that reduce large values
+LANDMARKS = 3_000  # training rows that the Nyström map is built on
+BLOCK = 1_024  # rows in a block of the kernel map
+FILLED = 0.2  # share of stored values above which a matrix counts as dense
 
 
 class Features(NamedTuple):
-    """A fitted transform; the arrays are empty where the kind has no use for them.
+    """A fitted transform; the arrays that a kind does not use are empty.
 
-    center, scale : (d,) of "standardize" and "nystroem"; scale of "idf-l2" too, 1 + log((1 + n) / (1 + n_j))
-    landmarks : (m, d);  gamma : of the kernel exp(−γ‖x − x'‖²) of "nystroem"
-    projection : (m, m), by which products of rows become those of the kernel; empty once a map contains it
+    center : (d,) float32, means of "standardize" and "nystroem"; empty where sparse rows are not centred
+    scale : (d,) float32, inverse deviations of the same; for "idf-l2" the idf, 1 + log((1 + n) / (1 + n_j))
+    landmarks : (m, d) float32, standardized rows of "nystroem"
+    projection : (m, m) float32, after which inner products approximate the kernel; empty once it is folded
+        into a map V (`fold_projection`)
+    gamma : γ of the kernel exp(−γ‖x − x'‖²)
     """
 
     kind: str
@@ -38,10 +44,10 @@ class Features(NamedTuple):
 
 
 def fits(kind: str, X: Any) -> bool:
-    """Whether a transform makes sense.
+    """Whether a transform makes sense for X.
 
-    Roots and logarithms need numbers from 0 on, and do nothing where all are the same; idf is for counts, the
-    kernel for rows that are not sparse.
+    Roots and logarithms need values of at least 0, and have no effect where all are equal. The idf is for
+    sparse counts, the kernel for dense rows.
     """
     if kind == "nystroem":
         return _is_filled(X)
@@ -52,7 +58,7 @@ def fits(kind: str, X: Any) -> bool:
 
 
 def are_counts(X: Any) -> bool:
-    """Whether all numbers are whole, and none below 0."""
+    """Whether all values are whole numbers of at least 0."""
     values = X.data if issparse(X) else X
     return bool(values.min(initial=0) >= 0 and (values == np.rint(values)).all())
 
@@ -74,13 +80,14 @@ def fit(kind: str, X: Any, rng: np.random.Generator) -> Features:
     squares = X.multiply(X).mean(axis=0) if issparse(X) else np.square(X, dtype=np.float64).mean(axis=0)
     spread = np.sqrt(np.maximum(np.asarray(squares, np.float64).ravel() - mean**2, 0))
     scale = np.divide(1, spread, out=np.zeros_like(spread), where=spread > 0).astype(np.float32)
-    # Centred, sparse rows would not be sparse any more; they are scaled only, but for the kernel.
+    # Centring would make sparse rows dense, so they are only scaled; the kernel map is dense anyway.
     center = mean.astype(np.float32) if _is_filled(X) or kind == "nystroem" else none
     standardized = plain._replace(center=center, scale=scale)
     if kind == "standardize":
         return standardized
-    drawn = np.sort(rng.choice(X.shape[0], min(LANDMARKS, X.shape[0]), replace=False))
-    landmarks = _standardize(standardized, X[drawn])
+    sample = np.sort(rng.choice(X.shape[0], min(LANDMARKS, X.shape[0]), replace=False))
+    landmarks = _standardize(standardized, X[sample])
+    # The median heuristic sets the bandwidth of the kernel.
     gamma = 1 / max(float(np.median(_squared_distances(landmarks, landmarks))), 1e-12)
     K = np.exp(-gamma * _squared_distances(landmarks, landmarks)).astype(np.float64)
     projection = _projection(K).astype(np.float32)
@@ -88,25 +95,26 @@ def fit(kind: str, X: Any, rng: np.random.Generator) -> Features:
 
 
 def _projection(K: Array) -> Array:
-    """P (m, m) with P Pᵀ = (K + ε I)⁻¹; since rows may repeat, ε is about 1e-6 of the largest eigenvalue.
+    """P (m, m) with P Pᵀ = (K + ε I)⁻¹, by a Cholesky factor.
 
-    Where distances are mostly rounding errors K is no kernel, and ε grows until there is a factor.
+    Rows may repeat, so ε starts at about 1e-6 of the largest eigenvalue. Where distances are mostly rounding
+    errors K is not positive definite, and ε grows until the factorization succeeds.
     """
-    added = 1e-6 * K.sum() / len(K)
+    ridge = 1e-6 * K.sum() / len(K)
     while True:
-        definite = K.copy()
-        definite[np.diag_indices_from(K)] += added
+        shifted = K.copy()
+        shifted[np.diag_indices_from(K)] += ridge
         try:
-            factor = cholesky(definite, overwrite_a=True, check_finite=False)
+            factor = cholesky(shifted, overwrite_a=True, check_finite=False)
             return dtrtri(factor, overwrite_c=True)[0]
         except LinAlgError:
-            if not added < len(K):  # than which no eigenvalue is larger
+            if not ridge < len(K):  # No eigenvalue exceeds the trace, which is len(K).
                 raise
-            added *= 10
+            ridge *= 10
 
 
 def apply(features: Features, X: Any) -> Any:
-    """The transformed rows, (n, d'), sparse where X is and the kind allows it, float32."""
+    """(n, d') float32, the transformed rows; sparse where X is sparse and the kind allows it."""
     if features.kind == "none":
         return X
     if features.kind == "standardize":
@@ -114,29 +122,25 @@ def apply(features: Features, X: Any) -> Any:
     if features.kind == "nystroem":
         return _kernel_map(features, _standardize(features, X))
     if features.kind in DAMPED:
-        default_scaling = np.sqrt if features.kind == "sqrt-l2" else np.log1p
-        X = (
-            with_values(X, default_scaling(np.maximum(X.data, 0)))
-            if issparse(X)
-            else default_scaling(np.maximum(X, 0))
-        )
+        dampen = np.sqrt if features.kind == "sqrt-l2" else np.log1p
+        X = with_values(X, dampen(np.maximum(X.data, 0))) if issparse(X) else dampen(np.maximum(X, 0))
     if features.kind == "idf-l2":
         X = _standardize(features, X) if issparse(X) else X * features.scale
     return unit_rows(X)
 
 
 def fold_projection(features: Features, V: Array) -> Array:
-    """The map V, (m, r), of rows with projection as one of rows without."""
+    """(m, r), the map V with the Nyström projection folded in, for rows without projection."""
     return features.projection @ V
 
 
 def without_projection(features: Features) -> Features:
-    """For maps that contain it; most of the bytes, and of the time, of the kernel would be its."""
+    """Drop the projection once V contains it: it takes most of the memory and time of the kernel map."""
     return features._replace(projection=np.zeros(0, np.float32))
 
 
 def apply_for_routing(features: Features, X: Any) -> Any:
-    """The rows as parts are made of them: as `apply`, but without the kernel, which is made part by part."""
+    """The transformed rows for the router: as `apply`, but without the kernel map, which each part fits."""
     return _standardize(features, X) if features.kind == "nystroem" else apply(features, X)
 
 

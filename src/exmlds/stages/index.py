@@ -1,7 +1,7 @@
-"""Nearest neighbours among the rows of a list of segments, exact unless a segment is a graph.
+"""Nearest-neighbour search over a list of segments: dense rows, an inverted index, or an approximate graph.
 
-The results of the segments merge, so that rows can be added as a new segment and left out by a bitmap
-without rewriting what is there.
+The top-k lists of the segments are merged, so rows can be added as a new segment, and removed by a bias of
+−inf, without rewriting the segments on disk.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ from ..validation.arrays import Matrix, row_norms, unit_rows
 from . import ann_index, quantize
 
 Array = np.ndarray
-DENSE_BLOCK = 8_192  # rows scored at a time against a block of queries
-DENSE_FROM = 0.2  # share of filled cells from which a matrix product beats a walk over postings
+DENSE_BLOCK = 8_192  # rows that a block of queries is scored against at a time
+DENSE_FROM = 0.2  # share of stored values above which a matrix product is faster than the inverted index
 
 
 class Segment(NamedTuple):
-    """Rows that were added together.
+    """Rows that were added in one call.
 
-    rows : (n, d) dense, packed; or (d, n) csr, the transpose, that is, for each feature its rows; or a graph
-    bias : (n,), added to the inner product; −inf leaves a row out
+    rows : `quantize.Packed` (n, d) dense rows; or (d, n) csr, an inverted index of the rows of each feature;
+        or a graph
+    bias : (n,) added to the inner product; −inf excludes a row
     """
 
     rows: Matrix
@@ -32,9 +33,10 @@ class Segment(NamedTuple):
 
 
 class Index(NamedTuple):
-    """Rows to be searched by `metric`, "cosine" or "euclidean".
+    """A searchable set of rows; the metric is "cosine" or "euclidean".
 
-    center : (d,) what is taken off dense rows, since float32 can't tell apart rows that are far from 0
+    center : (d,) float64, subtracted from dense rows, since float32 can't separate rows that are far from the
+        origin; (0,) where it is not used
     """
 
     segments: list[Segment]
@@ -43,9 +45,11 @@ class Index(NamedTuple):
 
 
 def build(X: Matrix, metric: str, storage: str = "float32", *, is_exact: bool = True) -> Index:
-    """Index the rows of X, (n, d); dense rows are kept as `storage` says, of `quantize.STORAGES`.
+    """Index the rows of X.
 
-    is_exact : otherwise dense rows become a graph, whose search is approximate
+    X : (n, d) csr or dense
+    storage : one of `quantize.STORAGES`, the dtype that dense rows are stored in
+    is_exact : whether dense rows are searched exactly; otherwise they become a graph with approximate search
     """
     dense_distances = metric == "euclidean" and not _is_sparse(X)
     center = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel() if dense_distances else np.zeros(0)
@@ -53,14 +57,14 @@ def build(X: Matrix, metric: str, storage: str = "float32", *, is_exact: bool = 
 
 
 def extend(index: Index, X: Matrix, storage: str = "float32", *, is_exact: bool = True) -> Index:
-    """The index with more rows, numbered on from the last."""
-    X = _prepared(index, X)
+    """Return the index with the rows of X appended; their ids follow the last one."""
+    X = _prepare(index, X)
     if index.metric == "cosine":
         bias = np.zeros(X.shape[0], np.float32)
     else:
         bias = (-(row_norms(X) ** 2)).astype(X.dtype)  # −‖q − x‖² = 2⟨q, x⟩ − ‖x‖² − ‖q‖²
     if issparse(X):
-        rows: Any = _transposed(X)
+        rows: Any = _transpose(X)
     else:
         rows = quantize.pack(X, storage) if is_exact else ann_index.build(X, index.metric, storage)
     return index._replace(segments=[*index.segments, Segment(rows, bias)])
@@ -69,11 +73,11 @@ def extend(index: Index, X: Matrix, storage: str = "float32", *, is_exact: bool 
 def search(index: Index, Q: Matrix, k: int, threads: int = 1) -> tuple[Array, Array]:
     """The k most similar rows of each query: (q, k) int64 ids, −1 pads, and (q, k) float32 similarities.
 
-    The similarity is the cosine, or minus the Euclidean distance. Only graphs take more than one thread; they
-    would not let several callers search at once.
+    The similarity is the cosine, or the negative Euclidean distance. `threads` applies to graphs only, which
+    do not allow concurrent searches; callers search the other segments in parallel blocks.
     """
-    Q = _prepared(index, Q)
-    scaled = Q if index.metric == "cosine" else 2 * Q
+    Q = _prepare(index, Q)
+    scaled = Q if index.metric == "cosine" else 2 * Q  # With the bias: 2⟨q, x⟩ − ‖x‖².
     ids = np.full((Q.shape[0], k), -1, np.int64)
     scores = np.full((Q.shape[0], k), -np.inf, Q.dtype)
     offset = 0
@@ -85,7 +89,7 @@ def search(index: Index, Q: Matrix, k: int, threads: int = 1) -> tuple[Array, Ar
         else:
             _search_dense(segment, scaled, offset, ids, scores)
         offset += len(segment.bias)
-    if index.metric == "euclidean":
+    if index.metric == "euclidean":  # Rounding can make a squared distance slightly negative.
         squared = row_norms(Q)[:, None] ** 2 - scores
         scores = -np.sqrt(np.maximum(squared, 0, out=squared, where=ids >= 0))
     return ids, scores.astype(np.float32, copy=False)
@@ -95,8 +99,8 @@ def _is_sparse(X: Matrix) -> bool:
     return issparse(X) and X.nnz <= DENSE_FROM * X.shape[0] * X.shape[1]
 
 
-def _prepared(index: Index, X: Matrix) -> Matrix:
-    """Rows as they are compared: of length 1, or centred, or in float64 where they can't be centred."""
+def _prepare(index: Index, X: Matrix) -> Matrix:
+    """Normalize rows (cosine), or centre them, or convert them to float64 where centring would fill them."""
     if index.metric == "cosine":
         X = unit_rows(X)
         return X if _is_sparse(X) or not issparse(X) or index.segments else X.toarray()
@@ -124,22 +128,23 @@ def _search_sparse(segment: Segment, Q: csr_matrix, offset: int, ids: Array, sco
 def _search_dense(segment: Segment, Q: Matrix, offset: int, ids: Array, scores: Array) -> None:
     for start in range(0, len(segment.bias), DENSE_BLOCK):
         block = slice(start, start + DENSE_BLOCK)
-        similar = np.asarray(Q @ quantize.unpack(segment.rows, block).T) + segment.bias[block]  # (q, block)
-        kernels.merge_topk(similar, offset + start, ids, scores)
+        products = np.asarray(Q @ quantize.unpack(segment.rows, block).T)  # (q, block)
+        kernels.merge_topk(products + segment.bias[block], offset + start, ids, scores)
 
 
 def _search_graph(
     graph: ann_index.Graph, Q: Array, metric: str, offset: int, ids: Array, scores: Array, threads: int
 ) -> None:
     k = ids.shape[1]
-    found, far = ann_index.search(graph, Q, k, threads)
-    near = 1 - far if metric == "cosine" else row_norms(Q)[:, None] ** 2 - far  # as in exact segments
+    found, distances = ann_index.search(graph, Q, k, threads)
+    # On the scale of exact segments: ⟨q, x⟩, or 2⟨q, x⟩ − ‖x‖².
+    similarities = 1 - distances if metric == "cosine" else row_norms(Q)[:, None] ** 2 - distances
     all_ids = np.concatenate([ids, np.where(found >= 0, found + offset, -1)], axis=1)
-    all_scores = np.concatenate([scores, near.astype(scores.dtype)], axis=1)
+    all_scores = np.concatenate([scores, similarities.astype(scores.dtype)], axis=1)
     best = np.argsort(-all_scores, axis=1, kind="stable")[:, :k]
     ids[:], scores[:] = (np.take_along_axis(a, best, axis=1) for a in (all_ids, all_scores))
 
 
-def _transposed(X: csr_matrix) -> csr_matrix:
+def _transpose(X: csr_matrix) -> csr_matrix:
     columns = csc_matrix(X)
     return csr_matrix((columns.data, columns.indices, columns.indptr), shape=X.shape[::-1])

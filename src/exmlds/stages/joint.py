@@ -1,14 +1,15 @@
-"""Learning the map V directly, so that rows with related labels lie close: the paper's joint learning.
+"""Learn the map V end to end, so that rows with related labels are close: the paper's joint learning.
 
-For a row i and a row j of its context, z = x V and K_ij = cos(z_i, z_j) or ⟨z_i, z_j⟩, the loss is
+With z = x V and K_ij = cos(z_i, z_j) or ⟨z_i, z_j⟩, the loss of a row i and a row j of its context is
 
     sgns      −log σ(γ(K_ij − m)) − n₋ mean over j' of log σ(−γ(K_ij' − m))       (the paper's, m = 0)
     softmax   −log( exp γK_ij / Σ over j and j' of exp γK_ij' )                   (AnnexML's)
 
-In a batch each row has one row j of its context, drawn anew, and the contexts of the others are its j',
-unless they belong to its own context or have its labels; they may count less the more labels they share with
-it. All rows are embedded once, the gradients of the
-rows are added up feature by feature, and AdaGrad takes one step a batch: V is not touched once a pair.
+Training runs in mini-batches. Each row of a batch draws one positive j from its context, and the positives of
+the other rows are its negatives j', except those that belong to its own context or have its labels; a
+negative may count less the more labels it shares with the row. All rows of the batch are embedded once, the
+gradients of the rows are summed feature by feature, and AdaGrad takes one step per batch rather than one per
+pair.
 """
 
 from __future__ import annotations
@@ -24,14 +25,15 @@ from ..runtime.parallel import blocks, map_blocks
 
 Array = np.ndarray
 
-BLOCKS = 8  # of features, each owned by a thread at a time
-ROWS = 128  # embedded at a time
+BLOCKS = 8  # blocks of features; each is updated by one thread
+ROWS = 128  # rows in a block of the embedding
 
 
 class JointState(NamedTuple):
-    """What there is after an epoch; each epoch draws from a generator of its own.
+    """State after an epoch; each epoch has a random generator of its own, seeded by (seed, epoch).
 
-    V : (d, r) float32;  sums : (d, r) float32, of the squares of gradients
+    V : (d, r) float32, the map
+    squares : (d, r) float32, AdaGrad's sums of squared gradients
     """
 
     V: Array
@@ -41,10 +43,11 @@ class JointState(NamedTuple):
 
 
 class Loss(NamedTuple):
-    """What is climbed down.
+    """The loss to minimize.
 
-    kind : "sgns" or "softmax";  similarity : "cosine" or "inner"
-    gamma, margin, n_negative : γ, m and n₋; the last two of "sgns" alone
+    kind : "sgns" or "softmax"
+    similarity : "cosine" or "inner"
+    gamma, margin, n_negative : γ, m and n₋ of the formulas above; "softmax" uses γ alone
     """
 
     kind: str = "softmax"
@@ -55,7 +58,7 @@ class Loss(NamedTuple):
 
 
 def init(d: int, rank: int, rng: np.random.Generator) -> JointState:
-    """Random directions, so that rows with nothing in common begin at right angles."""
+    """Draw V from a normal distribution, so that rows without common features start almost orthogonal."""
     V = rng.standard_normal((d, rank), dtype=np.float32) / np.float32(rank**0.5)
     return JointState(V, np.zeros((d, rank), np.float32), int(rng.integers(2**63)), 0)
 
@@ -63,7 +66,7 @@ def init(d: int, rank: int, rng: np.random.Generator) -> JointState:
 def epoch(
     state: JointState,
     X: Any,
-    near: Array,
+    neighbors: Array,
     group: Array,
     loss: Loss,
     *,
@@ -72,22 +75,24 @@ def epoch(
     sets: csr_matrix | None = None,
     n_jobs: int | None = None,
 ) -> JointState:
-    """Every row with a context once, in an order drawn anew; V changes in place.
+    """Visit every row that has a context once, in a new random order; V changes in place.
 
-    X : (n, d) csr or dense;  near : (n, k) the rows of each row's context, −1 pads, present ones first
-    group : (n,) rows with the same labels have the same number
-    sets : (g, L) csr, the labels of each group, of length 1: negatives count 1 − cos(y_i, y_j); None: all 1
+    X : (n, d) csr or dense
+    neighbors : (n, k) int64, the rows of each row's context, −1 pads at the end
+    group : (n,) int64, equal for rows with equal labels
+    sets : (g, L) csr, the labels of each group as unit rows, which weight negatives by 1 − cos(y_i, y_j);
+        None weights all negatives by 1
     """
     rng = np.random.default_rng([state.seed, state.epoch])
-    sizes = (near >= 0).sum(axis=1)
+    sizes = (neighbors >= 0).sum(axis=1)
     order = rng.permutation(np.flatnonzero(sizes))
     with progress.stage("joint learning", len(order)) as advance:
         for start in range(0, len(order), batch_size):
             rows = order[start : start + batch_size]
-            contexts = near[rows, (rng.random(len(rows)) * sizes[rows]).astype(np.int64)]
+            contexts = neighbors[rows, (rng.random(len(rows)) * sizes[rows]).astype(np.int64)]
             batch = X[np.concatenate([rows, contexts])]
-            Z = _embedded(batch, state.V, n_jobs)
-            weights = negatives(rows, contexts, near, group, sets)
+            Z = _embed(batch, state.V, n_jobs)
+            weights = negatives(rows, contexts, neighbors, group, sets)
             _, dZ = gradient(Z, weights, loss)
             _step(state, batch, dZ, learning_rate, n_jobs)
             advance(len(rows))
@@ -95,26 +100,27 @@ def epoch(
 
 
 def negatives(
-    rows: Array, contexts: Array, near: Array, group: Array, sets: csr_matrix | None = None
+    rows: Array, contexts: Array, neighbors: Array, group: Array, sets: csr_matrix | None = None
 ) -> Array:
-    """(b, b) float32, how much the j-th context counts as a negative of the i-th row; the diagonal is 0.
+    """(b, b) float32, the weight of the j-th positive as a negative of the i-th row; the diagonal is 0.
 
-    Nothing counts that is of the row's context or has its labels.
+    The weight is 0 where the j-th positive belongs to the context of the row, has its labels, or is the row.
     """
-    known = (near[rows][:, :, None] == contexts).any(axis=1)
-    known |= group[rows][:, None] == group[contexts]
-    known |= rows[:, None] == contexts
-    np.fill_diagonal(known, True)
-    weights = np.where(known, np.float32(0), np.float32(1))
+    is_positive = (neighbors[rows][:, :, None] == contexts).any(axis=1)
+    is_positive |= group[rows][:, None] == group[contexts]
+    is_positive |= rows[:, None] == contexts
+    np.fill_diagonal(is_positive, True)
+    weights = np.where(is_positive, np.float32(0), np.float32(1))
     if sets is not None:
         weights *= np.maximum(1 - (sets[group[rows]] @ sets[group[contexts]].T).toarray(), 0)
     return weights
 
 
 def gradient(Z: Array, weights: Array, loss: Loss) -> tuple[float, Array]:
-    """The loss of a batch, a mean over its rows, and its gradient by Z.
+    """Return the mean loss over the rows of a batch, and its gradient by Z, (2b, r).
 
-    Z : (2b, r) the rows, then their contexts;  weights : (b, b) of the negatives, 0 on the diagonal
+    Z : (2b, r) embeddings of the rows, then of their positives
+    weights : (b, b) of the negatives, 0 on the diagonal
     """
     b = len(weights)
     lengths = np.ones((2 * b, 1), Z.dtype)
@@ -124,7 +130,7 @@ def gradient(Z: Array, weights: Array, loss: Loss) -> tuple[float, Array]:
     K = U[:b] @ U[b:].T
     value, dK = (_softmax if loss.kind == "softmax" else _sgns)(K, weights, loss)
     dU = np.concatenate([dK @ U[b:], dK.T @ U[:b]])
-    if loss.similarity == "cosine":  # ∇cos(z, w) by z is (w/‖w‖ − cos z/‖z‖)/‖z‖
+    if loss.similarity == "cosine":  # ∇_z cos(z, w) = (w/‖w‖ − cos(z, w) z/‖z‖) / ‖z‖
         dU = (dU - (dU * U).sum(axis=1, keepdims=True) * U) / lengths
     return value, dU
 
@@ -132,10 +138,11 @@ def gradient(Z: Array, weights: Array, loss: Loss) -> tuple[float, Array]:
 def _softmax(K: Array, weights: Array, loss: Loss) -> tuple[float, Array]:
     b = len(K)
     own = np.arange(b)
-    counted = weights > 0
-    counted[own, own] = True
-    most = np.where(counted, K, -np.inf).max(axis=1, keepdims=True)
-    shares = np.exp(np.minimum(loss.gamma * (K - most), 0))
+    is_counted = weights > 0
+    is_counted[own, own] = True
+    largest = np.where(is_counted, K, -np.inf).max(axis=1, keepdims=True)
+    # The largest exponent is 0; ignored pairs could exceed it, so they are clipped before their weight of 0.
+    shares = np.exp(np.minimum(loss.gamma * (K - largest), 0))
     positive = shares[own, own]
     shares *= weights
     shares[own, own] = positive
@@ -148,18 +155,19 @@ def _softmax(K: Array, weights: Array, loss: Loss) -> tuple[float, Array]:
 def _sgns(K: Array, weights: Array, loss: Loss) -> tuple[float, Array]:
     b = len(K)
     own = np.arange(b)
+    # The weights of a row's negatives sum to n₋, however many of them count.
     totals = weights.sum(axis=1, keepdims=True)
     weights = weights * np.divide(loss.n_negative, totals, out=np.zeros_like(totals), where=totals > 0)
     scores = loss.gamma * (K - loss.margin)
     soft = np.logaddexp(0, scores)  # −log σ(−s)
     value = float((np.logaddexp(0, -scores[own, own]) + (weights * soft).sum(axis=1)).mean())
-    likely = np.exp(scores - soft)  # σ(s)
-    dK = weights * likely
-    dK[own, own] = likely[own, own] - 1
+    sigmoid = np.exp(scores - soft)  # σ(s)
+    dK = weights * sigmoid
+    dK[own, own] = sigmoid[own, own] - 1
     return value, (dK * (loss.gamma / b)).astype(K.dtype)
 
 
-def _embedded(X: Any, V: Array, n_jobs: int | None) -> Array:
+def _embed(X: Any, V: Array, n_jobs: int | None) -> Array:
     Z = np.empty((X.shape[0], V.shape[1]), np.float32)
 
     def fill(rows: slice) -> None:
@@ -171,7 +179,7 @@ def _embedded(X: Any, V: Array, n_jobs: int | None) -> Array:
 
 
 def _step(state: JointState, X: Any, dZ: Array, rate: float, n_jobs: int | None) -> None:
-    """Each thread owns its features, so that the result does not depend on their number."""
+    """Take one AdaGrad step; one thread owns each block of features, so n_jobs does not change the sums."""
     if not issparse(X):
         _step_dense(state, X.T @ dZ, rate)
         return
@@ -198,5 +206,5 @@ def _step(state: JointState, X: Any, dZ: Array, rate: float, n_jobs: int | None)
 
 def _step_dense(state: JointState, gradient: Array, rate: float) -> None:
     state.squares[:] += gradient * gradient
-    moved = np.divide(gradient, np.sqrt(state.squares), out=np.zeros_like(gradient), where=state.squares > 0)
-    state.V[:] -= np.float32(rate) * moved
+    step = np.divide(gradient, np.sqrt(state.squares), out=np.zeros_like(gradient), where=state.squares > 0)
+    state.V[:] -= np.float32(rate) * step

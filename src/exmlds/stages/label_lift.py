@@ -1,4 +1,4 @@
-"""What a row's other labels say of a label: how much more often it comes with them than in general."""
+"""Label lift: how much more often a label occurs together with the other labels of a row than in general."""
 
 from __future__ import annotations
 
@@ -8,27 +8,34 @@ from scipy.special import expit
 
 Array = np.ndarray
 
-PRIOR_ROWS = 2.0  # rows of a label that are thought to be as all are
-N_CONDITIONING = 10  # labels of a row, those with the largest margins
-LOGIT_SLOPE = 3.0  # of the curve from a margin to how likely the label is
+PRIOR_ROWS = 2.0  # pseudo-rows that each label adds with the overall label frequencies
+N_CONDITIONING = 10  # labels of a row, those with the largest margins, that lift the others
+LOGIT_SLOPE = 3.0  # slope of the logistic function from a margin to a probability
 
 
 def fit(Y: csr_matrix) -> Array:
-    """(L, L) float16 log of P(l | j) / P(l) for labels j, l of rows Y, (n, L) csr; 0 for a label itself."""
+    """(L, L) float16, log P(l | j) / P(l) for labels j (rows) and l (columns); the diagonal is 0.
+
+    Y : (n, L) csr of ones
+    """
     together = (Y.T @ Y).toarray().astype(np.float32)
     counts = together.diagonal().copy()
     share = (counts + 0.5) / Y.shape[0]
+    # The prior shrinks the lifts of rare labels towards 0.
     lifts = np.log((together + PRIOR_ROWS * share) / ((counts[:, None] + PRIOR_ROWS) * share))
     np.fill_diagonal(lifts, 0)
     return lifts.astype(np.float16)
 
 
 def apply(lifts: Array, ids: Array, margins: Array) -> Array:
-    """(n, k) float32 for labels on short lists, −1 pads: the lifts by those that are likely, together.
+    """(n, k) float32, for each label on a short list the lifts by the likely labels, weighted by probability.
 
-    margins : (n, k), −inf where the list is padded
+    ids : (n, k) int64, short lists, −1 pads
+    margins : (n, k) classifier margins, −inf where the list is padded
     """
     first = np.argsort(-margins, axis=1, kind="stable")[:, :N_CONDITIONING]
-    likely = expit(LOGIT_SLOPE * np.take_along_axis(margins, first, axis=1))
-    by = np.take_along_axis(ids, first, axis=1)
-    return np.einsum("na,nak->nk", likely, lifts[by[:, :, None], ids[:, None, :]].astype(np.float32))
+    # A pad has the margin −inf, hence the probability 0, and lifts nothing.
+    probabilities = expit(LOGIT_SLOPE * np.take_along_axis(margins, first, axis=1))
+    given = np.take_along_axis(ids, first, axis=1)
+    pairs = lifts[given[:, :, None], ids[:, None, :]].astype(np.float32)  # (n, N_CONDITIONING, k)
+    return np.einsum("na,nak->nk", probabilities, pairs)

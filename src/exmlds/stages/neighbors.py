@@ -1,4 +1,4 @@
-"""The context graph: for each row the k rows nearest to it, N_k(y_i) of the paper."""
+"""The context graph: for each row the k rows with the most similar labels, N_k(y_i) of the paper."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ..runtime.parallel import blocks, map_blocks
 
 Array = np.ndarray
 
-ROWS = 4_096  # sets that a thread looks for neighbours of at a time
-BUDGET = 50_000  # entries of the labels' lists that are read for a set
+ROWS = 4_096  # label sets in a block of the search
+BUDGET = 50_000  # most entries of the inverted index that are read for one label set
 
 
 def nearest_sets(
@@ -25,20 +25,22 @@ def nearest_sets(
     budget: int = BUDGET,
     n_jobs: int | None = None,
 ) -> Array:
-    """(m, k) int64, for each label set i the k nearest j, itself among them; −1 pads.
+    """(m, k) int64, for each label set the k most similar label sets including itself; −1 pads.
 
-    measure : "cosine", |i ∩ j| / √(|i| |j|), or "overlap", |i ∩ j| / |j|, AnnexML's
-    budget : rare labels are asked first which sets have them; of a list that is longer than what is left of
-        the budget a stretch is read, and labels after it do not count, so that the cost is never that of all
-        pairs
+    sets : (m, L) csr of ones, distinct label sets
+    measure : "cosine", |i ∩ j| / √(|i| |j|), or AnnexML's "overlap", |i ∩ j| / |j|
+    budget : bounds the cost of each set. The posting lists of its rarest labels are read first; where a list
+        is longer than the budget left, a random stretch of it is read, and the remaining labels are ignored
     """
     m, n_labels = sets.shape
     counts = np.bincount(sets.indices, minlength=n_labels)
+    # Renumber labels by frequency, so that the sorted indices of a set start with its rarest label.
     rarity = np.empty(n_labels, np.int32)
     rarity[np.argsort(counts, kind="stable")] = np.arange(n_labels, dtype=np.int32)
     ranked = csr_matrix((sets.data, rarity[sets.indices], sets.indptr), shape=sets.shape)
     ranked.sort_indices()
     postings = ranked.tocsc()
+    # The factor 1 / √|i| of the cosine is the same for all j, so it does not change the order.
     sizes = np.maximum(np.diff(ranked.indptr), 1)
     weights = (1 / (np.sqrt(sizes) if measure == "cosine" else sizes)).astype(np.float32)
     draws = rng.random(m)
@@ -64,25 +66,25 @@ def nearest_sets(
     return ids
 
 
-def expand(near: Array, group: Array, k: int, rng: np.random.Generator) -> Array:
-    """(n, k) int64, for each row the k nearest others, from the groups near to its group; −1 pads.
+def expand(nearest: Array, group: Array, k: int, rng: np.random.Generator) -> Array:
+    """(n, k) int64, for each row its k nearest other rows, from the nearest groups of its group; −1 pads.
 
-    near : (g, m) groups near to each group, nearest first, itself among them, −1 pads
-    group : (n,) the group of each row; rows of a group are as near to each other as can be, so that which of
-        them are taken is drawn
+    nearest : (g, m) int64, the nearest groups of each group including itself, nearest first, −1 pads
+    group : (n,) int64, the group of each row. The rows of a group have equal labels, so which of them are
+        taken is random
     """
     members = np.argsort(group, kind="stable")
-    starts = np.concatenate(([0], np.cumsum(np.bincount(group, minlength=len(near)))))
+    starts = np.concatenate(([0], np.cumsum(np.bincount(group, minlength=len(nearest)))))
     out = np.empty((len(group), k), np.int64)
-    kernels.expand_neighbors(near, group.astype(np.int64), starts, members, rng.random(len(group)), out)
+    kernels.expand_neighbors(nearest, group.astype(np.int64), starts, members, rng.random(len(group)), out)
     return out
 
 
-def graph(near: Array, n_columns: int) -> csr_matrix:
-    """(n, n_columns) csr of ones from (n, k) ids, −1 pads."""
-    present = near >= 0
+def graph(nearest: Array, n_columns: int) -> csr_matrix:
+    """(n, n_columns) csr of ones at the columns (n, k), −1 pads."""
+    present = nearest >= 0
     indptr = np.concatenate(([0], np.cumsum(present.sum(axis=1))))
-    indices: Any = near[present]
-    found = csr_matrix((np.ones(len(indices), np.float32), indices, indptr), shape=(len(near), n_columns))
-    found.sort_indices()
-    return found
+    indices: Any = nearest[present]
+    matrix = csr_matrix((np.ones(len(indices), np.float32), indices, indptr), shape=(len(nearest), n_columns))
+    matrix.sort_indices()
+    return matrix

@@ -1,6 +1,7 @@
-"""Rows into parts, none larger than a cap; new rows to the parts nearest to them.
+"""Partition the training rows into parts of bounded size, and route new rows to their nearest parts.
 
-Parts are of similar features, by k-means, or of similar labels as far as features tell, by a learnt gate.
+`fit` groups rows with similar features by spherical k-means; `gate` groups rows with similar labels, as far
+as a linear classifier on the features can predict the part.
 """
 
 from __future__ import annotations
@@ -15,17 +16,20 @@ from ..validation.arrays import unit_rows
 
 Array = np.ndarray
 
-SAMPLE = 20_000  # rows that the centres are found on
-SCORED = 16_384  # rows scored, or taught from, at a time
+SAMPLE = 20_000  # most rows that the centres are fitted on
+SCORED = 16_384  # rows in a block that is scored or trained on
 
 
 class Router(NamedTuple):
-    """Parts by their centres, (p, d) float32; a row goes where the inner product is largest."""
+    """Routes a row to the part with the largest inner product.
+
+    centers : (p, d) float32, centres or gate weights
+    """
 
     centers: Array
 
     def assign(self, X: Any, m: int) -> Array:
-        """(n, m) the parts nearest to each row, nearest first."""
+        """(n, m) int64, the m nearest parts of each row, nearest first."""
         if len(self.centers) == 1:
             return np.zeros((X.shape[0], 1), np.int64)
         scores = np.asarray(X @ self.centers.T)  # (n, p)
@@ -35,9 +39,10 @@ class Router(NamedTuple):
 def fit(
     X: Any, n_parts: int, cap: int, rng: np.random.Generator, *, n_iterations: int = 10
 ) -> tuple[Router, list[Array]]:
-    """Spherical k-means; returns the router and the rows of each part, ascending.
+    """Partition by spherical k-means; return the router and the ascending row ids of each part.
 
-    cap : the most rows of a part; rows that find theirs full go to the next nearest that is not
+    X : (n, d) csr or dense
+    cap : most rows of a part; rows beyond it go to their next nearest part with room
     """
     n = X.shape[0]
     if n_parts == 1:
@@ -48,17 +53,17 @@ def fit(
     for _ in range(n_iterations):
         part = np.argmax(np.asarray(sample @ centers.T), axis=1)
         for p in range(n_parts):
-            mine = np.flatnonzero(part == p)
-            # An empty part starts again from any row.
-            mine = mine if mine.size else rng.choice(sample.shape[0], 1)
-            centers[p] = np.asarray(sample[mine].sum(axis=0), np.float32).ravel()
+            members = np.flatnonzero(part == p)
+            # An empty part restarts from a random row.
+            members = members if members.size else rng.choice(sample.shape[0], 1)
+            centers[p] = np.asarray(sample[members].sum(axis=0), np.float32).ravel()
         centers = _unit(centers)
-    return Router(centers), _members(_capped(_scores(X, centers), _room(n, n_parts, cap)), n_parts)
+    return Router(centers), _members(_assign_with_cap(_scores(X, centers), _room(n, n_parts, cap)), n_parts)
 
 
 def gate(
     X: Any,
-    near: Array,
+    neighbors: Array,
     n_parts: int,
     cap: int,
     rng: np.random.Generator,
@@ -67,30 +72,31 @@ def gate(
     l1: float = 0.3,
     n_rounds: int = 8,
 ) -> tuple[Router, list[Array]]:
-    """AnnexML's learnt gate: rows with similar labels fall together, and new rows where such rows are.
+    """AnnexML's learnt gate: rows with similar labels share a part, and new rows are routed to it.
 
-    It begins with spherical k-means. In each round every row asks for the part that the gate gives most to it
-    and to the rows near to it, and the gate, a logistic regression, is taught the parts that they got.
+    The gate starts from spherical k-means. In each round every row is assigned to the part with the largest
+    summed score of the row and its label neighbours, and a multinomial logistic regression is trained to
+    predict these parts.
 
-    X : (n, d) csr or dense; of its rows the directions count, as for the router
-    near : (n, k) int64, the rows nearest to each row by labels, −1 pads
-    cap : as of `fit`
-    rate, l1 : of FTRL-proximal, `kernels.ftrl_rows`; l1 keeps features that tell little out of the gate
+    X : (n, d) csr or dense; rows are scaled to unit length
+    neighbors : (n, k) int64, the nearest rows of each row by labels, −1 pads
+    cap : as in `fit`
+    rate, l1 : learning rate and L1 penalty of FTRL-proximal (`kernels.ftrl_rows`); l1 makes the gate sparse
     """
     n, d = X.shape
     if n_parts == 1:
         return fit(X, n_parts, cap, rng)
     X = unit_rows(csr_matrix(X, dtype=np.float32))
-    pairs = _pairs(near)
+    pairs = _pairs(neighbors)
     room = _room(n, n_parts, cap)
-    # Taught parts are halfway between even ones and full ones: few rows find theirs full in the end.
-    taught_room = (room + _room(n, n_parts, 0)) // 2
+    # The cap in training is halfway between even parts and the final cap, so that few rows overflow.
+    training_room = (room + _room(n, n_parts, 0)) // 2
     router, _ = fit(X, n_parts, cap, rng)
     weights, gradients, squares = (np.zeros((d, n_parts), np.float32) for _ in range(3))
     for _ in range(n_rounds):
         scores = _scores(X, router.centers)
-        # Less their means: else large parts draw ever more rows; two of Delicious' 8 were all but empty.
-        part = _capped(pairs @ (scores - scores.mean(axis=0)), taught_room)
+        # Without centring, large parts attract ever more rows: 2 of 8 were almost empty on Delicious.
+        part = _assign_with_cap(pairs @ (scores - scores.mean(axis=0)), training_room)
         order = rng.permutation(n)
         for start in range(0, n, SCORED):
             kernels.ftrl_rows(
@@ -106,37 +112,40 @@ def gate(
                 squares,
             )
         router = Router(np.ascontiguousarray(weights.T))
-    return router, _members(_capped(_scores(X, router.centers), room), n_parts)
+    return router, _members(_assign_with_cap(_scores(X, router.centers), room), n_parts)
 
 
 def _room(n: int, n_parts: int, cap: int) -> int:
-    """The cap, or as much as it takes to place all rows."""
+    """The cap, or the size of even parts where the cap is too small for all rows."""
     return max(cap, -(-n // n_parts))
 
 
 def _scores(X: Any, centers: Array) -> Array:
-    """(n, p) float32, the inner products of rows and centres."""
+    """(n, p) float32, inner products of rows and centres."""
     return np.concatenate(
         [np.asarray(X[i : i + SCORED] @ centers.T, np.float32) for i in range(0, X.shape[0], SCORED)]
     )
 
 
-def _capped(scores: Array, cap: int) -> Array:
-    """(n,) each row's part, the best with room; the rows with most to lose choose first."""
+def _assign_with_cap(scores: Array, cap: int) -> Array:
+    """(n,) int64, the best part with room for each row.
+
+    The rows with the largest gap between their best and second-best score choose first.
+    """
     n_parts = scores.shape[1]
-    wishes = np.argsort(-scores, axis=1, kind="stable")
-    ranked = np.take_along_axis(scores, wishes, 1)
-    part = wishes[:, 0].copy()
+    preferred = np.argsort(-scores, axis=1, kind="stable")
+    ranked = np.take_along_axis(scores, preferred, 1)
+    part = preferred[:, 0].copy()
     room = np.full(n_parts, cap)
     waiting = np.argsort(-(ranked[:, 0] - ranked[:, 1]), kind="stable")
-    for wish in range(n_parts):
-        late = []
+    for choice in range(n_parts):
+        rejected = []
         for p in range(n_parts):
-            mine = waiting[wishes[waiting, wish] == p]
-            part[mine[: room[p]]] = p
-            late.append(mine[room[p] :])
-            room[p] -= min(room[p], len(mine))
-        waiting = np.concatenate(late)
+            applicants = waiting[preferred[waiting, choice] == p]
+            part[applicants[: room[p]]] = p
+            rejected.append(applicants[room[p] :])
+            room[p] -= min(room[p], len(applicants))
+        waiting = np.concatenate(rejected)
         if not waiting.size:
             break
     return part
@@ -146,12 +155,12 @@ def _members(part: Array, n_parts: int) -> list[Array]:
     return [np.flatnonzero(part == p) for p in range(n_parts)]
 
 
-def _pairs(near: Array) -> csr_matrix:
-    """(n, n) how often two rows are near each other, 0 to 2, and 1 for a row and itself."""
-    n = len(near)
-    present = near >= 0
+def _pairs(neighbors: Array) -> csr_matrix:
+    """(n, n) csr float32, N + Nᵀ + I of the neighbour graph N."""
+    n = len(neighbors)
+    present = neighbors >= 0
     indptr = np.concatenate(([0], np.cumsum(present.sum(axis=1))))
-    indices = near[present]
+    indices = neighbors[present]
     graph = csr_matrix((np.ones(len(indices), np.float32), indices, indptr), shape=(n, n))
     return csr_matrix(graph + graph.T + eye_array(n, dtype=np.float32, format="csr"))
 

@@ -1,4 +1,4 @@
-"""Rows of numbers in fewer bytes: float16, or int8 with a scale a row."""
+"""Quantize matrices row by row: float16, or int8 with one scale per row."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ STORAGES = tuple(ITEM_BYTES)
 
 
 class Packed(NamedTuple):
-    """Rows as they are kept.
+    """A quantized matrix.
 
     values : (n, r) float32, float16 or int8
-    scale : (n,) float32, by which int8 rows are multiplied; or (0,)
+    scale : (n,) float32, the factor of each int8 row; (0,) for the other dtypes
     """
 
     values: Array
@@ -25,7 +25,7 @@ class Packed(NamedTuple):
 
 
 def pack(A: Array, storage: str) -> Packed:
-    """The rows of A, (n, r), as `storage` says; values beyond what float16 can hold become its largest."""
+    """Quantize A, (n, r), to a dtype of `STORAGES`; values beyond the range of float16 are clipped to it."""
     none = np.zeros(0, np.float32)
     if storage == "float32":
         return Packed(np.ascontiguousarray(A, np.float32), none)
@@ -38,7 +38,7 @@ def pack(A: Array, storage: str) -> Packed:
 
 
 def unpack(packed: Packed, rows: Any = slice(None)) -> Array:
-    """Some of the rows, or all, as float32."""
+    """The selected rows as float32; all rows by default."""
     values = packed.values[rows]
     if not len(packed.scale):
         return values if values.dtype == np.float32 else values.astype(np.float32)
@@ -46,18 +46,21 @@ def unpack(packed: Packed, rows: Any = slice(None)) -> Array:
 
 
 def times(X: Any, packed: Packed, columns: Array) -> Array:
-    """X A, (b, r), for the columns of X, (b, d) sparse or dense, that the rows of A stand for.
+    """(b, r), the product of X[:, columns] and the quantized matrix A, whose rows belong to these columns.
 
-    columns : (n,) ascending;  only the rows of A that a sparse X needs are unpacked
+    X : (b, d) csr or dense
+    columns : (n,) int64, ascending
     """
-    if issparse(X) and X.shape[0] == 1 and len(columns):  # without the matrices that several rows need
-        places = np.searchsorted(columns, X.indices)
-        places[places == len(columns)] = 0
-        known = columns[places] == X.indices
-        return (X.data * known)[None] @ unpack(packed, places)
+    # One sparse row: selecting columns of a csr matrix costs more than the product.
+    if issparse(X) and X.shape[0] == 1 and len(columns):
+        rows = np.searchsorted(columns, X.indices)
+        rows[rows == len(columns)] = 0
+        is_listed = columns[rows] == X.indices
+        return (X.data * is_listed)[None] @ unpack(packed, rows)
     X = X[:, columns] if len(columns) < X.shape[1] else X
     if packed.values.dtype == np.float32 or not issparse(X):
         return np.asarray(X @ unpack(packed))
-    needed, place = np.unique(X.indices, return_inverse=True)
-    smaller = type(X)((X.data, place.astype(np.int32), X.indptr), shape=(X.shape[0], len(needed)))
+    # Only the rows of A that a sparse X needs are unpacked.
+    needed, position = np.unique(X.indices, return_inverse=True)
+    smaller = type(X)((X.data, position.astype(np.int32), X.indptr), shape=(X.shape[0], len(needed)))
     return np.asarray(smaller @ unpack(packed, needed))

@@ -1,6 +1,9 @@
-"""The linear map from features to embeddings.
+"""Regression from features to embeddings (Algorithm 2 of the paper).
 
-min over V of  ‖Z − XV‖² + l2 ‖V‖² + l1 ‖XV‖₁
+    min over V of  ‖Z − XV‖² + l2 ‖V‖² + l1 ‖XV‖₁
+
+With l1 = 0 this is ridge regression, solved by a Cholesky factor or, for large X, by conjugate gradients;
+otherwise ADMM alternates ridge regressions with soft thresholding.
 """
 
 from __future__ import annotations
@@ -17,17 +20,18 @@ from ..runtime.parallel import blocks, map_blocks
 
 Array = np.ndarray
 
-COLUMNS = 64  # of the embedding solved for at a time, by conjugate gradients
-GRAM_BLOCK = 256  # rows of a Gram matrix made at a time
-MOST_EXACT = 10_000  # features or rows, whichever is less, up to which the system may be factorized
-TOLERANCE = 1e-3  # of conjugate gradients: what remains of Xᵀ(Z − XV), less l2 V, as a share of XᵀZ
-SPARSE_FLOPS = 1_500  # that conjugate gradients take for each value of X, in the time of as many dense ones
+COLUMNS = 64  # columns of the embedding in a block of conjugate gradients
+GRAM_BLOCK = 256  # rows in a block of the Gram matrix
+MOST_EXACT = 10_000  # largest min(n, d) at which the Gram matrix may be factorized
+TOLERANCE = 1e-3  # relative residual at which conjugate gradients stop, ‖Xᵀ(Z − XV) − l2 V‖ / ‖XᵀZ‖
+SPARSE_FLOPS = 1_500  # cost of conjugate gradients for each stored value of X, in dense operations
 
 
 class System(NamedTuple):
-    """X and its transpose, and the lower triangle of the smaller of XᵀX (primal) and XXᵀ.
+    """What all solutions for one X share.
 
-    gram is None where conjugate gradients are faster than factorizing it.
+    X, Xt : (n, d) and (d, n) csr or dense
+    gram : lower triangle of the smaller of XᵀX (primal) and XXᵀ; None where conjugate gradients are faster
     """
 
     X: Any
@@ -37,32 +41,32 @@ class System(NamedTuple):
 
 
 def fit(X: Any, Z: Array, *, l2: float, l1: float = 0.0, n_jobs: int | None = None) -> Array:
-    """V (d, r) for X (n, d), sparse or dense, and Z (n, r)."""
+    """(d, r) float32, the solution V for X, (n, d) csr or dense, and Z, (n, r)."""
     return next(path(X, Z, [l2], l1=l1, n_jobs=n_jobs))
 
 
 def path(
     X: Any, Z: Array, l2s: Iterable[float], *, l1: float = 0.0, n_jobs: int | None = None
 ) -> Iterator[Array]:
-    """V for each l2 in turn; the Gram matrix is made once."""
+    """Yield V for each l2 in turn; the Gram matrix is computed once."""
     system = prepare(X, Z.shape[1], n_jobs)
     for l2 in l2s:
         V = solver(system, l2, n_jobs)(Z) if l1 == 0 else admm(system, Z, l2=l2, l1=l1, n_jobs=n_jobs)
-        # Row by row in memory: a sparse row times V would copy all of V otherwise.
+        # C order: otherwise the product of a sparse row and V would copy all of V.
         yield np.ascontiguousarray(V, np.float32)
 
 
 def is_exact(n: int, d: int, nnz: float, width: int) -> bool:
-    """Whether factorizing is affordable, and no slower than conjugate gradients, for `width` columns."""
+    """Whether Cholesky is affordable, and not slower than conjugate gradients, for `width` columns."""
     smaller = float(min(n, d))
     return smaller <= MOST_EXACT and smaller**3 / 3 + 6 * smaller**2 * width <= SPARSE_FLOPS * nnz * width
 
 
 def prepare(X: Any, width: int, n_jobs: int | None = None) -> System:
-    """What all the solutions for X share."""
+    """Compute what all solutions for X share; `width` is the number of columns of Z."""
     n, d = X.shape
     X = X.sorted_indices() if issparse(X) and not X.has_sorted_indices else X
-    Xt = X.T.tocsr() if issparse(X) else X.T  # products by rows are the faster ones
+    Xt = X.T.tocsr() if issparse(X) else X.T  # Products with csr are faster than with csc.
     primal = d <= n
     exact = is_exact(n, d, X.nnz if issparse(X) else X.size, width)
     rows, columns = (Xt, X) if primal else (X, Xt)
@@ -70,7 +74,7 @@ def prepare(X: Any, width: int, n_jobs: int | None = None) -> System:
 
 
 def _gram(A: Any, At: Any, n_jobs: int | None) -> Array:
-    """The lower triangle of A Aᵀ, dense float32; what is above it may be 0."""
+    """Dense float32 A Aᵀ, of which only the lower triangle is valid."""
     G = np.zeros((A.shape[0], A.shape[0]), np.float32)
 
     def fill(rows: slice) -> None:
@@ -87,11 +91,11 @@ def _gram(A: Any, At: Any, n_jobs: int | None) -> Array:
 
 
 def solver(system: System, l2: float, n_jobs: int | None = None) -> Callable[[Array], Array]:
-    """T ↦ (XᵀX + l2 I)⁻¹ XᵀT = Xᵀ(XXᵀ + l2 I)⁻¹ T, (n, r) to (d, r)."""
+    """Return the function T ↦ (XᵀX + l2 I)⁻¹ XᵀT = Xᵀ(XXᵀ + l2 I)⁻¹ T, from (n, r) to (d, r)."""
     X, Xt, gram, primal = system
     if gram is None:
-        return lambda T: _in_columns(system, l2, Xt @ T, n_jobs)
-    # A trace of the scale keeps the system definite when l2 is 0 and features repeat.
+        return lambda T: _solve_in_blocks(system, l2, Xt @ T, n_jobs)
+    # A small multiple of the mean diagonal keeps the system definite where l2 is 0 and features repeat.
     l2 = max(l2, 1e-6 * float(np.trace(gram)) / max(len(gram), 1) + 1e-30)
     G = gram.copy()
     G[np.diag_indices_from(G)] += np.float32(l2)
@@ -99,7 +103,7 @@ def solver(system: System, l2: float, n_jobs: int | None = None) -> Callable[[Ar
     A, At = (Xt, X) if primal else (X, Xt)  # G = A Aᵀ + l2 I
 
     def solve(B: Array) -> Array:
-        # Factorized in float32, three times as fast as in float64; a correction brings the digits back.
+        # float32 is three times as fast as float64; one step of iterative refinement restores the accuracy.
         W = cho_solve(factor, B, check_finite=False)
         W += cho_solve(factor, B - A @ (At @ W) - np.float32(l2) * W, check_finite=False)
         return W
@@ -111,46 +115,47 @@ def solver(system: System, l2: float, n_jobs: int | None = None) -> Callable[[Ar
     return solution
 
 
-def _in_columns(system: System, l2: float, B: Array, n_jobs: int | None) -> Array:
-    """Conjugate gradients for the columns of B, some of them at a time on each thread."""
+def _solve_in_blocks(system: System, l2: float, B: Array, n_jobs: int | None) -> Array:
+    """Solve for the columns of B by conjugate gradients, in parallel blocks of columns."""
     V = np.empty(B.shape, np.float32)
     columns = blocks(B.shape[1], COLUMNS)
     solved = map_blocks(
-        lambda some: _conjugate_gradients(system, l2, B[:, some]),
+        lambda block: _conjugate_gradients(system, l2, B[:, block]),
         columns,
         n_jobs=n_jobs,
         stage="regression",
         total=B.shape[1],
     )
-    for some, v in zip(columns, solved):
-        V[:, some] = v
+    for block, v in zip(columns, solved):
+        V[:, block] = v
     return V
 
 
 def _conjugate_gradients(system: System, l2: float, B: Array, limit: int = 200) -> Array:
-    """All columns at once, each with its own step, preconditioned by the diagonal."""
+    """Solve (XᵀX + l2 I) V = B, each column with its own step, with a Jacobi preconditioner."""
     X, Xt = system.X, system.Xt
     squares = X.multiply(X).sum(axis=0) if issparse(X) else np.square(X).sum(axis=0)
     diagonal = (np.asarray(squares, np.float32).ravel() + np.float32(max(l2, 1e-8)))[:, None]
     V = np.zeros(B.shape, np.float32)
     R = np.array(B, np.float32, order="C")
     D = R / diagonal
-    room = np.empty_like(R)  # new arrays of this size would take longer than the sums
-    descent = np.einsum("ij,ij->j", R, D)
+    buffer = np.empty_like(R)  # Allocating arrays of this size takes longer than the sums.
+    energy = np.einsum("ij,ij->j", R, D)
+    # All columns iterate until the last one has converged.
     goal = TOLERANCE**2 * np.einsum("ij,ij->j", R, R)
     for _ in range(limit):
         AD = Xt @ (X @ D)
-        AD += np.multiply(D, np.float32(l2), out=room)
+        AD += np.multiply(D, np.float32(l2), out=buffer)
         curvature = np.einsum("ij,ij->j", D, AD)
-        step = np.divide(descent, curvature, out=np.zeros_like(descent), where=curvature > 0)
-        V += np.multiply(D, step, out=room)
-        R -= np.multiply(AD, step, out=room)
+        step = np.divide(energy, curvature, out=np.zeros_like(energy), where=curvature > 0)
+        V += np.multiply(D, step, out=buffer)
+        R -= np.multiply(AD, step, out=buffer)
         if (np.einsum("ij,ij->j", R, R) <= goal).all():
             break
-        following = np.einsum("ij,ij->j", R, np.divide(R, diagonal, out=room))
-        D *= np.divide(following, descent, out=np.zeros_like(descent), where=descent > 0)
-        D += room
-        descent = following
+        next_energy = np.einsum("ij,ij->j", R, np.divide(R, diagonal, out=buffer))
+        D *= np.divide(next_energy, energy, out=np.zeros_like(energy), where=energy > 0)
+        D += buffer
+        energy = next_energy
     return V
 
 
@@ -165,9 +170,10 @@ def admm(
     limit: int = 500,
     n_jobs: int | None = None,
 ) -> Array:
-    """Split XV = W (Boyd et al., 2011, section 3): ridge for V, soft thresholds for W, a scaled dual u.
+    """ADMM with the splitting XV = W (Boyd et al., 2011, section 3).
 
-    Stops when the primal residual XV − W and the dual residual ρ Xᵀ(W − W_before) are small (their 3.3.1).
+    Each iteration is a ridge regression for V, soft thresholding for W, and an update of the scaled dual u.
+    It stops when the primal residual XV − W and the dual residual ρ Xᵀ(W − W_before) are small (their 3.3.1).
     """
     # V = argmin ‖Z − XV‖² + l2‖V‖² + ρ/2 ‖XV − W + u‖², that is,
     # (XᵀX + 2l2/(2+ρ) I) V = Xᵀ(2Z + ρ(W − u)) / (2+ρ)

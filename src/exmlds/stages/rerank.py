@@ -1,7 +1,7 @@
-"""A linear classifier for each label, to put the labels of short lists in a better order.
+"""The re-ranker: a linear classifier for each label, applied to the labels on a row's short list.
 
-A label's examples are the rows that have it and the rows whose short list held it by mistake, so that
-neither all pairs of rows and labels are looked at, nor is a dense (L, d) matrix ever made.
+The positives of a label are the rows that have it, and its negatives the rows whose short list holds it by
+mistake. Training therefore never visits all pairs of rows and labels, and no dense (L, d) matrix is formed.
 """
 
 from __future__ import annotations
@@ -16,17 +16,22 @@ from ..runtime.parallel import blocks, map_blocks
 
 Array = np.ndarray
 
-LEAST_WEIGHT = 1e-6  # of a row: 1 over a smaller one might be no number
-LABELS = 64  # trained at a time by a thread
+LEAST_WEIGHT = 1e-6  # least weight of a row: the kernel divides by its cost
+LABELS = 64  # labels in a block of the training
 LOSSES = ("squared_hinge", "logistic")
 
 
 class Classifiers(NamedTuple):
-    """w and b of each label; the weights feature by feature, of which a row has few, in steps of a scale.
+    """Weights w and bias b of each label, quantized to int8 and stored by feature.
 
-    starts : (d + 1,) int64 of each feature's weights;  labels : (m,) uint16 or uint32, whose they are
-    values : (m,) int8, times scale[label]
-    full : (h, L) int8, the weights of features that many labels have;  places : (d,) int32 in it, or −1
+    Scoring reads only the features of a row, so the weights of feature f are labels[starts[f]:starts[f + 1]]
+    and the values beside them; features that many labels use are stored as rows of a dense matrix instead.
+
+    starts : (d + 1,) int64
+    labels : (m,) uint16 or uint32
+    values : (m,) int8, to be multiplied by scale[label]
+    dense : (h, L) int8, the weights of the dense features, to be multiplied by scale[label]
+    dense_slot : (d,) int32, the row of each feature in `dense`, or −1
     scale, bias : (L,) float32
     """
 
@@ -39,21 +44,20 @@ class Classifiers(NamedTuple):
     bias: Array
 
     def weights(self, label: int) -> Array:
-        """(d,) float64 w of a label."""
-        w, is_full, own = (
-            np.zeros(len(self.dense_slot)),
-            self.dense_slot >= 0,
-            np.flatnonzero(self.labels == label),
-        )
-        w[is_full] = self.dense[self.dense_slot[is_full], label]
+        """(d,) float64, w of a label."""
+        w, is_dense = np.zeros(len(self.dense_slot)), self.dense_slot >= 0
+        own = np.flatnonzero(self.labels == label)
+        w[is_dense] = self.dense[self.dense_slot[is_dense], label]
         w[np.searchsorted(self.starts, own, side="right") - 1] = self.values[own]
         return w * self.scale[label]
 
 
 class Examples(NamedTuple):
-    """Those of label l are starts[l] to starts[l + 1].
+    """Training examples of all labels; those of label l are at starts[l] to starts[l + 1].
 
-    rows : int64;  signs : float32, 1 where the row has the label, −1 where its short list alone did
+    starts : (L + 1,) int64
+    rows : (m,) int64, ascending within a label
+    signs : (m,) float32, 1 where the row has the label, −1 where only its short list does
     """
 
     starts: Array
@@ -62,13 +66,18 @@ class Examples(NamedTuple):
 
 
 def examples(Y: csr_matrix, shortlist: Array) -> Examples:
-    """The rows that have a label, and those whose short list, (n, k) ids with −1 pads, holds it."""
+    """Collect the examples of each label: the rows that have it, and the rows whose short list holds it.
+
+    Y : (n, L) csr of ones
+    shortlist : (n, k) int64, −1 pads
+    """
     n, n_labels = Y.shape
-    listed = shortlist >= 0
-    indptr = np.concatenate(([0], np.cumsum(listed.sum(axis=1))))
-    held = csr_matrix((np.ones(indptr[-1], np.int8), shortlist[listed], indptr), shape=(n, n_labels))
+    is_listed = shortlist >= 0
+    indptr = np.concatenate(([0], np.cumsum(is_listed.sum(axis=1))))
+    listed = csr_matrix((np.ones(indptr[-1], np.int8), shortlist[is_listed], indptr), shape=(n, n_labels))
+    # True labels are stored as 2 and listed ones as 1, so a sum of at least 2 marks a positive.
     true = csr_matrix((np.full(Y.nnz, 2, np.int8), Y.indices, Y.indptr), shape=Y.shape)
-    both = (held + true).tocsc()
+    both = (listed + true).tocsc()
     signs = np.where(both.data >= 2, np.float32(1), np.float32(-1))
     return Examples(both.indptr.astype(np.int64), both.indices.astype(np.int64), signs)
 
@@ -86,12 +95,15 @@ def fit(
     tolerance: float = 0.1,
     n_jobs: int | None = None,
 ) -> tuple[Classifiers, Array]:
-    """Learn from X, (n, d) csr float32; returns with the classifiers each example's pull, its α.
+    """Train the classifiers by dual coordinate descent; return them with the dual variable α of each example.
 
-    cost : of an example that is on the wrong side, against ‖w‖² / 2
-    row_weights : (n,) what the cost of a row is multiplied by
-    keep_from : weights below this share of a label's largest are left out
-    start : the pulls to go on from, of `carry_alphas`
+    X : (n, d) csr float32
+    given : the examples of each label
+    cost : factor of the loss of an example, relative to ‖w‖² / 2
+    row_weights : (n,) float, factors of the cost of each row
+    keep_from : weights below this share of the label's largest weight are pruned
+    start : (m,) float32, the α to start from (warm start, `carry_alphas`); None starts from 0
+    tolerance : training of a label stops when no gradient (for "logistic": no step) is larger
     """
     n_labels, d = len(given.starts) - 1, X.shape[1]
     costs = np.full(len(given.rows), cost, np.float32)
@@ -99,15 +111,16 @@ def fit(
         costs *= np.maximum(row_weights.astype(np.float32), LEAST_WEIGHT)[given.rows]
     squares = np.asarray(X.multiply(X).sum(axis=1), np.float32).ravel()
     sizes = np.concatenate(([0], np.cumsum(np.diff(X.indptr)[given.rows])))[given.starts]
-    most = np.minimum(np.diff(sizes), d)  # weights of a label
+    # No label has more weights than its examples have values, so this bounds the output of the kernel.
+    most = np.minimum(np.diff(sizes), d)
     alphas = np.zeros(len(given.rows), np.float32) if start is None else start.copy()
-    columns = X.indices.astype(np.uint32)  # numba takes signed ones for possible counts from the end
+    columns = X.indices.astype(np.uint32)  # For signed indices numba adds a check for negative ones.
 
-    def learn(labels: slice) -> tuple[Array, Array, Array, Array, Array]:
-        room = int(most[labels].sum())
+    def train(labels: slice) -> tuple[Array, Array, Array, Array, Array]:
+        size = int(most[labels].sum())
         w, bias = np.zeros(d, np.float32), np.zeros(labels.stop - labels.start, np.float32)
-        starts, features = np.zeros(len(bias) + 1, np.int64), np.empty(room, np.int32)
-        values = np.empty(room, np.float32)
+        starts, features = np.zeros(len(bias) + 1, np.int64), np.empty(size, np.int32)
+        values = np.empty(size, np.float32)
         kernels.train_labels(
             X.indptr,
             columns,
@@ -130,41 +143,42 @@ def fit(
             values,
             bias,
         )
-        return _packed(starts, features[: starts[-1]], values[: starts[-1]], bias)
+        return _quantize(starts, features[: starts[-1]], values[: starts[-1]], bias)
 
-    done = list(
-        map_blocks(learn, blocks(n_labels, LABELS), n_jobs=n_jobs, stage="re-ranking", total=n_labels)
+    trained = list(
+        map_blocks(train, blocks(n_labels, LABELS), n_jobs=n_jobs, stage="re-ranking", total=n_labels)
     )
-    counts, features, values, scale, bias = (np.concatenate(parts) for parts in zip(*done))
+    counts, features, values, scale, bias = (np.concatenate(parts) for parts in zip(*trained))
     starts = np.concatenate(([0], np.cumsum(counts)))
     by_label = csr_matrix((values, features, starts), shape=(n_labels, d))
     return Classifiers(*_by_feature(by_label), scale, bias), alphas
 
 
-def carry_alphas(known: Examples, alphas: Array, rows: Array, given: Examples) -> Array:
-    """The pulls of examples that were learnt from before, 0 for the others.
+def carry_alphas(previous: Examples, alphas: Array, rows: Array, given: Examples) -> Array:
+    """(m,) float32, a warm start for `given`: the α of examples that were trained on before, 0 for others.
 
-    known, pulls : those examples, of some of the rows, and how they ended;  rows : ascending, what its rows
-        are called in `given`
+    previous, alphas : the examples of an earlier fit on a subset of the rows, and their α
+    rows : (n_previous,) int64 ascending, the row numbers of that subset in `given`
     """
     n = int(max(rows.max(initial=0), given.rows.max(initial=0))) + 1
 
-    def keys(some: Examples, numbers: Array) -> Array:  # ascending, as rows are within a label
-        return np.repeat(np.arange(len(some.starts) - 1), np.diff(some.starts)) * n + numbers
+    def keys(examples: Examples, row: Array) -> Array:
+        """One number for each (label, row), ascending, since rows ascend within a label."""
+        return np.repeat(np.arange(len(examples.starts) - 1), np.diff(examples.starts)) * n + row
 
-    before, now = keys(known, rows[known.rows]), keys(given, given.rows)
-    dense_slot = np.searchsorted(before, now)
-    dense_slot[dense_slot == len(before)] = 0
-    same = np.zeros(len(now), bool) if not len(before) else before[dense_slot] == now
-    found = np.zeros(len(now), np.float32)
-    found[same] = alphas[dense_slot[same]]
-    return found
+    before, now = keys(previous, rows[previous.rows]), keys(given, given.rows)
+    match = np.searchsorted(before, now)
+    match[match == len(before)] = 0
+    is_carried = np.zeros(len(now), bool) if not len(before) else before[match] == now
+    start = np.zeros(len(now), np.float32)
+    start[is_carried] = alphas[match[is_carried]]
+    return start
 
 
-def _packed(
+def _quantize(
     starts: Array, features: Array, values: Array, bias: Array
 ) -> tuple[Array, Array, Array, Array, Array]:
-    """Each label's weights as whole numbers up to 127 times a scale."""
+    """Quantize the weights of each label to int8 with one scale, its largest weight over 127."""
     counts = np.diff(starts)
     label = np.repeat(np.arange(len(counts)), counts)
     scale = np.zeros(len(counts), np.float32)
@@ -173,19 +187,23 @@ def _packed(
 
 
 def _by_feature(weights: csr_matrix) -> tuple[Array, Array, Array, Array, Array]:
-    """Weights (L, d) as `Classifiers` has them: a feature is full where that takes fewer bytes."""
+    """Convert (L, d) csr weights to the layout of `Classifiers`; a feature is dense where that is smaller."""
     n_labels, weights = weights.shape[0], weights.tocsc()
     labels = weights.indices.astype(np.uint16 if n_labels <= 2**16 else np.uint32)
     counts = np.diff(weights.indptr)
-    is_full = counts * (labels.itemsize + 1) > n_labels
-    in_few = np.repeat(~is_full, counts)
-    starts = np.concatenate(([0], np.cumsum(np.where(is_full, 0, counts))))
-    dense_slot = np.where(is_full, np.cumsum(is_full) - 1, -1).astype(np.int32)
-    return starts, labels[in_few], weights.data[in_few], weights[:, is_full].T.toarray(), dense_slot
+    is_dense = counts * (labels.itemsize + 1) > n_labels
+    is_sparse = np.repeat(~is_dense, counts)  # (nnz,)
+    starts = np.concatenate(([0], np.cumsum(np.where(is_dense, 0, counts))))
+    dense_slot = np.where(is_dense, np.cumsum(is_dense) - 1, -1).astype(np.int32)
+    return starts, labels[is_sparse], weights.data[is_sparse], weights[:, is_dense].T.toarray(), dense_slot
 
 
 def score(classifiers: Classifiers, X: csr_matrix, ids: Array) -> Array:
-    """(n, k) float32 margins of the labels on short lists, (n, k) with −1 pads; those give −inf."""
+    """(n, k) float32, margins w x + b of the labels on short lists; −inf for pads.
+
+    X : (n, d) csr float32
+    ids : (n, k) int64, short lists, −1 pads
+    """
     out = np.empty(ids.shape, np.float32)
     totals = np.zeros(len(classifiers.bias), np.float32)
     kernels.score_labels(X.indptr, X.indices, X.data, *classifiers, totals, _as_int64(ids), out)

@@ -1,13 +1,12 @@
-"""Skip-gram with negative sampling, equation (3) of the paper and its combined objective (5).
+"""Skip-gram with negative sampling: equation (3) of the paper and its combined objective (5).
 
-Words and contexts are numbered together; a relation says which pairs of them are observed. For each observed
-pair (i, j), its negatives j' are drawn and
+Words and contexts share one numbering, and a relation lists the observed pairs. For each observed pair (i, j)
+with random negatives j', stochastic gradient ascent is done on
 
     log σ(⟨z_i, c_j⟩) + Σ over j' of log σ(−⟨z_i, c_j'⟩)
 
-is climbed, pair after pair in an order that is drawn anew in each epoch. c is z where the vectors are tied,
-as the paper has it, and learnt beside z where not, as word2vec has it. One thread, so that a seed gives one
-result.
+pair by pair, in a new random order in each epoch. With tied vectors, as in the paper, c is z; otherwise, as
+in word2vec, c is learnt beside z. Training runs on one thread, so that a seed determines the result.
 """
 
 from __future__ import annotations
@@ -22,17 +21,18 @@ from ..runtime import progress
 
 Array = np.ndarray
 
-CHUNK = 1 << 14  # pairs whose negatives are drawn at a time
-TABLE = 1 << 20  # entries of a table to draw negatives from, at least
-SLOWEST = 1e-4  # of the first learning rate, at the end
+CHUNK = 1 << 14  # pairs in a call of the kernel
+TABLE = 1 << 20  # least size of the table that negatives are drawn from
+SLOWEST = 1e-4  # least learning rate, as a share of the first
 
 
 class Relation(NamedTuple):
-    """Observed pairs.
+    """Observed pairs of one kind, and how their negatives are drawn.
 
-    rows, columns, weights : (p,) int64, int64, float32: the pairs, and how much each counts
-    table : int64, negatives are drawn from its entries
-    n_negative : for each pair
+    rows, columns : (p,) int64, the pairs
+    weights : (p,) float32, factor of the gradient of each pair
+    table : (t,) int64, negatives are drawn uniformly from its entries
+    n_negative : negatives of each pair
     """
 
     rows: Array
@@ -43,9 +43,10 @@ class Relation(NamedTuple):
 
 
 class SgnsState(NamedTuple):
-    """What there is after `epoch` of `n_epochs`; each epoch draws from its own generator.
+    """State after `epoch` of `n_epochs`; each epoch has its own random generator, seeded by (seed, epoch).
 
-    vectors, contexts : (n, r) float32; contexts is (0, r) where they are tied
+    vectors : (n, r) float32, z
+    contexts : (n, r) float32, c; (0, r) where the vectors are tied
     """
 
     vectors: Array
@@ -64,10 +65,11 @@ def relate(
     row_offset: int = 0,
     column_offset: int = 0,
 ) -> Relation:
-    """The pairs of a (rows, columns) graph, its values their counts.
+    """Build a relation from a graph.
 
-    power : negatives are drawn in proportion to a column's count to this power: 0 is uniform
-    weight : of all pairs
+    graph : (rows, columns) csr, its values are the counts of the pairs
+    power : negatives are drawn in proportion to the count of a column to this power; 0 is uniform
+    weight : factor of the weights of all pairs
     row_offset, column_offset : the numbers of the first row and the first column
     """
     rows = np.repeat(np.arange(graph.shape[0]), np.diff(graph.indptr)) + row_offset
@@ -78,12 +80,14 @@ def relate(
 
 
 def _table(counts: Array, power: float) -> Array:
-    """Each column as many times as its share says, to the nearest; columns never observed are drawn too if
-    the power is 0."""
+    """(t,) int64, each column repeated in proportion to its count to the power, rounded.
+
+    With power 0 the table holds every column once, also those that were never observed.
+    """
     if power == 0:
         return np.arange(len(counts))
     shares = np.where(counts > 0, counts, 0) ** power * (counts > 0)
-    if not shares.any():  # nothing is observed, so nothing will be drawn
+    if not shares.any():  # There are no pairs, so nothing will be drawn.
         return np.arange(len(counts))
     size = max(TABLE, 16 * len(counts))
     edges = np.rint(size * np.cumsum(shares) / shares.sum()).astype(np.int64)
@@ -91,16 +95,16 @@ def _table(counts: Array, power: float) -> Array:
 
 
 def init(n: int, rank: int, *, n_epochs: int, tied: bool, rng: np.random.Generator) -> SgnsState:
-    """Small random vectors; contexts start at 0."""
+    """Draw small random vectors; contexts start at 0."""
     vectors = (rng.random((n, rank), dtype=np.float32) - np.float32(0.5)) / np.float32(rank**0.5)
     contexts = np.zeros((0 if tied else n, rank), np.float32)
     return SgnsState(vectors, contexts, int(rng.integers(2**63)), 0, n_epochs)
 
 
 def epoch(state: SgnsState, relations: list[Relation], learning_rate: float) -> SgnsState:
-    """Every pair of every relation once, in an order drawn anew; the vectors change in place.
+    """Visit every pair of every relation once, in a new random order; the vectors change in place.
 
-    The learning rate falls from `learning_rate`, linearly in the pairs seen over all epochs.
+    The learning rate decays linearly from `learning_rate` over the pairs of all epochs.
     """
     rng = np.random.default_rng([state.seed, state.epoch])
     tied = not len(state.contexts)
@@ -113,8 +117,9 @@ def epoch(state: SgnsState, relations: list[Relation], learning_rate: float) -> 
     n_pairs = sum(len(relation.rows) for relation in relations)
     seen = state.epoch * n_pairs
     with progress.stage("skip-grams", n_pairs) as advance:
-        for place in rng.permutation(len(chunks)):  # relations take turns
-            relation, pairs = chunks[place]
+        # Shuffling the chunks interleaves the relations.
+        for position in rng.permutation(len(chunks)):
+            relation, pairs = chunks[position]
             drawn = rng.integers(len(relation.table), size=(len(pairs), relation.n_negative))
             ends = np.array([seen, seen + len(pairs)]) / (state.n_epochs * n_pairs)
             first, last = learning_rate * np.maximum(1 - ends, SLOWEST)

@@ -1,23 +1,23 @@
-"""The shifted positive PMI matrix of the rows' label overlaps, equation (4) of the paper.
+"""The shifted positive PMI (SPPMI) matrix of the label overlaps of rows, equation (4) of the paper.
 
     M = Y Yᵀ,   PMI_ij = log(M_ij |M| / (m_i m_j)),   SPPMI_ij = max(PMI_ij − log k, 0)
 
-With smoothing α, m_i^α / Σ m^α takes the place of m_i / |M| on both sides, so that the matrix stays symmetric
-(Levy, Goldberg and Dagan smooth one side).
+With smoothing α, m_i^α / Σ m^α replaces m_i / |M| on both sides, so that the matrix stays symmetric (Levy,
+Goldberg and Dagan smooth one side).
 
-It is zero where M is, so it lives on the pattern of M. Rows with the same labels have the same row in it, so
-it is made of the distinct label sets only: with G the (n, m) matrix that says which set a row has and W = GᵀG
-the counts,
+SPPMI is zero where M is, so it has the sparsity of M. Rows with equal labels have equal rows in it, so only
+the rows of distinct label sets are computed. With the (n, m) matrix G that assigns rows to their sets and the
+counts W = GᵀG,
 
     SPPMI = G S Gᵀ = (G W^−½) (W^½ S W^½) (G W^−½)ᵀ,
 
-and the columns of G W^−½ are orthonormal: an SVD of W^½ S W^½, (m, m), is one of SPPMI, (n, n).
+and the columns of G W^−½ are orthonormal, so an SVD of W^½ S W^½, (m, m), gives one of SPPMI, (n, n).
 
-Labels may be embedded beside the rows, by Algorithm 3: the matrix is then that of
+Algorithm 3 embeds labels together with the rows. The matrix is then the SPPMI of
 
     A = [[μ₂ M, μ₃ Y], [μ₃ Yᵀ, μ₁ C]]
 
-with C the co-occurrences of labels; the labels follow the label sets, each with the count 1.
+with the label co-occurrences C. The labels follow the label sets, each with the count 1.
 """
 
 from __future__ import annotations
@@ -33,14 +33,16 @@ from ..runtime.parallel import blocks, map_blocks
 
 Array = np.ndarray
 
-BLOCK = 512  # rows of S made at a time
-DENSE_FROM = 0.02  # share of filled cells from which a dense product beats a sparse one
+BLOCK = 512  # rows in a block of S
+DENSE_FROM = 0.02  # share of stored values above which a dense product is faster than a sparse one
 
 
 class LabelSets(NamedTuple):
     """The distinct label sets of the rows.
 
-    sets : (m, L) csr of ones;  group : (n,) the set of each row;  counts : (m,) rows of each set
+    sets : (m, L) csr of ones
+    group : (n,) int64, the set of each row
+    counts : (m,) int64, the number of rows of each set
     """
 
     sets: csr_matrix
@@ -49,7 +51,7 @@ class LabelSets(NamedTuple):
 
 
 def distinct(Y: csr_matrix) -> LabelSets:
-    """Find the rows of Y that are the same, told apart by two sums of random 64-bit numbers, one a label."""
+    """Group equal rows of Y, compared by two hashes: sums of random 64-bit keys of their labels."""
     keys = np.random.default_rng(0).integers(2**63, size=(2, Y.shape[1]), dtype=np.uint64)
     sums = np.zeros((2, Y.shape[0]), np.uint64)
     filled = np.flatnonzero(np.diff(Y.indptr))
@@ -64,15 +66,16 @@ def distinct(Y: csr_matrix) -> LabelSets:
 
 
 class Overlaps(NamedTuple):
-    """What SPPMI is made from, block by block; there are m label sets, and L labels after them or none.
+    """What each block of SPPMI is computed from, for m label sets and the L labels or none after them.
 
     sets : (m, L) csr of ones
-    pattern : (m, m) csr of ones, the overlaps that count, or None for all
-    mu : the weights of M and Y
-    below : (L, m + L) csr, μ₃ Yᵀ and μ₁ C; or None
-    logs : (m + L,) log of the share of each, a_i / |A|;  log_total : log |A| + log k
-    scale : (m + L,) the square root of the counts
-    conditional : log(A_ij / a_j) − log k takes the place of the PMI
+    pattern : (m, m) csr of ones, the overlaps that are cache; None keeps all
+    mu : the weights (μ₂, μ₃) of M and Y
+    below : (L, m + L) csr, the lower block row [μ₃ Yᵀ, μ₁ C] of A; None where labels are not embedded
+    logs : (m + L,) float32, log of a_i / |A|, the share of each row of A
+    log_total : log |A| + log k
+    scale : (m + L,) float32, the square root of the counts
+    conditional : whether log(A_ij / a_j) − log k replaces the PMI
     """
 
     sets: csr_matrix
@@ -95,31 +98,33 @@ def prepare(
     cooccurrence: csr_matrix | None = None,
     mu: tuple[float, float, float] = (1.0, 1.0, 1.0),
 ) -> Overlaps:
-    """The sums of M, or of A, over all n rows, from the distinct sets and their counts.
+    """Compute the row sums of M, or of A, over all n rows, from the distinct label sets and their counts.
 
-    conditional : factorize the logarithm of the conditional probability, as noise-contrastive estimation
-        does, not the PMI
-    cooccurrence : C, (L, L); None leaves labels out
+    n_neighbors : keep only the overlaps with this many nearest label sets; None keeps all
+    conditional : use the log conditional probability, as noise-contrastive estimation does, not the PMI
+    cooccurrence : (L, L) csr, C; None embeds no labels
     mu : (μ₁, μ₂, μ₃), the weights of C, M and Y
     """
     sets, counts = label_sets.sets, label_sets.counts.astype(np.float64)
-    of_labels, of_rows, of_both = mu
+    mu_labels, mu_rows, mu_row_label = mu
     pattern = None if n_neighbors is None else _nearest(sets, n_neighbors)
+    # Without a pattern the sums need no (m, m) product: M 1 = Y (Yᵀ 1).
     M_times = sets @ (sets.T @ counts) if pattern is None else pattern.multiply(sets @ sets.T) @ counts
-    sums = of_rows * np.asarray(M_times).ravel()  # a_i = Σ_j μ₂⟨y_i, y_j⟩ + …
+    sums = mu_rows * np.asarray(M_times).ravel()  # a_i = Σ_j μ₂⟨y_i, y_j⟩ + …
     below = None
     if cooccurrence is not None:
-        below = hstack([of_both * sets.T, of_labels * cooccurrence], format="csr", dtype=np.float32)
+        below = hstack([mu_row_label * sets.T, mu_labels * cooccurrence], format="csr", dtype=np.float32)
         below.eliminate_zeros()
-        sums += of_both * np.asarray(sets.sum(axis=1)).ravel()
+        sums += mu_row_label * np.asarray(sets.sum(axis=1)).ravel()
         counts = np.concatenate([counts, np.ones(sets.shape[1])])
         sums = np.concatenate([sums, below @ counts])
+    # log(a_i^α / Σ a^α), for rows of A repeated by their counts.
     logs = smoothing * np.log(np.maximum(sums, np.finfo(np.float64).tiny))
     logs -= np.log(counts @ np.exp(logs))
     return Overlaps(
         sets,
         pattern,
-        (of_rows, of_both),
+        (mu_rows, mu_row_label),
         below,
         logs.astype(np.float32),
         float(np.log(counts @ sums) + np.log(shift)),
@@ -128,28 +133,28 @@ def prepare(
     )
 
 
-def _counts_of(overlaps: Overlaps, rows: slice) -> csr_matrix:
-    """A block of the rows of A, of label sets or of labels."""
+def _joint_rows(overlaps: Overlaps, rows: slice) -> csr_matrix:
+    """A block of rows of A, either of label sets or of labels."""
     m = overlaps.sets.shape[0]
     if overlaps.below is not None and rows.start >= m:
         return overlaps.below[rows.start - m : rows.stop - m]
-    of_rows, of_both = overlaps.mu
-    if of_rows:
+    mu_rows, mu_row_label = overlaps.mu
+    if mu_rows:
         M = (overlaps.sets[rows] @ overlaps.sets.T).tocsr()
         M = M if overlaps.pattern is None else overlaps.pattern[rows].multiply(M).tocsr()
-        M.data *= np.float32(of_rows)
+        M.data *= np.float32(mu_rows)
     else:
         M = csr_matrix((rows.stop - rows.start, m), dtype=np.float32)
     if overlaps.below is None:
         return M
-    A = hstack([M, of_both * overlaps.sets[rows]], format="csr", dtype=np.float32)
+    A = hstack([M, mu_row_label * overlaps.sets[rows]], format="csr", dtype=np.float32)
     A.eliminate_zeros()
     return A
 
 
 def rows_of(overlaps: Overlaps, rows: slice, *, transposed: bool = False) -> csr_matrix:
-    """A block of the rows of W^½ S W^½, csr float32, or of its transpose, which is another if conditional."""
-    A = _counts_of(overlaps, rows)
+    """A block of rows of W^½ S W^½, csr float32, or of its transpose, which differs if conditional."""
+    A = _joint_rows(overlaps, rows)
     row = np.repeat(np.arange(rows.start, rows.stop), np.diff(A.indptr))
     values = np.log(A.data, dtype=np.float32)
     values -= np.float32(overlaps.log_total)
@@ -166,14 +171,14 @@ def rows_of(overlaps: Overlaps, rows: slice, *, transposed: bool = False) -> csr
 
 
 def operator(overlaps: Overlaps, *, n_jobs: int | None, max_bytes: float = 1e9) -> LinearOperator:
-    """W^½ S W^½ to multiply with: kept if it fits in max_bytes, made anew for each product if not."""
+    """W^½ S W^½ as an operator, cached if it fits in max_bytes, otherwise recomputed for each product."""
     m = overlaps.sets.shape[0]
     size = len(overlaps.scale)
     todo = [*blocks(m, BLOCK), *(slice(m + b.start, m + b.stop) for b in blocks(size - m, BLOCK))]
 
     def multiplier(transposed: bool, budget: float) -> tuple[Callable[[Array], Array], float]:
-        """A product with the matrix or its transpose, and the bytes that it keeps."""
-        kept: dict[int, csr_matrix | Array] = {}
+        """The product with the matrix or its transpose, and the bytes of its cache."""
+        cache: dict[int, csr_matrix | Array] = {}
         used = 0.0
 
         def make(rows: slice) -> csr_matrix | Array:
@@ -186,16 +191,17 @@ def operator(overlaps: Overlaps, *, n_jobs: int | None, max_bytes: float = 1e9) 
             todo, map_blocks(make, todo, n_jobs=n_jobs, stage="label overlaps", total=size)
         ):
             used += block.nbytes if isinstance(block, np.ndarray) else 8 * block.nnz
+            # A cache of some of the blocks would save little, so it is all or nothing.
             if used > budget:
-                kept.clear()
+                cache.clear()
                 break
-            kept[rows.start] = block
+            cache[rows.start] = block
 
         def multiply(Q: Array) -> Array:
             Q = np.ascontiguousarray(Q, np.float32).reshape(size, -1)
 
             def product(rows: slice) -> Array:
-                block = kept[rows.start] if kept else make(rows)
+                block = cache[rows.start] if cache else make(rows)
                 if isinstance(block, np.ndarray):
                     return block @ Q
                 dense = block.nnz > DENSE_FROM * block.shape[0] * size
@@ -205,7 +211,7 @@ def operator(overlaps: Overlaps, *, n_jobs: int | None, max_bytes: float = 1e9) 
                 list(map_blocks(product, todo, n_jobs=n_jobs, stage="factorizing", total=size))
             )
 
-        return multiply, used if kept else 0.0
+        return multiply, used if cache else 0.0
 
     multiply, used = multiplier(False, max_bytes)
     transposed = multiplier(True, max_bytes - used)[0] if overlaps.conditional else multiply
@@ -220,7 +226,7 @@ def operator(overlaps: Overlaps, *, n_jobs: int | None, max_bytes: float = 1e9) 
 
 
 def _nearest(sets: csr_matrix, k: int) -> csr_matrix:
-    """(m, m) ones where j is among the k label sets nearest to i by cosine, or i among those of j."""
+    """(m, m) csr of ones where j is one of the k nearest label sets of i by cosine, or the reverse."""
     lengths = np.sqrt(np.asarray(sets.sum(axis=1), np.float64)).ravel()
     unit = csr_matrix(
         (sets.data / np.repeat(np.maximum(lengths, 1), np.diff(sets.indptr)), sets.indices, sets.indptr),
@@ -228,11 +234,11 @@ def _nearest(sets: csr_matrix, k: int) -> csr_matrix:
     )
     pieces = []
     for rows in blocks(sets.shape[0], BLOCK):
-        near = (unit[rows] @ unit.T).tocsr()
-        for row in range(near.shape[0]):
-            mine = slice(near.indptr[row], near.indptr[row + 1])
-            order = np.lexsort((near.indices[mine], -near.data[mine]))[:k]
-            pieces.append((np.full(len(order), rows.start + row), near.indices[mine][order]))
+        cosines = (unit[rows] @ unit.T).tocsr()
+        for row in range(cosines.shape[0]):
+            stored = slice(cosines.indptr[row], cosines.indptr[row + 1])
+            order = np.lexsort((cosines.indices[stored], -cosines.data[stored]))[:k]
+            pieces.append((np.full(len(order), rows.start + row), cosines.indices[stored][order]))
     i, j = (np.concatenate(side) for side in zip(*pieces))
     pattern = csr_matrix((np.ones(len(i), np.float32), (i, j)), shape=(sets.shape[0],) * 2)
     pattern = (pattern + pattern.T).tocsr()

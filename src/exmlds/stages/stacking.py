@@ -1,9 +1,14 @@
-"""One probability from what is known of a label on a short list: votes, margin, frequency, other labels.
+"""Stacking: one calibrated probability for each label on a short list.
 
-A logistic regression on these and their products, fitted on rows that neither voted nor taught, each label
-weighed by one over its place. Labels that are right more or less often than their evidence says then get a
-leaning of their own, and isotonic regression makes the sums level, so that of labels with probability p a
-share p is right. `places` then decides between the likeliest.
+The stacker combines the evidence for a label (neighbour votes, classifier margin, training frequency, other
+labels of the row) in three steps, all fitted on held-out rows:
+
+1. a logistic regression on the evidence and its products, in which each pair of a row and a label is weighted
+   by 1 / rank, since the top of the list is what users see;
+2. a bias for each label that is true more or less often than its evidence predicts (`fit_label_bias`);
+3. isotonic regression from logits to probabilities, so that a share p of labels of probability p is true.
+
+`top_rerank` may then change the order of the most probable labels.
 """
 
 from __future__ import annotations
@@ -16,25 +21,32 @@ from sklearn.linear_model import LogisticRegression
 
 Array = np.ndarray
 
-FEWEST_VOTES = 1e-4  # that a logarithm is taken of
-MARGIN = 4.0  # margins beyond it count as it
-LEAST, MOST = 1e-6, 1 - 1e-6  # probabilities
-PLACE = 10  # of log(place on the list) in the evidence
-LEVELS = 200  # of the isotonic curve
-RIDGE_FACTOR = 2.0  # of leanings: labels were taught by fewer rows here than in the last fit
-STEPS, LONGEST_STEP = 10, 1.0  # of Newton's method
-V, Z, C, S, L = "votes", "classifier", "frequency", "second votes", "other labels"
-# Kinds of evidence, in its order; of a product, of both its factors.
-OF_LIST = ((V,), (V,), (Z,), (Z,), (C,), (V, Z), (Z, C), (V, C), (Z,), (V,), (V,), (Z,))
-OF_SECONDS = ((S,), (S,), (S, Z), (S,), (S, V))
-OF_COMPANY = ((L,), (L, Z), (L, C))
+MIN_SHARE = 1e-4  # Vote shares are clipped here before the logarithm.
+MAX_MARGIN = 4.0  # Margins are clipped to ±MAX_MARGIN.
+MIN_PROBABILITY, MAX_PROBABILITY = 1e-6, 1 - 1e-6
+LOG_RANK = 10  # index of log(rank) in the evidence
+CURVE_POINTS = 200  # most points kept of the isotonic curve
+RIDGE_FACTOR = 2.0  # The penalty is doubled: the final fit trains on more rows than the held-out scores saw.
+NEWTON_STEPS, MAX_STEP = 10, 1.0
+VOTES, MARGIN, FREQUENCY, SECOND, OTHERS = "votes", "classifier", "frequency", "second votes", "other labels"
+# The names of each column of the evidence, in its order; a product has the names of both factors.
+BASE_NAMES = (
+    *((VOTES,), (VOTES,), (MARGIN,), (MARGIN,), (FREQUENCY,), (VOTES, MARGIN), (MARGIN, FREQUENCY)),
+    *((VOTES, FREQUENCY), (MARGIN,), (VOTES,), (VOTES,), (MARGIN,)),
+)
+SECOND_NAMES = ((SECOND,), (SECOND,), (SECOND, MARGIN), (SECOND,), (SECOND, VOTES))
+LIFT_NAMES = ((OTHERS,), (OTHERS, MARGIN), (OTHERS, FREQUENCY))
 
 
 class Stacker(NamedTuple):
-    """mean, scale, weights : (f,) float64 of the evidence;  bias : of the regression
-    leanings : (L,) float32 added to the sums of each label, or one 0 for all
-    sums, levels : (m,) float64, the isotonic curve from the regression's sum to a probability
-    places : (2, f) float64 weights for a row's first place and for those behind, or None: all by the sums
+    """A fitted stacker.
+
+    mean, scale, weights : (f,) float64, standardization of the evidence and weights of the regression
+    bias : intercept of the regression
+    label_bias : (L,) float32, added to the logits of each label; (1,) zero where no label has a bias
+    logits, probabilities : (m,) float64, points of the isotonic curve from logits to probabilities
+    top_weights : (2, f) float64, weights of the evidence for the first rank and for the ranks behind it
+        (`top_rerank`); None ranks all labels by their logits
     """
 
     mean: Array
@@ -48,130 +60,141 @@ class Stacker(NamedTuple):
 
 
 class HeldOutPairs(NamedTuple):
-    """Pairs of held-out rows and labels on their lists, to learn from.
+    """Training data of the stacker: pairs of a held-out row and a label on its short list.
 
-    known : (m, f) their evidence;  labels : (m,) which;  hits : (m,) whether it is a true one
-    weights : (m,) how much they count, or None where all count the same
+    evidence : (m, f) float32
+    labels : (m,) int64, the label of each pair
+    hits : (m,) bool, whether the row has the label
+    weights : (m,) float, sample weights; None weights all pairs equally
     """
 
-    known: Array
+    evidence: Array
     labels: Array
     hits: Array
     weights: Array | None = None
 
     @property
     def is_informative(self) -> bool:
-        """Whether there is anything to tell apart."""
+        """Whether the pairs hold both hits and misses, so that something can be learnt."""
         return bool(self.hits.any() and not self.hits.all())
 
 
-def kinds(has_seconds: bool, has_company: bool) -> list[tuple[str, ...]]:
-    """(f,) what each piece of evidence is about."""
-    return [*OF_LIST, *(OF_SECONDS if has_seconds else ()), *(OF_COMPANY if has_company else ())]
+def evidence_names(has_second: bool, has_lifts: bool) -> list[tuple[str, ...]]:
+    """(f,) names of the sources of each column of the evidence."""
+    return [*BASE_NAMES, *(SECOND_NAMES if has_second else ()), *(LIFT_NAMES if has_lifts else ())]
 
 
-def evidence(
-    votes: Array, margins: Array, counts: Array, seconds: Array | None = None, company: Array | None = None
+def build_evidence(
+    votes: Array, margins: Array, counts: Array, second_votes: Array | None = None, lifts: Array | None = None
 ) -> Array:
-    """(n, k, f) float32 of short lists.
+    """(n, k, f) float32, the evidence for each label on the short lists.
 
-    votes : (n, k) shares, best first;  margins : (n, k), −inf where the list is padded
-    counts : (n, k) training rows of the labels;  seconds : (n, k) shares of other voters, if there are any
-    company : (n, k) what other labels say, if they are asked
+    votes : (n, k) vote shares, best first
+    margins : (n, k) classifier margins, −inf where the list is padded
+    counts : (n, k) number of training rows of each label
+    second_votes : (n, k) vote shares of a second model, if there is one
+    lifts : (n, k) log-lifts from the other labels of the row (`label_lift`), if they are used
     """
-    v = np.log(np.maximum(votes, FEWEST_VOTES))
-    z = np.clip(margins, -MARGIN, MARGIN)
+    v = np.log(np.maximum(votes, MIN_SHARE))
+    z = np.clip(margins, -MAX_MARGIN, MAX_MARGIN)
     c = np.log(np.maximum(counts, 1))
-    place = np.broadcast_to(np.log1p(np.arange(votes.shape[1], dtype=np.float32)), votes.shape)
-    behind = z - z.max(axis=1, keepdims=True)
-    parts = [v, votes, z, np.tanh(z), c, v * z, z * c, v * c, z * z, v * v, place, behind]
-    if seconds is not None:
-        s = np.log(np.maximum(seconds, FEWEST_VOTES))
-        parts += [s, seconds, s * z, s * s, s * v]
-    if company is not None:
-        parts += [company, company * z, company * c]
+    log_rank = np.broadcast_to(np.log1p(np.arange(votes.shape[1], dtype=np.float32)), votes.shape)
+    behind_best = z - z.max(axis=1, keepdims=True)
+    parts = [v, votes, z, np.tanh(z), c, v * z, z * c, v * c, z * z, v * v, log_rank, behind_best]
+    if second_votes is not None:
+        s = np.log(np.maximum(second_votes, MIN_SHARE))
+        parts += [s, second_votes, s * z, s * s, s * v]
+    if lifts is not None:
+        parts += [lifts, lifts * z, lifts * c]
     return np.stack(parts, axis=-1).astype(np.float32)
 
 
 def fit(pairs: HeldOutPairs) -> Stacker:
-    """Learn the weights of the evidence, without leanings."""
-    known, _, hits, weights = pairs
-    nothing, no_leanings = np.zeros(known.shape[1]), np.zeros(1, np.float32)
-    if not pairs.is_informative:  # the order of the votes stays
-        share = np.full(2, float(np.clip(hits.mean() if len(hits) else 0.5, LEAST, MOST)))
-        by_votes = np.eye(1, known.shape[1])[0]
-        return Stacker(nothing, nothing + 1, by_votes, 0.0, no_leanings, np.array([-1.0, 1.0]), share)
-    mean, scale = known.mean(axis=0, dtype=np.float64), known.std(axis=0, dtype=np.float64)
+    """Fit the logistic regression and its calibration, without label biases."""
+    evidence, _, hits, weights = pairs
+    zeros, no_bias = np.zeros(evidence.shape[1]), np.zeros(1, np.float32)
+    # Without both hits and misses nothing can be fitted: keep the order of the votes and the hit rate.
+    if not pairs.is_informative:
+        hit_rate = np.clip(hits.mean() if len(hits) else 0.5, MIN_PROBABILITY, MAX_PROBABILITY)
+        by_votes, curve = np.eye(1, evidence.shape[1])[0], np.full(2, float(hit_rate))
+        return Stacker(zeros, zeros + 1, by_votes, 0.0, no_bias, np.array([-1.0, 1.0]), curve)
+    mean, scale = evidence.mean(axis=0, dtype=np.float64), evidence.std(axis=0, dtype=np.float64)
     scale[scale == 0] = 1
-    nearer = np.exp(-known[:, PLACE])  # 1 / place: the first places are what is seen
-    nearer = nearer if weights is None else nearer * weights
-    nearer *= len(nearer) / nearer.sum()
+    # Each pair has the weight 1 / rank: the first ranks decide P@k.
+    sample_weight = np.exp(-evidence[:, LOG_RANK])
+    sample_weight = sample_weight if weights is None else sample_weight * weights
+    sample_weight *= len(sample_weight) / sample_weight.sum()
     model = LogisticRegression(solver="newton-cholesky").fit(
-        (known - mean) / scale, hits, sample_weight=nearer
+        (evidence - mean) / scale, hits, sample_weight=sample_weight
     )
     bias = float(model.intercept_[0])
-    blend = Stacker(mean, scale, model.coef_[0], bias, no_leanings, nothing, nothing)
-    return _calibrate(blend, _sums(blend, known), pairs)
+    stacker = Stacker(mean, scale, model.coef_[0], bias, no_bias, zeros, zeros)
+    return _calibrate(stacker, _logits(stacker, evidence), pairs)
 
 
-def fit_label_bias(blend: Stacker, pairs: HeldOutPairs, n_labels: int) -> Stacker:
-    """The blend with leanings: for each label the ridge estimate of a number that is added to its sums.
+def fit_label_bias(stacker: Stacker, pairs: HeldOutPairs, n_labels: int) -> Stacker:
+    """Add a bias for each label, estimated by ridge-penalized logistic regression, and calibrate again.
 
-    How much leanings vary is told by the labels' residuals, beyond what chance makes of them; where they do
-    not vary, there are none.
+    The penalty is RIDGE_FACTOR over the variance of the true biases, which is estimated by moments: the
+    variance of the labels' residuals beyond what chance explains. Where nothing is left beyond chance, the
+    stacker is returned as it is.
     """
-    known, labels, hits, weights = pairs
+    evidence, labels, hits, weights = pairs
     if not pairs.is_informative or n_labels < 2:
-        return blend
-    logits, label_bias = _sums(blend, known), np.zeros(n_labels)
+        return stacker
+    logits, label_bias = _logits(stacker, evidence), np.zeros(n_labels)
     w = np.ones(len(hits)) if weights is None else weights
 
     def residuals() -> tuple[Array, Array, Array]:
-        """(L,) Σ w(y − p), Σ wp(1 − p) and Σ w²p(1 − p) over each label's pairs."""
+        """(L,) Σ w(y − p), Σ wp(1 − p) and Σ w²p(1 − p) over the pairs of each label."""
         p = 1 / (1 + np.exp(-(logits + label_bias[labels])))
-        told = (w * (hits - p), w * p * (1 - p), w * w * p * (1 - p))
-        off, spread, chance = (np.bincount(labels, values, n_labels) for values in told)
-        return off, spread, chance
+        terms = (w * (hits - p), w * p * (1 - p), w * w * p * (1 - p))
+        residual, curvature, noise = (np.bincount(labels, values, n_labels) for values in terms)
+        return residual, curvature, noise
 
-    off, spread, chance = residuals()
-    variance = (off**2 - chance).sum() / (spread**2).sum()
+    residual, curvature, noise = residuals()
+    # E[residual²] = noise + variance · curvature² to first order in the biases.
+    variance = (residual**2 - noise).sum() / (curvature**2).sum()
     if variance <= 0:
-        return blend
+        return stacker
     ridge = RIDGE_FACTOR / variance
-    for _ in range(STEPS):
-        label_bias += np.clip((off - ridge * label_bias) / (spread + ridge), -LONGEST_STEP, LONGEST_STEP)
-        off, spread, _ = residuals()
-    blend = blend._replace(label_bias=label_bias.astype(np.float32))
-    return _calibrate(blend, logits + blend.label_bias[labels], pairs)
+    # Newton's method separates into one equation for each label; clipped steps keep it from overshooting.
+    for _ in range(NEWTON_STEPS):
+        label_bias += np.clip((residual - ridge * label_bias) / (curvature + ridge), -MAX_STEP, MAX_STEP)
+        residual, curvature, _ = residuals()
+    stacker = stacker._replace(label_bias=label_bias.astype(np.float32))
+    return _calibrate(stacker, logits + stacker.label_bias[labels], pairs)
 
 
-def apply(blend: Stacker, known: Array, labels: Array) -> tuple[Array, Array]:
-    """Sums to rank by, and probabilities, of evidence (…, f) of labels (…).
+def apply(stacker: Stacker, evidence: Array, labels: Array) -> tuple[Array, Array]:
+    """Return logits to rank by, and float32 probabilities, for evidence (…, f) of labels (…).
 
-    Sums also tell equal probabilities apart.
+    The isotonic curve has flat steps, so logits also order labels of equal probability.
     """
-    logits = _sums(blend, known)
-    if len(blend.label_bias) > 1:
-        logits += blend.label_bias[labels]
-    return logits, np.interp(logits, blend.logits, blend.probabilities).astype(np.float32)
+    logits = _logits(stacker, evidence)
+    if len(stacker.label_bias) > 1:
+        logits += stacker.label_bias[labels]
+    return logits, np.interp(logits, stacker.logits, stacker.probabilities).astype(np.float32)
 
 
-def _sums(blend: Stacker, known: Array) -> Array:
-    weights = blend.weights / blend.scale
-    return known @ weights + (blend.bias - blend.mean @ weights)
+def _logits(stacker: Stacker, evidence: Array) -> Array:
+    weights = stacker.weights / stacker.scale
+    return evidence @ weights + (stacker.bias - stacker.mean @ weights)
 
 
-def _calibrate(blend: Stacker, logits: Array, pairs: HeldOutPairs) -> Stacker:
-    """The blend with the curve on which these sums are right as often as it says.
+def _calibrate(stacker: Stacker, logits: Array, pairs: HeldOutPairs) -> Stacker:
+    """Fit the isotonic curve from these logits to the share of hits.
 
-    Each step of the curve counts one pair more, as likely a hit as all pairs are: a few that were all right
-    do not make certain.
+    Each step of the curve is shrunk by one extra pair that is a hit at the overall hit rate, so that a step
+    of a few pairs that are all hits does not claim certainty.
     """
     curve = IsotonicRegression(out_of_bounds="clip").fit(logits, pairs.hits, sample_weight=pairs.weights)
-    steps, which = np.unique(curve.y_thresholds_, return_inverse=True)
-    of_pairs = np.searchsorted(steps, curve.predict(logits)).clip(0, len(steps) - 1)
-    weights = np.bincount(of_pairs, pairs.weights, len(steps))
+    steps, step_of_point = np.unique(curve.y_thresholds_, return_inverse=True)
+    step_of_pair = np.searchsorted(steps, curve.predict(logits)).clip(0, len(steps) - 1)
+    weights = np.bincount(step_of_pair, pairs.weights, len(steps))
     prior = np.average(pairs.hits, weights=pairs.weights)
-    probabilities = np.maximum.accumulate((weights * steps + prior) / (weights + 1)).clip(LEAST, MOST)[which]
-    places = np.unique(np.linspace(0, len(probabilities) - 1, LEVELS).round().astype(int))
-    return blend._replace(logits=curve.X_thresholds_[places], probabilities=probabilities[places])
+    shrunk = np.maximum.accumulate((weights * steps + prior) / (weights + 1))
+    probabilities = shrunk.clip(MIN_PROBABILITY, MAX_PROBABILITY)[step_of_point]
+    # Evenly spaced points bound the size of the saved curve.
+    kept = np.unique(np.linspace(0, len(probabilities) - 1, CURVE_POINTS).round().astype(int))
+    return stacker._replace(logits=curve.X_thresholds_[kept], probabilities=probabilities[kept])

@@ -1,8 +1,9 @@
-"""Which of a row's likeliest labels takes the first place, and how the others follow: two contests.
+"""Re-rank the most probable labels of each row with two listwise models.
 
-The blend asks whether a label is right, over all pairs. Who stands before whom is asked within a row, where
-what its labels have in common cancels out. For the first place one label that is right is enough; behind it
-all that are right should come before the others.
+The stacker is pointwise: it predicts whether each label is true. The order within a row is fitted listwise,
+where everything that the labels of a row have in common cancels out. The model of the first rank maximizes
+the probability that the top label is true; the model of the ranks behind it maximizes the probability that
+all true labels come before the others. Both add a linear function of the evidence to the stacker's logits.
 """
 
 from __future__ import annotations
@@ -16,24 +17,27 @@ from scipy.optimize import minimize
 
 Array = np.ndarray
 
-TOP1_CANDIDATES = 5  # for the first place: the likeliest labels
-TOPK_CANDIDATES = 9  # labels of a row that are put in order
-RIDGE = 80.0  # of the weights, in rows
-STEPS = 100  # of L-BFGS, at most
-PAD = -1e300  # as a score: behind all others
+TOP1_CANDIDATES = 5  # most probable labels that may take the first rank
+TOPK_CANDIDATES = 9  # most probable labels that are re-ranked
+RIDGE = 80.0  # L2 penalty of the weights, in units of rows
+STEPS = 100  # most iterations of L-BFGS
+PAD = -1e300  # score of a pad: finite, and below all others
 
 
 def fit(evidence: Array, logits: Array, hits: Array, row_weights: Array | None = None) -> Array:
-    """(2, f) weights of the evidence, added to the sums: for the first place, and for those behind it.
+    """(2, f) weights of the evidence: for the first rank, and for the ranks behind it.
 
-    known : (n, k, f) evidence of the likeliest labels, best first;  sums : (n, k) of the blend, −inf pads
-    hits : (n, k) whether they are true;  row_weights : (n,) how much rows count, if not all the same
+    evidence : (n, k, f) evidence of the most probable labels, best first
+    logits : (n, k) of the stacker, −inf pads
+    hits : (n, k) bool, whether the row has the label
+    row_weights : (n,) sample weights of rows; None weights all rows equally
     """
     weights, rows = np.zeros((2, evidence.shape[2])), np.arange(len(logits))[:, None]
-    asked = evidence[:, :TOP1_CANDIDATES][np.isfinite(logits[:, :TOP1_CANDIDATES])]
-    if not len(asked):
+    candidates = evidence[:, :TOP1_CANDIDATES][np.isfinite(logits[:, :TOP1_CANDIDATES])]
+    if not len(candidates):
         return weights
-    scale = asked.std(axis=0, dtype=np.float64)
+    # The ridge penalty needs evidence of one scale; the returned weights are for evidence as given.
+    scale = candidates.std(axis=0, dtype=np.float64)
     scale[scale == 0] = 1
     evidence = evidence / scale
     weights[0] = _fit_listwise(
@@ -43,6 +47,7 @@ def fit(evidence: Array, logits: Array, hits: Array, row_weights: Array | None =
         hits[:, :TOP1_CANDIDATES],
         row_weights,
     )
+    # The second model sees what the first leaves over.
     others = order(weights, evidence, logits)[:, 1:]
     weights[1] = _fit_listwise(
         _log_hit_set, evidence[rows, others], logits[rows, others], hits[rows, others], row_weights
@@ -51,7 +56,7 @@ def fit(evidence: Array, logits: Array, hits: Array, row_weights: Array | None =
 
 
 def order(weights: Array, evidence: Array, logits: Array) -> Array:
-    """(n, k) the likeliest labels in the order of their places."""
+    """(n, k) int64, columns of the most probable labels in their new order."""
     scores = np.maximum(logits[..., None] + evidence @ weights.T, PAD)
     first, behind = scores[:, :TOP1_CANDIDATES, 0].argmax(axis=1), scores[..., 1]
     behind[np.arange(len(behind)), first] = np.inf
@@ -59,42 +64,45 @@ def order(weights: Array, evidence: Array, logits: Array) -> Array:
 
 
 def _fit_listwise(
-    chance: Callable[[Array, Array], tuple[Array, Array]],
+    log_likelihood: Callable[[Array, Array], tuple[Array, Array]],
     evidence: Array,
     logits: Array,
     hits: Array,
     row_weights: Array | None,
 ) -> Array:
-    """(f,) the weights w of max Σ log chance(sums + known w) − RIDGE ‖w‖²/2, over rows that tell."""
-    tells = hits.any(axis=1) & (~hits & np.isfinite(logits)).any(axis=1)
+    """(f,) the weights w that maximize Σ log_likelihood(logits + evidence w) − RIDGE ‖w‖²/2."""
+    # Only rows with both a hit and a miss depend on the order.
+    is_informative = hits.any(axis=1) & (~hits & np.isfinite(logits)).any(axis=1)
     start = np.zeros(evidence.shape[2])
-    if not tells.any():
+    if not is_informative.any():
         return start
-    evidence, logits, hits = evidence[tells], np.maximum(logits[tells], PAD), hits[tells]
-    counted = np.ones(len(hits)) if row_weights is None else row_weights[tells]
+    evidence, hits = evidence[is_informative], hits[is_informative]
+    logits = np.maximum(logits[is_informative], PAD)
+    sample_weight = np.ones(len(hits)) if row_weights is None else row_weights[is_informative]
 
     def loss(weights: Array) -> tuple[float, Array]:
-        logs, chosen = chance(logits + evidence @ weights, hits)
-        slopes = counted[:, None] * chosen
+        logs, slopes = log_likelihood(logits + evidence @ weights, hits)
+        slopes = sample_weight[:, None] * slopes
         gradient = RIDGE * weights - slopes.ravel() @ evidence.reshape(-1, len(weights))
-        return float(RIDGE / 2 * weights @ weights - counted @ logs), gradient
+        return float(RIDGE / 2 * weights @ weights - sample_weight @ logs), gradient
 
-    found = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": STEPS})
-    return np.asarray(found.x)
+    optimum = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": STEPS})
+    return np.asarray(optimum.x)
 
 
 def _log_any_hit(scores: Array, hits: Array) -> tuple[Array, Array]:
-    """(n,) log of the hits' share of all exp(score), and its slopes, (n, k)."""
+    """(n,) log of the hits' share of all exp(score), and (n, k) its derivatives by the scores."""
     odds = np.exp(scores - scores.max(axis=1, keepdims=True))
-    chances = odds / odds.sum(axis=1, keepdims=True)
-    of_hits = np.where(hits, chances, 0)
+    probabilities = odds / odds.sum(axis=1, keepdims=True)
+    of_hits = np.where(hits, probabilities, 0)
     share = np.maximum(of_hits.sum(axis=1), np.finfo(float).tiny)
-    return np.log(share), of_hits / share[:, None] - chances
+    return np.log(share), of_hits / share[:, None] - probabilities
 
 
 def _log_hit_set(scores: Array, hits: Array) -> tuple[Array, Array]:
-    """(n,) log of the hits' share of exp(Σ score) of all sets as large, and its slopes, (n, k)."""
+    """(n,) log of the hit set's share of exp(Σ score) over all sets of its size, and its (n, k) slopes."""
     logs, slopes, sizes = np.where(hits, scores, 0).sum(axis=1), hits.astype(float), hits.sum(axis=1)
+    # With at most 8 labels there are at most 70 sets of a size, so the sum over sets is exact.
     for size in np.unique(sizes):
         rows, sets = sizes == size, _sets(scores.shape[1], size)
         totals = scores[rows] @ sets.T
@@ -108,5 +116,5 @@ def _log_hit_set(scores: Array, hits: Array) -> tuple[Array, Array]:
 
 @cache
 def _sets(k: int, size: int) -> Array:
-    """(m, k) all sets of so many of k labels: 1 for those that are in it."""
+    """(m, k) float64, indicators of all sets of `size` out of k labels."""
     return np.array([np.isin(np.arange(k), members) for members in combinations(range(k), size)], float)

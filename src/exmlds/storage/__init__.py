@@ -1,1 +1,1 @@
-"""Files: model folders, checkpoints of a fit, and reading and replacing single files."""
+"""Model folders, checkpoints of a fit, and reading and replacing single files."""

@@ -1,10 +1,10 @@
-"""A fit under way, kept in a folder, so that the next one goes on from there and comes to the same model.
+"""Checkpoints: an interrupted fit is resumed from a folder, and gives the same model.
 
-    FOLDER/run          which data, method, parameters and seed it is of
-    FOLDER/NAME         what was learnt by then under this name
+    FOLDER/run          the data, method, parameters and seed that the checkpoint belongs to
+    FOLDER/NAME         the last saved state of this name
 
-Each is a folder of `storage`, replaced in one step: a fit that is killed at any moment leaves what it last
-kept.
+Each is a model folder, which is replaced atomically: a fit that is killed at any moment leaves its last saved
+states.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ Array = np.ndarray
 
 
 class Checkpoint:
-    """What a fit keeps, by names."""
+    """Saved states of a fit, by name."""
 
     def __init__(self, folder: PathLike, run: Mapping[str, Any], rng: np.random.Generator) -> None:
-        """Begin in an empty folder, or go on in one of the same run.
+        """Start in an empty folder, or resume in a folder of the same run.
 
-        run : plain values that say whose it is
-        rng : where the fit draws from; one that goes on draws from what the first was given
+        run : plain values that identify the run
+        rng : the random generator of the fit; a resumed fit uses the seed of the first one instead
         """
         self.folder = Path(folder)
         if (self.folder / "run" / model_folder.MANIFEST).is_file():
@@ -45,7 +45,7 @@ class Checkpoint:
                 source.entropy if isinstance(source.entropy, (list, tuple, np.ndarray)) else [source.entropy]
             )
             seed = {
-                "entropy": [str(word) for word in words],  # beyond what JSON's readers take for numbers
+                "entropy": [str(word) for word in words],  # too large for the numbers of some JSON readers
                 "spawn_key": list(source.spawn_key),
                 "spawned": source.n_children_spawned,
             }
@@ -55,19 +55,19 @@ class Checkpoint:
         if not self.folder.exists():
             return
         if not self.folder.is_dir() or any(entry.name != "run" for entry in self.folder.iterdir()):
-            raise ModelError(f"{self.folder} holds something else than a checkpoint; choose another folder.")
+            raise ModelError(f"{self.folder} is not empty and not a checkpoint; choose another folder.")
 
     def _check(self, run: Mapping[str, Any]) -> None:
         kept = model_folder.read_manifest(self.folder / "run").get("run", {})
         other = [name for name, value in run.items() if kept.get(name) != value]
         if other:
             raise ModelError(
-                f"{self.folder} is of another fit: its {' and '.join(other)} differ. "
-                "Choose another folder, or remove this one to begin anew."
+                f"{self.folder} is the checkpoint of another fit: its {' and '.join(other)} differ. "
+                "Choose another folder, or remove this one to start again."
             )
 
     def rng(self) -> np.random.Generator:
-        """Where the fit draws from."""
+        """The random generator of the fit, in its initial state."""
         seed = model_folder.load(self.folder / "run")[1]
         words = [int(word) for word in seed["entropy"]]
         sequence = np.random.SeedSequence(
@@ -78,18 +78,18 @@ class Checkpoint:
         return np.random.default_rng(sequence)
 
     def put(self, name: str, state: dict[str, Any]) -> None:
-        """Keep a tree as `storage` takes it, in the place of what was there."""
+        """Save a state, a tree as `model_folder.save` takes it, and replace the previous one of this name."""
         model_folder.save(self.folder / name, {}, state)
 
     def get(self, name: str) -> dict[str, Any] | None:
-        """What was last kept under a name, if anything was."""
+        """The last saved state of a name, or None."""
         if not (self.folder / name / model_folder.MANIFEST).is_file():
             return None
         return model_folder.load(self.folder / name)[1]
 
 
 def discard(folder: PathLike) -> None:
-    """Remove what a checkpoint kept, and its folder if nothing else is in it; `run` goes last."""
+    """Remove the saved states of a checkpoint, `run` last, and the folder if it is empty then."""
     path = Path(folder)
     kept = [entry for entry in path.iterdir() if (entry / model_folder.MANIFEST).is_file()]
     for entry in sorted(kept, key=lambda entry: entry.name == "run"):
@@ -99,12 +99,12 @@ def discard(folder: PathLike) -> None:
 
 
 def digest(*matrices: Any) -> str:
-    """Tells data apart: csr or dense matrices."""
+    """A SHA-256 digest of csr or dense matrices, to detect other data."""
     total = hashlib.sha256()
     for matrix in matrices:
         total.update(str(matrix.shape).encode())
         if issparse(matrix):
-            places = (matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64))
-        for array in (*places, matrix.data) if issparse(matrix) else (matrix,):
+            pattern = (matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64))
+        for array in (*pattern, matrix.data) if issparse(matrix) else (matrix,):
             total.update(np.ascontiguousarray(array).tobytes())
     return total.hexdigest()

@@ -1,4 +1,4 @@
-"""Opening and replacing files, with errors that say what to do."""
+"""Reading files and replacing them atomically, with error messages that say what to do."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PathLike = str | os.PathLike[str]
 
 @contextmanager
 def reading(path: PathLike) -> Iterator[IO[bytes]]:
-    """Open a file for its bytes, unpacked if it is gzipped, whatever its name."""
+    """Open a file for reading bytes; gzip is detected by content, not by name."""
     path = Path(path)
     try:
         with path.open("rb") as raw:
@@ -44,7 +44,7 @@ def reading(path: PathLike) -> Iterator[IO[bytes]]:
 
 
 def bytes_read(file: IO[bytes]) -> int:
-    """How much of the file on disk a handle of `reading` has consumed."""
+    """The bytes of the file on disk that a handle of `reading` has consumed."""
     unpacked = getattr(file, "raw", None)
     packed: Any = unpacked.fileobj if isinstance(unpacked, gzip.GzipFile) else file
     return packed.tell()
@@ -52,9 +52,9 @@ def bytes_read(file: IO[bytes]) -> int:
 
 def _nearest(path: Path) -> str:
     with suppress(OSError):
-        near = get_close_matches(path.name, os.listdir(path.parent or "."), n=1, cutoff=0.75)
-        if near:
-            return f" Did you mean {path.with_name(near[0])}?"
+        matches = get_close_matches(path.name, os.listdir(path.parent or "."), n=1, cutoff=0.75)
+        if matches:
+            return f" Did you mean {path.with_name(matches[0])}?"
     return ""
 
 
@@ -68,9 +68,9 @@ def _listing(path: Path) -> str:
 
 @contextmanager
 def replacing(path: PathLike) -> Iterator[IO[bytes]]:
-    """Write a file under a temporary name and rename it when all went well; gzipped if it ends in .gz.
+    """Write a file under a temporary name, and rename it on success; gzipped if the name ends in .gz.
 
-    A link is followed. A pipe or a device is written to as it is: there is nothing to replace.
+    Links are followed. Pipes and devices are written to directly.
     """
     path = Path(os.path.realpath(path))
     if path.exists() and not path.is_file() and not path.is_dir():
@@ -84,7 +84,7 @@ def replacing(path: PathLike) -> Iterator[IO[bytes]]:
     try:
         with os.fdopen(handle, "wb") as raw:
             if path.suffix == ".gz":
-                # mtime=0: the same content gives the same file
+                # With mtime=0 equal content gives equal files.
                 with gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=6, mtime=0) as packed:
                     yield packed  # type: ignore[misc]
             else:

@@ -1,14 +1,14 @@
-"""A model is a folder; no pickle.
+"""Models on disk: a folder of arrays and a JSON manifest, without pickle.
 
     MODEL/manifest.json     format, class, parameters, state; names and checksums of the files
     MODEL/g-1f0c…/*.npy     one immutable generation of arrays
 
 Replacing the manifest is the commit: a save that is killed at any moment leaves the previous model, or none,
-but never half of one. Arrays are memory-mapped at load.
+but never part of one. Arrays are memory-mapped by `load`.
 
 The state is a tree of plain values, lists, dicts, arrays, csr matrices and records. A record is a NamedTuple
-that is registered in `RECORDS` under a tag such as "stacker/1". The manifest names the tag and the fields as
-the table has them, never a Python module, so that code can be renamed while old models still load.
+that is registered in `RECORDS` under a tag such as "stacker/1". The manifest holds the tag and the field
+names of that table, never the name of a Python module, so that code can be renamed and old models still load.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from .files import PathLike
 FORMAT = 1
 MANIFEST = "manifest.json"
 _GENERATION = re.compile(r"g-[0-9a-f]{12}")
-_FOREIGN = re.compile(r"[/\\]|^\.*$")  # in the name of a file
+_FOREIGN = re.compile(r"[/\\]|^\.*$")  # file names that point outside the generation
 
 Array = np.ndarray
 
 
 class Record(NamedTuple):
-    """Where a stored NamedTuple lives, and what its fields are called on disk, in the order of the class."""
+    """The class of a stored NamedTuple, and the names of its fields on disk, in the order of the class."""
 
     module: str
     name: str
@@ -52,7 +52,7 @@ def _record(module: str, name: str, fields: str) -> Record:
     return Record(f"exmlds.{module}", name, tuple(fields.split()))
 
 
-# A changed layout gets a new tag with the next number; the old tag stays, so that old models go on loading.
+# A changed layout gets a new tag with the next number; the old tag stays, so that old models still load.
 RECORDS = {
     "estimator/1": _record("base", "Fitted", "method parameters state"),
     "classifiers/1": _record(
@@ -75,8 +75,8 @@ RECORDS = {
     ),
 }
 
-# What the learnt attributes of the package's estimators are called on disk. An attribute that is renamed keeps
-# its name here; the attributes of a user's own method keep their Python names.
+# The names on disk of the learnt attributes of the package's estimators. An attribute that is renamed keeps
+# its name on disk; the attributes of a user's own method keep their Python names.
 ATTRIBUTES = {
     "classes_": "labels",
     "classifiers_": "classifiers",
@@ -133,21 +133,21 @@ def to_attributes(stored: dict[str, Any]) -> dict[str, Any]:
 
 
 def register(tag: str, kind: type[Any]) -> None:
-    """Let models hold a NamedTuple of one's own; its fields keep their names on disk.
+    """Register a NamedTuple of another package, so that models can store it; its fields keep their names.
 
-    Call it where the class is defined, so that it is known before a model is loaded.
+    Call it in the module that defines the class, so that it is registered before a model is loaded.
     """
     record = Record(kind.__module__, kind.__qualname__, tuple(getattr(kind, "_fields", ())))
     if not record.fields or RECORDS.get(tag, record) != record:
-        raise ValueError(f"{tag!r} is taken, or {kind.__qualname__} is not a NamedTuple.")
+        raise ValueError(f"The tag {tag!r} is taken, or {kind.__qualname__} is not a NamedTuple.")
     RECORDS[tag] = record
 
 
 def save(path: PathLike, description: dict[str, Any], state: dict[str, Any]) -> None:
-    """Write a model folder, or replace the model in it.
+    """Write a model folder, or atomically replace the model in it.
 
-    description : plain values that say what the model is; kept in the manifest as they are
-    state : a tree as above
+    description : plain values that describe the model; they are copied to the manifest
+    state : a tree as described above
     """
     folder = Path(path)
     existed = folder.exists()
@@ -174,7 +174,7 @@ def save(path: PathLike, description: dict[str, Any], state: dict[str, Any]) -> 
 
 
 def check_target(path: PathLike) -> None:
-    """Refuse a path that a model cannot be saved to; better before a long fit than after it."""
+    """Raise a ModelError if a model cannot be saved to this path; call it before a long fit."""
     folder = Path(path)
     if folder.exists() and not folder.is_dir():
         raise ModelError(f"{folder} is a file; a model is a folder. Choose another name.")
@@ -192,7 +192,7 @@ def _is_ours(folder: Path) -> bool:
         except (ValueError, OSError):
             return False
         return isinstance(manifest, dict) and manifest.get("package") == "exmlds"
-    # A save that was killed before its commit leaves a generation and the lock.
+    # A save that was killed before its commit leaves only a generation and the lock.
     return all(name == ".lock" or _GENERATION.fullmatch(name) for name in names)
 
 
@@ -221,27 +221,27 @@ def _commit(folder: Path, generation: Path, description: dict[str, Any], state: 
         file.flush()
         os.fsync(file.fileno())
     os.replace(temporary, folder / MANIFEST)
-    with suppress(OSError):  # committed; some file systems cannot sync a folder
+    with suppress(OSError):  # The model is committed; some file systems cannot sync a folder.
         _sync(folder)
 
 
 def load(path: PathLike) -> tuple[dict[str, Any], dict[str, Any]]:
-    """(manifest, state) of a model folder; sizes are checked, arrays are memory-mapped."""
+    """Return (manifest, state) of a model folder; file sizes are checked, and arrays are memory-mapped."""
     folder = Path(path)
     for _ in range(5):
         manifest = read_manifest(folder)
         try:
             return manifest, _Reader(folder, manifest).decode(manifest["state"])
-        except _Replaced:  # by another process, between the manifest and the arrays
+        except _Replaced:  # Another process replaced the model after the manifest was read.
             if read_manifest(folder)["generation"] == manifest["generation"]:
                 raise ModelError(
                     f"{folder} is damaged: files of it are missing. Save the model again."
                 ) from None
-    raise ModelError(f"{folder} is being rewritten all the time; try again.")
+    raise ModelError(f"{folder} is being rewritten continually; try again.")
 
 
 def verify(path: PathLike) -> list[str]:
-    """Compare every file with its checksum; returns what is wrong, nothing if all is well."""
+    """Compare every file with its checksum; return the list of problems."""
     folder = Path(path)
     manifest = read_manifest(folder)
     wrong = []
@@ -255,12 +255,12 @@ def verify(path: PathLike) -> list[str]:
 
 
 def size(path: PathLike) -> int:
-    """Bytes of the arrays of a model."""
+    """The bytes of all arrays of a model."""
     return sum(file["bytes"] for file in read_manifest(path)["files"].values())
 
 
 def read_manifest(path: PathLike) -> dict[str, Any]:
-    """The manifest of a model folder, if this version of the package can read the model."""
+    """The checked manifest of a model folder; a ModelError if this version cannot read the model."""
     folder = Path(path)
     if not folder.exists():
         raise ModelError(f"{folder}: there is no such model.")
@@ -321,7 +321,7 @@ class _Writer:
 
     def _array(self, array: Array, name: str) -> dict[str, Any]:
         file = re.sub(r"[^\w.-]", "_", f"{name}.npy")
-        if file in self.files:  # dots in a key may look like a path
+        if file in self.files:  # Keys with dots can give the name of another path in the tree.
             file = f"{len(self.files)}-{file}"
         with (self.folder / file).open("wb") as handle:
             np.save(handle, array, allow_pickle=False)
@@ -344,7 +344,7 @@ _CSR = ("data", "indices", "indptr")
 
 
 class _Replaced(Exception):
-    pass
+    """A file of the generation is missing."""
 
 
 class _Reader:
@@ -387,27 +387,27 @@ class _Reader:
                 f"{self.folder} is damaged: {path.name} has the wrong size. Save the model again."
             )
         try:
-            # Copy on write: the file never changes, and kernels need no second version for read-only arrays.
-            # numpy cannot map an array without elements.
+            # Copy-on-write maps are writable, so numba compiles no second version for read-only arrays, and
+            # the file never changes. NumPy cannot map an array without elements.
             array = np.asarray(np.load(path, mmap_mode="c" if 0 not in entry["shape"] else None))
         except FileNotFoundError:
             raise _Replaced from None
         except (ValueError, OSError) as error:
             raise ModelError(f"{self.folder} is damaged: {path.name} cannot be read ({error}).") from None
-        # Numbers that are used as indices would crash a kernel if they were wrong.
+        # Integers may be indices, and a wrong index would crash a kernel, so their checksums are verified.
         if array.dtype.kind in "iu":
             try:
-                found = _file_sum(path)
+                checksum = _file_sum(path)
             except FileNotFoundError:
                 raise _Replaced from None
-            if found != self.files[entry["$array"]]["sha256"]:
+            if checksum != self.files[entry["$array"]]["sha256"]:
                 raise ModelError(f"{self.folder} is damaged: {path.name} has changed. Save the model again.")
         if list(array.shape) != entry["shape"] or array.dtype.str != entry["dtype"]:
             raise ModelError(f"{self.folder} is damaged: {path.name} is not the array that was saved.")
         return array
 
     def _csr(self, parts: dict[str, Array], shape: tuple[int, int]) -> csr_matrix:
-        # Assigned, not constructed: the constructor's checks would read every mapped page.
+        # The arrays are assigned, since the checks of the constructor would read every mapped page.
         matrix = csr_matrix(shape, dtype=parts["data"].dtype)
         matrix.data, matrix.indices, matrix.indptr = (parts[part] for part in _CSR)
         matrix.has_canonical_format = True
@@ -426,12 +426,12 @@ def _tag_of(kind: type[Any], name: str) -> tuple[str, tuple[str, ...]]:
         if (record.module, record.name) == (kind.__module__, kind.__qualname__):
             return tag, record.fields
     raise ModelError(
-        f"{name} cannot be saved: {kind.__qualname__} has no tag. Give it one with `storage.register`."
+        f"{name} cannot be saved: {kind.__qualname__} has no tag. Give it one with `model_folder.register`."
     )
 
 
 def plain_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
-    """The parameters as they can stand in a manifest; a random generator is left out with a warning."""
+    """The parameters that JSON can hold; others, such as a random generator, are omitted with a warning."""
     plain = {}
     for name, value in parameters.items():
         if isinstance(value, np.generic):
@@ -471,10 +471,10 @@ def _sync(folder: Path) -> None:
 
 @contextmanager
 def _sole_writer(folder: Path) -> Iterator[None]:
-    """Two processes that save to one folder wait for each other; the lock dies with its process."""
+    """Lock the folder against other processes that save to it; the lock ends with its process."""
     try:
         import fcntl
-    except ImportError:  # no such locks on this system
+    except ImportError:  # The system has no such locks.
         yield
         return
     lock: Callable[..., Any] = fcntl.flock

@@ -1,1 +1,1 @@
-"""Checks of input: parameters, targets, arrays and observed cells."""
+"""Input validation: parameters, targets, arrays and observed cells."""

@@ -1,4 +1,4 @@
-"""The values that a parameter may take: declared once a parameter, checked at fit."""
+"""Constraints on parameter values: declared once for each parameter, and checked by `fit`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ import numpy as np
 
 
 class Constraint(NamedTuple):
-    """What is allowed, in words and as a test."""
+    """The allowed values of a parameter.
+
+    description : completes the sentence "The parameter must be …"
+    allows : whether a value is allowed
+    """
 
     description: str
     allows: Callable[[Any], bool]
@@ -21,7 +25,7 @@ def _is(value: Any, kind: type) -> bool:
 
 
 def whole(low: int) -> Constraint:
-    """A whole number from `low` on."""
+    """A whole number of at least `low`."""
     return Constraint(
         f"a whole number of at least {low}",
         lambda value: _is(value, Integral) and value >= low,
@@ -29,7 +33,7 @@ def whole(low: int) -> Constraint:
 
 
 def number(low: float, high: float = np.inf, *, above: bool = False) -> Constraint:
-    """A number in [low, high], or in (low, high] where it must be `above`."""
+    """A finite number in [low, high], or in (low, high] with `above`."""
     edge = "more than" if above else "at least"
     description = f"a number of {edge} {low:g}" + ("" if high == np.inf else f" and at most {high:g}")
     return Constraint(
@@ -48,25 +52,27 @@ def one_of(*choices: Any) -> Constraint:
     description = (
         " or ".join(map(repr, choices)) if len(choices) < 3 else f"one of {', '.join(map(repr, choices))}"
     )
-    plain = (str, bool, Real, type(None))  # arrays compare entry by entry
+    plain = (str, bool, Real, type(None))  # Arrays are excluded, since == compares their entries.
     return Constraint(
         description, lambda value: isinstance(value, plain) and any(value == choice for choice in choices)
     )
 
 
-def three(limit: Constraint) -> Constraint:
-    """Three values, each within the limit."""
+def three(constraint: Constraint) -> Constraint:
+    """Three values that each satisfy the constraint."""
     return Constraint(
-        f"three values, each {limit.description}",
-        lambda value: isinstance(value, (tuple, list)) and len(value) == 3 and all(map(limit.allows, value)),
+        f"three values, each {constraint.description}",
+        lambda value: (
+            isinstance(value, (tuple, list)) and len(value) == 3 and all(map(constraint.allows, value))
+        ),
     )
 
 
-def either(*limits: Constraint) -> Constraint:
-    """What any of the limits allows."""
+def either(*constraints: Constraint) -> Constraint:
+    """A value that satisfies any of the constraints."""
     return Constraint(
-        " or ".join(limit.description for limit in limits),
-        lambda value: any(limit.allows(value) for limit in limits),
+        " or ".join(constraint.description for constraint in constraints),
+        lambda value: any(constraint.allows(value) for constraint in constraints),
     )
 
 
@@ -88,7 +94,7 @@ UNITS = {"KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
 
 
 def as_bytes(value: float | str) -> float:
-    """Bytes from a number of them, or from words such as "500 MB"; NaN for anything else.
+    """Bytes from a number or a string such as "500 MB"; NaN for anything else.
 
     >>> as_bytes("1.5GB")
     1500000000.0
@@ -103,13 +109,13 @@ def as_bytes(value: float | str) -> float:
 
 
 MEMORY = Constraint(
-    "None, a number of bytes, or words such as '8 GB'",
+    "None, a number of bytes, or a string such as '8 GB'",
     lambda value: value is None or (not isinstance(value, bool) and 0 < as_bytes(value) < np.inf),
 )
 
 
 def as_precision(value: Any) -> float:
-    """The precision that words such as "precision=0.9" ask for; NaN for anything else.
+    """The precision in a string such as "precision=0.9"; NaN for anything else.
 
     >>> as_precision("precision=0.9")
     0.9
@@ -121,19 +127,18 @@ def as_precision(value: Any) -> float:
         return np.nan
 
 
-PRECISION = Constraint("words such as 'precision=0.9'", lambda value: 0 < as_precision(value) <= 1)
+PRECISION = Constraint("a string such as 'precision=0.9'", lambda value: 0 < as_precision(value) <= 1)
 
 
 def check_count(name: str, value: Any) -> None:
-    """Of an argument that says how many."""
+    """Raise a ValueError unless an argument is a whole number of at least 1."""
     if not whole(1).allows(value):
         raise ValueError(f"{name} must be {whole(1).description}. Got {value!r} instead.")
 
 
-def check(owner: str, parameters: Mapping[str, Any], limits: Mapping[str, Constraint]) -> None:
-    """Raise a ValueError for the first parameter that breaks its constraint; one without any may be anything."""
+def check(owner: str, parameters: Mapping[str, Any], constraints: Mapping[str, Constraint]) -> None:
+    """Raise a ValueError for the first parameter that violates its constraint, if it has one."""
     for name, value in parameters.items():
-        if name in limits and not limits[name].allows(value):
-            raise ValueError(
-                f"The {name!r} parameter of {owner} must be {limits[name].description}. Got {value!r} instead."
-            )
+        if name in constraints and not constraints[name].allows(value):
+            allowed = constraints[name].description
+            raise ValueError(f"The {name!r} parameter of {owner} must be {allowed}. Got {value!r} instead.")

@@ -1,4 +1,4 @@
-"""Labels as users have them, into the columns of a sparse matrix, and back."""
+"""Conversion of targets in any supported form to an indicator matrix, and checks of side information."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ Array = np.ndarray
 
 
 def encode(Y: Any, label_names: Sequence[str] | None = None) -> tuple[csr_matrix, Array]:
-    """(n, L) csr of ones and the (L,) classes that name its columns.
+    """Return the (n, L) indicator matrix, csr of ones, and the (L,) classes of its columns.
 
-    Y : 2-d array, data frame or sparse matrix of 0 and 1; a list of lists or sets of labels, names or
-        numbers; or a 1-d array with one label a row
-    label_names : the names of all columns; for rows of labels they also say the order of the columns
+    Y : 2-d array, data frame or sparse matrix of 0 and 1; a list of lists or sets of labels, strings or
+        whole numbers; or a 1-d array with one label per row
+    label_names : the names of all columns; for lists of labels they also fix the order of the columns
     """
     Y = as_array(Y)
     if is_indicator(Y):
@@ -47,24 +47,24 @@ def _listed(rows: list[list[Any]], classes: Array) -> dict[Any, int]:
 
 
 def as_array(Y: Any) -> Any:
-    """Array-likes that are neither arrays nor sequences, as arrays."""
+    """Convert array-likes that are neither arrays nor sequences to arrays."""
     return np.asarray(Y) if hasattr(Y, "__array__") and not hasattr(Y, "ndim") else Y
 
 
 def is_indicator(Y: Any) -> bool:
-    """Whether Y is a matrix of 0 and 1 rather than rows of labels."""
+    """Whether Y is an indicator matrix rather than a list of labels per row."""
     return issparse(Y) or getattr(Y, "ndim", 0) == 2
 
 
 def indicator(Y: Any) -> csr_matrix:
-    """A matrix of 0 and 1 of any kind and dtype as csr float32 with sorted columns."""
+    """Convert an indicator matrix of any kind and dtype to csr float32 ones with sorted columns."""
     if not issparse(Y):
         Y = np.asarray(Y)
         try:
             Y = Y if Y.dtype.kind in "biuf" else Y.astype(np.float64)
         except (TypeError, ValueError):
             raise ValueError(
-                "A 2-d Y must hold 0 and 1. Got other things instead; labels go in one list a row."
+                "A 2-d Y must hold 0 and 1. Got values that are not numbers; pass labels as one list per row."
             ) from None
     matrix = csr_matrix(Y)
     if matrix.data.dtype != bool:
@@ -83,10 +83,10 @@ def indicator(Y: Any) -> csr_matrix:
 
 
 def label_rows(Y: Any) -> list[list[Any]]:
-    """Y as one list of labels a row."""
+    """Convert Y to one list of labels per row."""
     if isinstance(Y, str) or not isinstance(Y, Iterable):
         raise ValueError(
-            f"Y must be a matrix of 0 and 1, or one list of labels a row. Got {type(Y).__name__} instead."
+            f"Y must be a matrix of 0 and 1, or one list of labels per row. Got {type(Y).__name__} instead."
         )
     rows = []
     for i, row in enumerate(Y):
@@ -99,13 +99,13 @@ def label_rows(Y: Any) -> list[list[Any]]:
 
 
 def _refuse_indicator(Y: Any, rows: list[list[Any]]) -> None:
-    """Nested lists of 0 and 1 are more likely a matrix than labels; which one can't be told."""
+    """Refuse nested lists of 0 and 1, which could be an indicator matrix or lists of the labels 0 and 1."""
     are_lists = all(isinstance(row, (list, tuple)) for row in Y)
     one_length = len({len(row) for row in rows}) == 1 and len(rows[0]) > 1
     if are_lists and one_length and all(label in (0, 1) for row in rows for label in row):
         raise ValueError(
-            "Y is lists of 0 and 1 of one length. A matrix of 0 and 1 must be an array, np.array(Y); "
-            "lists hold the labels themselves."
+            "Y is ambiguous: lists of 0 and 1 of equal length. Pass a matrix of 0 and 1 as an array, "
+            "np.array(Y); lists must hold the labels themselves."
         )
 
 
@@ -125,7 +125,7 @@ def _plain(label: Any, row: int) -> Any:
 
 
 def from_rows(rows: Sequence[Iterable[Any]], column: dict[Any, int]) -> csr_matrix:
-    """(n, L) csr; a label that has no column yet gets the next one."""
+    """(n, L) csr of ones; a label without a column gets the next free one, and is added to `column`."""
     indices: list[int] = []
     indptr = [0]
     for row in rows:
@@ -136,9 +136,9 @@ def from_rows(rows: Sequence[Iterable[Any]], column: dict[Any, int]) -> csr_matr
 
 
 class LabelMatrix:
-    """A matrix of labels by labels that cross-validation must not cut, however many rows it has.
+    """Wraps an (L, L) matrix so that cross-validation does not index it by rows.
 
-    scikit-learn takes everything with as many rows as X for something that goes by rows.
+    scikit-learn's cross-validation cuts every fit argument that has as many rows as X.
     """
 
     def __init__(self, matrix: Any) -> None:
@@ -146,7 +146,7 @@ class LabelMatrix:
 
 
 def cooccurrence(C: Any, n_labels: int) -> csr_matrix:
-    """A label co-occurrence matrix as csr float64: checked for shape, numbers, signs and symmetry."""
+    """Check a label co-occurrence matrix for shape, finite values, signs and symmetry; return csr float64."""
     try:
         C = C if issparse(C) else np.atleast_2d(C)
     except ValueError:
@@ -159,7 +159,7 @@ def cooccurrence(C: Any, n_labels: int) -> csr_matrix:
     C = csr_matrix(C, dtype=np.float64, copy=True)
     if C.shape != (n_labels, n_labels):
         raise ValueError(
-            f"label_cooccurrence must be of shape {(n_labels, n_labels)}, one row and one column a label. "
+            f"label_cooccurrence must be of shape {(n_labels, n_labels)}, one row and one column per label. "
             f"Got {C.shape} instead. If cross-validation has cut it, pass exmlds.LabelMatrix(C)."
         )
     C.sum_duplicates()
@@ -168,16 +168,16 @@ def cooccurrence(C: Any, n_labels: int) -> csr_matrix:
         ("at least 0", np.where(np.isfinite(C.data), C.data, 0) < 0),
     ):
         if wrong.any():
-            place = int(np.argmax(wrong))
-            row = int(np.searchsorted(C.indptr, place, side="right")) - 1
+            entry = int(np.argmax(wrong))
+            row = int(np.searchsorted(C.indptr, entry, side="right")) - 1
             raise ValueError(
-                f"label_cooccurrence must be {words}. Got {C.data[place]} for labels {row} and "
-                f"{C.indices[place]} instead."
+                f"label_cooccurrence must be {words}. Got {C.data[entry]} for labels {row} and "
+                f"{C.indices[entry]} instead."
             )
     uneven = abs(C - C.T).tocoo()
     if uneven.nnz and uneven.data.max() > 1e-6 * max(C.data.max(), 1e-300):
-        place = int(np.argmax(uneven.data))
-        i, j = int(uneven.row[place]), int(uneven.col[place])
+        entry = int(np.argmax(uneven.data))
+        i, j = int(uneven.row[entry]), int(uneven.col[entry])
         raise ValueError(
             f"label_cooccurrence must be symmetric. Got {C[i, j]} for labels {i} and {j}, but {C[j, i]} for "
             f"{j} and {i}."
@@ -188,19 +188,19 @@ def cooccurrence(C: Any, n_labels: int) -> csr_matrix:
     return C
 
 
-def observed_cells(known: Any, Y: csr_matrix) -> csr_matrix:
-    """The cells of Y that are known, as csr of ones; those that are present are known."""
+def observed_cells(observed: Any, Y: csr_matrix) -> csr_matrix:
+    """(n, L) csr of ones, the observed cells of Y, which include all labels that are present."""
     try:
-        known = indicator(known)
+        observed = indicator(observed)
     except ValueError:
         raise ValueError("observed must be a matrix of the shape of Y that holds 0 and 1 only.") from None
-    if known.shape != Y.shape:
-        raise ValueError(f"observed must be of the shape of Y, {Y.shape}. Got {known.shape} instead.")
-    return csr_matrix(known.maximum(Y), dtype=np.float32)
+    if observed.shape != Y.shape:
+        raise ValueError(f"observed must be of the shape of Y, {Y.shape}. Got {observed.shape} instead.")
+    return csr_matrix(observed.maximum(Y), dtype=np.float32)
 
 
 def of_missing(Y: csr_matrix, *, label_cooccurrence: Any, observed: Any) -> dict[str, Any]:
-    """What is known of missing labels, checked, by the names that `fit` takes."""
+    """Check the side information on missing labels; return it by the argument names of `fit`."""
     C = label_cooccurrence.matrix if isinstance(label_cooccurrence, LabelMatrix) else label_cooccurrence
     return {
         "label_cooccurrence": None if C is None else cooccurrence(C, Y.shape[1]),
@@ -209,11 +209,11 @@ def of_missing(Y: csr_matrix, *, label_cooccurrence: Any, observed: Any) -> dict
 
 
 def row_weights(weights: Any, n: int) -> Array:
-    """(n,) float32 weights of rows, checked."""
+    """(n,) float32, checked sample weights."""
     try:
         found = np.asarray(weights, np.float32)
     except (TypeError, ValueError):
-        raise ValueError("sample_weight must be one number a row.") from None
+        raise ValueError("sample_weight must be one number per row.") from None
     if found.shape != (n,):
         raise ValueError(f"sample_weight must be of shape {(n,)}. Got {found.shape} instead.")
     if not np.isfinite(found).all() or (found < 0).any() or not found.any():
@@ -229,12 +229,12 @@ def _classes(label_names: Sequence[str] | None, n_labels: int) -> Array:
     if len(set(label_names)) < n_labels:
         seen: set[str] = set()
         twice = next(name for name in label_names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-        raise ValueError(f"label_names must differ; {twice!r} stands twice.")
+        raise ValueError(f"label_names must differ; {twice!r} appears twice.")
     return _objects([str(name) for name in label_names])
 
 
 def _objects(names: list[str]) -> Array:
-    # Objects, not 'U': one long name would make every entry as wide as itself.
+    # dtype object: with 'U' one long name would widen every entry.
     classes = np.empty(len(names), object)
     classes[:] = names
     return classes

@@ -58,8 +58,8 @@ REGRESSION: Mapping[str, params.Constraint] = {
 class NeighborVoting(LabelSpaceMixin, XMCEstimator):
     """Features → parts → embed → map → index → vote; a method says how rows are embedded and mapped.
 
-    A method implements `_embed`. It may override `_grid`, `_fit_maps`, `_partition`, `_voting_labels`, `_rank`,
-    `_vote_shares` and `_memory_model`.
+    A method implements `_embed`. It may override `_grid`, `_fit_maps`, `_partition`, `_voting_labels`,
+    `_rank`, `_vote_shares` and `_memory_model`.
 
     Attributes after fit
     --------------------
@@ -396,7 +396,7 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
         return super()._probe().set_params(**self._tuned_params())
 
     def tuned_clone(self) -> Self:
-        """An unfitted clone whose parameters are those that were chosen, the size of the ensemble included."""
+        """An unfitted clone with the parameters that were chosen and as many learners."""
         settings = {"temperature": self.temperature_, "n_learners": len(self.learners_)}
         return clone(self).set_params(**{**self._tuned_params(), **settings})
 

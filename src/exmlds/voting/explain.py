@@ -56,9 +56,9 @@ class Explanation(NamedTuple):
     prior_or_label_score : the score of the label's embedding where a method embeds labels, or its prior where
         nobody voted, else 0
     margin : of the label's classifier, or None where there is none
-    log_odds : what each kind of evidence adds to the log-odds of the score: bias, votes, classifier and so on,
-        the label bias, the calibration, and the top-rank adjustment or the gain of a rare label; their sum is
-        the logit of the score; empty where the votes are the score
+    log_odds : what each kind of evidence adds to the log-odds of the score: bias, votes, classifier and so
+        on, the label bias, the calibration, and the top-rank adjustment or the gain of a rare label; their
+        sum is the logit of the score; empty where the votes are the score
     """
 
     label: Any
@@ -193,7 +193,7 @@ def _terms(
 
 
 def _cosine_terms(part: Part, A: Matrix, position: int) -> tuple[Array, Array]:
-    """Columns of the features of A, (1, d), and their parts of the cosine of z = A V with a row of the part."""
+    """Columns of the features of A, (1, d), and what each adds to the cosine of z = A V with a row."""
     rows = part.row_index.segments[0].rows
     if not isinstance(rows, quantize.Packed):  # a graph keeps its rows to itself
         return np.zeros(0, int), np.zeros(0)

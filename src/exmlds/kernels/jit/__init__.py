@@ -1,1 +1,1 @@
-"""The kernels, compiled by numba."""
+"""Kernels compiled by numba."""

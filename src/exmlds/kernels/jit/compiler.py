@@ -1,8 +1,8 @@
-"""The decorators of all kernels.
+"""Decorators that compile the kernels.
 
-A compiled kernel is cached beside its source, or under the user's cache folder; where neither can be
-written it is compiled anew in each process. A kernel calls only functions of its own file: numba's cache
-does not notice a change in another.
+numba caches a compiled kernel beside its source, or in the user's cache folder; where neither is writable, it
+compiles the kernel again in each process. A kernel calls only functions of its own file, since numba's cache
+does not detect changes in other files.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def reordering_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """For inner products of vectors: their sums may be taken in another order, several at a time."""
+    """Compile a kernel whose sums may be reordered, so that inner products are vectorized."""
     return _compiled(function, fastmath={"reassoc", "contract", "nsz"})
 
 
 def _compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
     try:
         return njit(nogil=True, cache=True, **options)(function)
-    except RuntimeError:  # numba found no folder that it may write its cache to
+    except RuntimeError:  # There is no writable folder for the cache.
         return njit(nogil=True, **options)(function)

@@ -1,4 +1,4 @@
-"""A linear gate, taught row by row."""
+"""The linear gate of the router, trained row by row with FTRL-proximal."""
 
 import numpy as np
 
@@ -35,5 +35,5 @@ def ftrl_rows(indptr, features, values, order, targets, rate, l1, weights, gradi
                 n[p] += g * g
                 after = np.sqrt(n[p])
                 z[p] += g - w[p] * (after - before) * slowness
-                # np.divide does not look for a zero: the loop becomes one of vectors, 3 to 6 times as fast.
+                # np.divide has no check for a zero divisor, so the loop is vectorized: 3 to 6 times as fast.
                 w[p] = np.divide(min(max(z[p], -l1), l1) - z[p], (one + after) * slowness)

@@ -1,4 +1,4 @@
-"""Inner products of sparse rows."""
+"""The Gram matrix of sparse rows."""
 
 from .compiler import kernel
 

@@ -1,4 +1,4 @@
-"""Which predictions are true."""
+"""Marking the predictions that are true labels."""
 
 from .compiler import kernel
 

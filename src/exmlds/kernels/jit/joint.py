@@ -1,4 +1,4 @@
-"""Gradients of rows, added up feature by feature."""
+"""AdaGrad steps of joint learning, feature by feature."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from .compiler import reordering_kernel
 
 
 @reordering_kernel
-def adagrad_features(indptr, rows, values, gradients, start, stop, rate, V, sums):
+def adagrad_features(indptr, rows, values, gradients, start, stop, rate, V, squares):
     """See the twin in reference/joint.py."""
     rank = V.shape[1]
     total = np.empty(rank, np.float32)
@@ -19,7 +19,7 @@ def adagrad_features(indptr, rows, values, gradients, start, stop, rate, V, sums
             gradient = gradients[rows[p]]
             for c in range(rank):
                 total[c] += value * gradient[c]
-        v, s = V[feature], sums[feature]
+        v, s = V[feature], squares[feature]
         for c in range(rank):
             s[c] += total[c] * total[c]
             if s[c] > 0:

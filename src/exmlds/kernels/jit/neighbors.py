@@ -1,16 +1,16 @@
-"""From neighbouring groups to neighbouring rows."""
+"""Expansion of neighbouring groups to neighbouring rows."""
 
 from .compiler import kernel
 
 
 @kernel
-def expand_neighbors(near, group, starts, members, draws, out):
+def expand_neighbors(nearest, group, starts, members, draws, out):
     """See the twin in reference/neighbors.py."""
     k = out.shape[1]
     for row in range(len(group)):
         n = 0
-        for place in range(near.shape[1]):
-            g = near[group[row], place]
+        for column in range(nearest.shape[1]):
+            g = nearest[group[row], column]
             if g < 0 or n == k:
                 break
             size = starts[g + 1] - starts[g]
@@ -22,5 +22,5 @@ def expand_neighbors(near, group, starts, members, draws, out):
                 if member != row:
                     out[row, n] = member
                     n += 1
-        for place in range(n, k):
-            out[row, place] = -1
+        for column in range(n, k):
+            out[row, column] = -1

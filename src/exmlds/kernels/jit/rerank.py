@@ -1,10 +1,10 @@
-"""A linear classifier for each label, by dual coordinate descent, and its margins on short lists."""
+"""Linear classifiers, one per label, trained by dual coordinate descent, and their margins on short lists."""
 
 import numpy as np
 
 from .compiler import reordering_kernel
 
-RESTS = np.float32(0.05)  # compiled in, so it stands in this file
+SHRINK_MARGIN = np.float32(0.05)  # as in the twin; kernels import no constants that numba's cache would miss
 
 
 @reordering_kernel
@@ -40,11 +40,12 @@ def train_labels(
         begin = starts[label]
         m = starts[label + 1] - begin
         alpha = alphas[begin : begin + m]
-        bias, highest = np.float32(0), np.float32(np.inf)
+        # Start from w = Σ α sign x; the logistic dual is not defined at α = 0. A warm start shrinks at once.
+        bias, threshold = np.float32(0), np.float32(np.inf)
         for i in range(m):
             order[i] = i
             if alpha[i] != 0:
-                highest = RESTS
+                threshold = SHRINK_MARGIN
             elif is_logistic:
                 alpha[i] = np.float32(1e-3) * costs[begin + i]
             is_moved[i] = alpha[i] != 0
@@ -56,18 +57,20 @@ def train_labels(
         state = np.uint64(label) * np.uint64(2654435761) + np.uint64(12345)
         active = m
         for _ in range(n_epochs):
-            furthest, high = np.float32(0), np.float32(0)
+            # Shuffle the active examples with a linear congruential generator, as the twin does.
+            violation, largest = np.float32(0), np.float32(0)
             for i in range(active - 1, 0, -1):
                 state = state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
                 j = int((state >> np.uint64(33)) % np.uint64(i + 1))
                 order[i], order[j] = order[j], order[i]
-            place = 0
-            while place < active:
-                i = order[place]
+            position = 0
+            while position < active:
+                i = order[position]
                 row, sign, cost = rows[begin + i], signs[begin + i], costs[begin + i]
                 stop = indptr[row + 1]
                 p = indptr[row]
-                a = b = c = d = np.float32(0)  # four sums at a time: each waits only for itself
+                # Four independent sums hide the latency of the additions.
+                a = b = c = d = np.float32(0)
                 while p + 4 <= stop:
                     a += w[features[p]] * values[p]
                     b += w[features[p + 1]] * values[p + 1]
@@ -81,20 +84,20 @@ def train_labels(
                 old = alpha[i]
                 if is_logistic:
                     new = _logistic_step(old, cost, squares[row] + 1, margin)
-                    furthest = max(furthest, abs(new - old) / cost)
+                    violation = max(violation, abs(new - old) / cost)
                 else:
                     slack = np.float32(0.5) / cost
                     gradient = margin - 1 + old * slack
                     if old == 0:
-                        if gradient > highest:  # far beyond its margin: not looked at again
+                        if gradient > threshold:  # shrinking
                             active -= 1
-                            order[place], order[active] = order[active], order[place]
+                            order[position], order[active] = order[active], order[position]
                             continue
                         if gradient >= 0:
-                            place += 1
+                            position += 1
                             continue
-                    furthest = max(furthest, abs(gradient))
-                    high = max(high, gradient)
+                    violation = max(violation, abs(gradient))
+                    largest = max(largest, gradient)
                     new = max(old - gradient / (squares[row] + 1 + slack), np.float32(0))
                 step = (new - old) * sign
                 if step != 0:
@@ -103,21 +106,23 @@ def train_labels(
                     bias += step
                     for p in range(indptr[row], indptr[row + 1]):
                         w[features[p]] += step * values[p]
-                place += 1
-            highest = min(high, RESTS) if high > 0 else RESTS
-            if furthest < tolerance:
+                position += 1
+            threshold = min(largest, SHRINK_MARGIN) if largest > 0 else SHRINK_MARGIN
+            # Converged on the active set: stop, or check all examples once more.
+            if violation < tolerance:
                 if active == m:
                     break
-                active, highest = m, np.float32(np.inf)
+                active, threshold = m, np.float32(np.inf)
         out_bias[label - first] = bias
         moved = rows[begin : begin + m][is_moved[:m]]
-        n_out = _move(indptr, features, moved, keep_from, w, out_features, out_values, n_out)
+        n_out = _write_weights(indptr, features, moved, keep_from, w, out_features, out_values, n_out)
         out_starts[label - first + 1] = n_out
 
 
 @reordering_kernel
-def _move(indptr, features, rows, keep_from, w, out_features, out_values, n_out):
-    """Write the weights that count, all of features of these rows, and leave zeros."""
+def _write_weights(indptr, features, rows, keep_from, w, out_features, out_values, n_out):
+    """Write the weights that are not pruned, all of them on features of these rows, and reset w to zeros."""
+    # A scan of w is cheaper where the rows hold more values than there are features.
     n_read = 0
     for row in rows:
         n_read += indptr[row + 1] - indptr[row]
@@ -150,9 +155,9 @@ def _move(indptr, features, rows, keep_from, w, out_features, out_values, n_out)
 
 @reordering_kernel
 def _logistic_step(old, cost, square, margin):
-    """The α in (0, cost) where log(α / (cost − α)) + margin + square (α − old) is 0, by Newton.
+    """The root α in (0, cost) of log(α / (cost − α)) + margin + square (α − old), by Newton's method.
 
-    It looks for z, the smaller of α and cost − α, so that neither loses its digits.
+    The iteration is on z, the smaller of α and cost − α, so that neither loses precision.
     """
     a, b, c, start = np.float64(square), np.float64(margin), np.float64(cost), np.float64(old)
     is_lower = b + a * (c / 2 - start) > 0
@@ -169,7 +174,7 @@ def _logistic_step(old, cost, square, margin):
 
 @reordering_kernel
 def score_labels(
-    indptr, features, values, starts, labels, weights, full, places, scale, bias, totals, ids, out
+    indptr, features, values, starts, labels, weights, dense, dense_slot, scale, bias, totals, ids, out
 ):
     """See the twin in reference/rerank.py."""
     for row in range(len(indptr) - 1):
@@ -177,10 +182,10 @@ def score_labels(
         n_added = 0
         for p in range(indptr[row], indptr[row + 1]):
             f, x = features[p], values[p]
-            if places[f] >= 0:
-                its = full[places[f]]
+            if dense_slot[f] >= 0:
+                slot_weights = dense[dense_slot[f]]
                 for k in range(ids.shape[1]):
-                    out[row, k] += x * its[ids[row, k]]
+                    out[row, k] += x * slot_weights[ids[row, k]]
             for q in range(starts[f], starts[f + 1]):
                 totals[labels[q]] += x * weights[q]
             n_added += starts[f + 1] - starts[f]
@@ -189,6 +194,7 @@ def score_labels(
             out[row, k] = (out[row, k] + totals[label]) * scale[label] + bias[label]
             if label < 0:
                 out[row, k] = -np.inf
+        # Reset the work array by the cheaper of two ways.
         if n_added > len(totals):
             totals[:] = 0
         else:

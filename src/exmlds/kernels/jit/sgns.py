@@ -1,4 +1,4 @@
-"""Skip-gram with negative sampling, one pair after the other."""
+"""Skip-gram with negative sampling, pair by pair."""
 
 import numpy as np
 
@@ -22,8 +22,8 @@ def sgns_pairs(rows, columns, weights, negatives, first_rate, last_rate, vectors
             dot = np.float32(0)
             for c in range(rank):
                 dot += vector[c] * context[c]
-            wanted = np.float32(1) if t == 0 else np.float32(0)
-            step = rate * (wanted - np.float32(1) / (np.float32(1) + np.exp(-dot)))
+            target_value = np.float32(1) if t == 0 else np.float32(0)
+            step = rate * (target_value - np.float32(1) / (np.float32(1) + np.exp(-dot)))
             for c in range(rank):
                 change[c] += step * context[c]
             for c in range(rank):

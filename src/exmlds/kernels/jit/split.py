@@ -1,4 +1,4 @@
-"""Rows held out so that every label is held out in its share."""
+"""A stratified hold-out split: about the same share of the rows of every label is held out."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from .compiler import kernel
 
 
 @kernel
-def split_by_labels(indptr, indices, order, frequency, share, held):
+def split_by_labels(indptr, indices, order, frequency, share, held_out):
     """See the twin in reference/split.py."""
     debt = np.zeros(len(frequency), np.float64)
     left = frequency.copy()
@@ -14,15 +14,15 @@ def split_by_labels(indptr, indices, order, frequency, share, held):
     for row in order:
         all_rows_debt += share
         gain = 2 * all_rows_debt - 1
-        may_go = True
+        is_allowed = True
         for j in range(indptr[row], indptr[row + 1]):
             label = indices[j]
             debt[label] += share
             gain += 2 * debt[label] - 1
             if frequency[label] > 1 and left[label] == 1:
-                may_go = False
-        if gain > 0 and may_go:
-            held[row] = 1
+                is_allowed = False
+        if gain > 0 and is_allowed:
+            held_out[row] = 1
             all_rows_debt -= 1
             for j in range(indptr[row], indptr[row + 1]):
                 debt[indices[j]] -= 1

@@ -1,4 +1,4 @@
-"""The k best of many, best first; among equals the smaller id is better."""
+"""Top-k selection, best first; ties go to the smaller id."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from .compiler import kernel
 
 @kernel
 def insert(best_ids, best_scores, score, row):
-    """Put (row, score) into a list that is sorted; the last of the list falls out."""
+    """Insert (row, score) into a sorted list, whose last entry is dropped."""
     i = len(best_ids) - 1
     while i > 0 and (score > best_scores[i - 1] or (score == best_scores[i - 1] and row < best_ids[i - 1])):
         best_ids[i] = best_ids[i - 1]
@@ -82,8 +82,9 @@ def nearest_sets(
                     n_met += 1
                 common[j] += 1
             left -= min(size, left)
-        for place in range(n_met):
-            j = met[place]
+        # Score the sets that share a label, and reset their counts for the next set.
+        for i_met in range(n_met):
+            j = met[i_met]
             score = common[j] * weights[j]
             common[j] = 0
             worst = best_scores[i, last]

@@ -1,4 +1,4 @@
-"""Neighbours vote on labels."""
+"""Label votes of neighbours."""
 
 import numpy as np
 

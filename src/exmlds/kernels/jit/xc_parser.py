@@ -1,4 +1,4 @@
-"""Bytes of XC text into the arrays of two sparse matrices."""
+"""Parser of the text format of the Extreme Classification (XC) repository."""
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from ..parse_errors import (
 )
 from .compiler import kernel
 
-# A mantissa below 2⁵³ times or over 10^e, e ≤ 22, is rounded once, so it is the nearest double.
+# A mantissa below 2⁵³ multiplied or divided by 10^e, e ≤ 22, is rounded once, hence to the nearest double.
 EXACT_POWERS = 10.0 ** np.arange(23)
 
 
@@ -25,7 +25,7 @@ def is_end(byte):
 
 @kernel
 def parse_id(text, start, base, limit, too_large):
-    """(id, position after it, problem)."""
+    """Return (id, position after it, error code)."""
     n = len(text)
     i = start
     value = 0
@@ -47,7 +47,7 @@ def parse_id(text, start, base, limit, too_large):
 
 @kernel
 def parse_value(text, start):
-    """(value, position after it, problem, hard): hard numbers are left to Python's float()."""
+    """Return (value, position after it, error code, hard); the caller parses hard numbers with float()."""
     n = len(text)
     i = start
     negative = False
@@ -55,7 +55,7 @@ def parse_value(text, start):
         negative = text[i] == 45
         i += 1
     mantissa = np.uint64(0)
-    digits = 0  # significant ones
+    digits = 0  # significant digits
     seen = False
     exponent = 0
     while i < n and 48 <= text[i] <= 57:
@@ -136,7 +136,7 @@ def parse_rows(
     labels_of_row,
     hard_numbers,
 ):
-    """See the twin in reference/text.py."""
+    """See the twin in reference/xc_parser.py."""
     n = len(text)
     i = 0
     n_rows = 0
@@ -147,7 +147,7 @@ def parse_rows(
     disorder = False
     problem = NONE
     while i < n:
-        if text[i] == 35:  # a line of comment is no row
+        if text[i] == 35:  # A comment line is not a row.
             while i < n and text[i] != 10:
                 i += 1
             i += 1
@@ -158,6 +158,7 @@ def parse_rows(
             n_blank_tail = 0
         row_values = n_values
         row_marks = n_marks
+        # A first token without a colon is the list of labels.
         if labelled and not is_end(text[i]):
             end = token_end(text, i)
             colon = i

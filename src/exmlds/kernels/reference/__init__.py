@@ -1,1 +1,1 @@
-"""The slow, obvious twins of the kernels: what they compute, in NumPy and plain Python."""
+"""Reference kernels: slow and obvious twins in NumPy and plain Python."""

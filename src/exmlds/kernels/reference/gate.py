@@ -1,4 +1,4 @@
-"""A linear gate, taught row by row."""
+"""The linear gate of the router, trained row by row with FTRL-proximal."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ def ftrl_rows(
     gradients: Array,
     squares: Array,
 ) -> None:
-    """A step of FTRL-proximal on the softmax of x W for each row x, in place.
+    """Take one FTRL-proximal step on the softmax loss of x W for each row x, in place.
 
         g = x (softmax(x W) − target),  z += g − W (√(n + g²) − √n) / rate,  n += g²,
         W = −sign(z) max(|z| − l1, 0) rate / (1 + √n)
 
-    indptr, features, values : X as csr; the features of a row are distinct, the values float32
-    order : (m,) int64, rows in the order of their steps
+    indptr, features, values : X as csr float32; the features of a row are distinct
+    order : (m,) int64, the rows in the order of their steps
     targets : (n,) int64, the part of each row
     weights, gradients, squares : (d, p) float32, W, z and n
     """
     for row in order:
-        mine = slice(indptr[row], indptr[row + 1])
-        x, here = values[mine], features[mine]
+        stored = slice(indptr[row], indptr[row + 1])
+        x, here = values[stored], features[stored]
         W, z, n = weights[here], gradients[here], squares[here]  # (m, p)
         scores = x @ W
         error = np.exp(scores - scores.max())

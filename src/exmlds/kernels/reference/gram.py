@@ -1,4 +1,4 @@
-"""Inner products of sparse rows."""
+"""The Gram matrix of sparse rows."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ def gram_rows(
     start: int,
     out: Array,
 ) -> None:
-    """Add the rows from `start` on of A Aᵀ, up to the diagonal, to `out`.
+    """Add b rows of the lower triangle of A Aᵀ, from row `start`, to `out`.
 
-    indptr, indices, data : A as csr, float32;  t_* : its transpose as csr, its columns sorted
+    indptr, indices, data : A as csr float32
+    t_indptr, t_indices, t_data : Aᵀ as csr float32 with sorted indices
     out : (b, n) float32
     """
     n = len(indptr) - 1

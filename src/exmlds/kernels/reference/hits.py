@@ -1,4 +1,4 @@
-"""Which predictions are true."""
+"""Marking the predictions that are true labels."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ Array = np.ndarray
 
 
 def mark_hits(y_indptr: Array, y_indices: Array, ids: Array, hits: Array) -> int:
-    """Write 1 where the predicted label is one of the row's true labels, else 0.
+    """Write 1 where a predicted label is one of the row's true labels, else 0.
 
-    y_indptr, y_indices : the true labels, csr, sorted within a row
-    ids : (n, k) int64, predicted labels; −1 pads
+    Return the first row that predicts a label twice, or −1.
+
+    y_indptr, y_indices : true labels as csr, sorted within a row
+    ids : (n, k) int64, predicted labels, −1 pads
     hits : (n, k) uint8, written
-
-    Returns the first row that predicts a label twice, or −1.
     """
     repeated = -1
     for row, labels in enumerate(ids):

@@ -1,4 +1,4 @@
-"""Gradients of rows, added up feature by feature."""
+"""AdaGrad steps of joint learning, feature by feature."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ def adagrad_features(
     stop: int,
     rate: float,
     V: Array,
-    sums: Array,
+    squares: Array,
 ) -> None:
-    """A step of AdaGrad on the features from `start` to `stop`: g = Xᵀ dZ, G += g², V −= rate g / √G.
+    """Take an AdaGrad step on the features from `start` to `stop`: g = Xᵀ dZ, G += g², V −= rate g / √G.
 
-    indptr, rows, values : Xᵀ as csr: for each feature its rows of the batch and their values, float32
+    indptr, rows, values : Xᵀ as csr float32: for each feature its rows of the batch and their values
     gradients : (b, r) float32, dZ
-    V, sums : (d, r) float32, the map and G, in place; features without a row stay as they are
+    V, squares : (d, r) float32, the map and G, updated in place; features without a row are not changed
     """
     for feature in range(start, stop):
-        mine = slice(indptr[feature], indptr[feature + 1])
-        if mine.start == mine.stop:
+        stored = slice(indptr[feature], indptr[feature + 1])
+        if stored.start == stored.stop:
             continue
-        g = (values[mine, None] * gradients[rows[mine]]).sum(axis=0)
-        sums[feature] += g**2
+        g = (values[stored, None] * gradients[rows[stored]]).sum(axis=0)
+        squares[feature] += g**2
         V[feature] -= rate * np.divide(
-            g, np.sqrt(sums[feature]), out=np.zeros_like(g), where=sums[feature] > 0
+            g, np.sqrt(squares[feature]), out=np.zeros_like(g), where=squares[feature] > 0
         )

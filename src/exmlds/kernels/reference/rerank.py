@@ -1,4 +1,4 @@
-"""A linear classifier for each label, by dual coordinate descent, and its margins on short lists."""
+"""Linear classifiers, one per label, trained by dual coordinate descent, and their margins on short lists."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from scipy.optimize import brentq
 
 Array = np.ndarray
 
-RESTING = 0.05  # beyond its margin: an example with α = 0 rests
+SHRINK_MARGIN = 0.05  # An example with α = 0 whose gradient is larger is removed from the active set.
 
 
 def train_labels(
@@ -32,20 +32,23 @@ def train_labels(
     out_values: Array,
     out_bias: Array,
 ) -> None:
-    """For each label: min over w, b of (‖w‖² + b²)/2 + Σ cost loss(sign (w x + b)) over its examples.
+    """For each label, minimize (‖w‖² + b²)/2 + Σ cost loss(sign (w x + b)) over its examples.
 
-    The loss is max(0, 1 − m)², or log(1 + exp(−m)). With w = Σ α sign x, one α after another is made the
-    best; those that are 0 and beyond their margin by `RESTING`, or by more than others were before, rest till
-    these are done.
+    The loss of a margin m is max(0, 1 − m)², or log(1 + exp(−m)). Dual coordinate descent writes
+    w = Σ α sign x and optimizes one α at a time. It shrinks as LIBLINEAR does: an example with α = 0 leaves
+    the active set when its gradient exceeds SHRINK_MARGIN, or the largest gradient of the previous epoch; all
+    examples return when the active set has converged.
 
-    indptr, features, values : the rows x, csr, features uint32;  squares : (n,) float32, ‖x‖²
-    starts, rows, signs, costs : the examples of each label, float32 signs of ±1 and float32 costs
-    first, last : the labels to train
-    n_epochs, tolerance : it ends after so many, or when no gradient (of "logistic": no step) is beyond this
-    keep_from : weights below this share of a label's largest are left out
-    alphas : float32, of the examples: where they start, zeros if nothing is known, and where they end
-    w : (d,) float32 zeros, and again zeros at the end
-    out_starts, out_features, out_values : the weights that are left, of each label; out_starts[0] is 0
+    indptr, features, values : the rows x as csr float32, features uint32
+    squares : (n,) float32, ‖x‖²
+    starts, rows, signs, costs : the examples of each label, with float32 signs of ±1 and float32 costs
+    first, last : the range of labels to train
+    n_epochs : most passes over the examples
+    tolerance : training stops when no gradient (for "logistic": no step) is larger
+    keep_from : weights below this share of a label's largest weight are pruned
+    alphas : (m,) float32, the initial α of the examples, overwritten by the final ones
+    w : (d,) float32 zeros, a work array that is zero again at the end
+    out_starts, out_features, out_values : the remaining weights of each label; out_starts[0] is 0
     out_bias : (last − first,) float32
     """
     d = len(w)
@@ -72,52 +75,52 @@ def train_labels(
 def _descend(
     X: Array, costs: Array, alpha: Array, label: int, is_logistic: bool, n_epochs: int, tolerance: float
 ) -> Array:
-    """The weights; alpha changes in place."""
-    highest = RESTING if alpha.any() else np.inf
+    """Return the weights, bias last; alpha changes in position."""
+    threshold = SHRINK_MARGIN if alpha.any() else np.inf
     if is_logistic:
         alpha[alpha == 0] = 1e-3 * costs[alpha == 0]
     weights = alpha @ X
-    order, rested = list(range(len(X))), list[int]()
+    order, inactive = list(range(len(X))), list[int]()
     state = (label * 2654435761 + 12345) % 2**64
     for _ in range(n_epochs):
-        furthest = high = 0.0
+        violation = largest = 0.0
         for i in range(len(order) - 1, 0, -1):
             state = (state * 6364136223846793005 + 1442695040888963407) % 2**64
             j = (state >> 33) % (i + 1)
             order[i], order[j] = order[j], order[i]
-        place = 0
-        while place < len(order):
-            i = order[place]
+        position = 0
+        while position < len(order):
+            i = order[position]
             margin = X[i] @ weights
             square = X[i] @ X[i]
             if is_logistic:
                 new = _logistic_optimum(alpha[i], costs[i], square, margin)
-                furthest = max(furthest, abs(new - alpha[i]) / costs[i])
+                violation = max(violation, abs(new - alpha[i]) / costs[i])
             else:
                 gradient = margin - 1 + alpha[i] / (2 * costs[i])
-                if alpha[i] == 0 and gradient > highest:
-                    order[place], order[-1] = order[-1], order[place]
-                    rested.append(order.pop())
+                if alpha[i] == 0 and gradient > threshold:
+                    order[position], order[-1] = order[-1], order[position]
+                    inactive.append(order.pop())
                     continue
                 if alpha[i] > 0 or gradient < 0:
-                    furthest, high = max(furthest, abs(gradient)), max(high, gradient)
+                    violation, largest = max(violation, abs(gradient)), max(largest, gradient)
                 new = max(alpha[i] - gradient / (square + 1 / (2 * costs[i])), 0.0)
             weights = weights + (new - alpha[i]) * X[i]
             alpha[i] = new
-            place += 1
-        highest = min(high, RESTING) if high > 0 else RESTING
-        if furthest < tolerance:
-            if not rested:
+            position += 1
+        threshold = min(largest, SHRINK_MARGIN) if largest > 0 else SHRINK_MARGIN
+        if violation < tolerance:
+            if not inactive:
                 break
-            order, rested, highest = [*order, *reversed(rested)], [], np.inf
+            order, inactive, threshold = [*order, *reversed(inactive)], [], np.inf
     return weights
 
 
 def _logistic_optimum(old: float, cost: float, square: float, margin: float) -> float:
-    """The α where the derivative log(α / (cost − α)) + margin + square (α − old) is 0."""
+    """The root α of the derivative log(α / (cost − α)) + margin + square (α − old)."""
 
-    def slope(share: float) -> float:  # of log(α / (cost − α)), in which α has all its digits
-        return share + margin + square * (cost / (1 + np.exp(-share)) - old)
+    def slope(log_odds: float) -> float:  # As a function of log(α / (cost − α)), α keeps its digits.
+        return log_odds + margin + square * (cost / (1 + np.exp(-log_odds)) - old)
 
     return cost / (1 + np.exp(-brentq(slope, -700, 700)))
 
@@ -129,26 +132,29 @@ def score_labels(
     starts: Array,
     labels: Array,
     weights: Array,
-    full: Array,
-    places: Array,
+    dense: Array,
+    dense_slot: Array,
     scale: Array,
     bias: Array,
     totals: Array,
     ids: Array,
     out: Array,
 ) -> None:
-    """The margins w x + b of the labels on each row's short list.
+    """Write the margins w x + b of the labels on each row's short list.
 
-    starts, labels, weights : those of each feature, to be multiplied by the label's scale
-    full, places : the weights of some features for all labels, and where in it they are, or −1
-    totals : (L,) float32 zeros, and again zeros at the end
-    ids : (n, k) labels, −1 pads;  out : (n, k) float32, −inf where the list is padded
+    indptr, features, values : the rows x as csr float32
+    starts, labels, weights : (d + 1,) int64, (m,) uint and (m,) int8, the weights of each sparse feature
+    dense, dense_slot : (h, L) int8 weights of the dense features, and (d,) int32 their rows, −1 for others
+    scale, bias : (L,) float32; all weights are multiplied by the label's scale
+    totals : (L,) float32 zeros, a work array that is zero again at the end
+    ids : (n, k) int64 labels, −1 pads
+    out : (n, k) float32, −inf for pads
     """
     for row, listed in enumerate(ids):
         sums = np.zeros(len(totals))
         for p in range(indptr[row], indptr[row + 1]):
-            here, place = slice(starts[features[p]], starts[features[p] + 1]), places[features[p]]
+            here, slot = slice(starts[features[p]], starts[features[p] + 1]), dense_slot[features[p]]
             sums[labels[here]] += float(values[p]) * weights[here]
-            if place >= 0:
-                sums += float(values[p]) * full[place]
+            if slot >= 0:
+                sums += float(values[p]) * dense[slot]
         out[row] = np.where(listed >= 0, (sums * scale + bias)[listed], -np.inf)

@@ -1,4 +1,4 @@
-"""The k best of many, best first; among equals the smaller id is better."""
+"""Top-k selection, best first; ties go to the smaller id."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def sparse_topk(
     best_ids: Array,
     best_scores: Array,
 ) -> None:
-    """Update the best rows of each sparse query with the rows of one segment.
+    """Update the best rows of each sparse query with the rows of one segment of an inverted index.
 
-    q_* : the queries as csr, float32
-    p_* : the segment's rows as csc, that is, for each feature its rows and their values
-    bias : (rows,) float32, added to the inner product; −inf leaves a row out
-    offset : the id of the segment's first row, above all ids that are in best_ids
+    q_indptr, q_indices, q_data : the queries as csr float32
+    p_indptr, p_rows, p_data : the posting lists: for each feature its rows and their values, float32
+    bias : (rows,) float32, added to the inner product; −inf excludes a row
+    offset : the id of the segment's first row, larger than all ids in best_ids
     best_ids, best_scores : (queries, k) int64 and float32, best first; −1 and −inf where empty
     """
     n_features = len(p_indptr) - 1
@@ -40,8 +40,8 @@ def sparse_topk(
         for p in range(p_indptr[feature], p_indptr[feature + 1]):
             rows[p_rows[p], feature] += p_data[p]
     for q in range(len(q_indptr) - 1):
-        mine = slice(q_indptr[q], q_indptr[q + 1])
-        scores = bias + rows[:, q_indices[mine]] @ q_data[mine]
+        stored = slice(q_indptr[q], q_indptr[q + 1])
+        scores = bias + rows[:, q_indices[stored]] @ q_data[stored]
         merge_topk(scores[None], offset, best_ids[q : q + 1], best_scores[q : q + 1])
 
 
@@ -49,7 +49,7 @@ def merge_topk(scores: Array, offset: int, best_ids: Array, best_scores: Array) 
     """Update the best rows of each query with a block of scores.
 
     scores : (queries, rows) float32
-    offset, best_ids, best_scores : as for `sparse_topk`
+    offset, best_ids, best_scores : as in `sparse_topk`
     """
     k = best_ids.shape[1]
     rows = offset + np.arange(scores.shape[1])
@@ -63,13 +63,13 @@ def merge_topk(scores: Array, offset: int, best_ids: Array, best_scores: Array) 
 def rank_rows(indptr: Array, indices: Array, data: Array, ids: Array, scores: Array) -> None:
     """Write the k best columns of each csr row.
 
-    indptr, indices, data : csr, data of the dtype of scores
-    ids, scores : (rows, k) int64 and float; what a short row does not fill is left as it is
+    indptr, indices, data : csr; data has the dtype of scores
+    ids, scores : (rows, k) int64 and float; entries beyond the length of a row are not written
     """
     k = ids.shape[1]
     for row in range(len(indptr) - 1):
-        mine = slice(indptr[row], indptr[row + 1])
-        best = _best(indices[mine], data[mine], k)
+        stored = slice(indptr[row], indptr[row + 1])
+        best = _best(indices[stored], data[stored], k)
         ids[row, : len(best[0])], scores[row, : len(best[0])] = best
 
 
@@ -86,14 +86,14 @@ def nearest_sets(
     best_ids: Array,
     best_scores: Array,
 ) -> None:
-    """For the sets i from start to stop the k sets j of most |i ∩ j| w_j among those that share a label.
+    """For each label set i from start to stop, write the k sets j with the largest |i ∩ j| w_j > 0.
 
-    indptr, labels : the labels of each set, in the order in which they are asked for sets
-    p_indptr, p_sets : the sets of each label
+    indptr, labels : the labels of each set, in the order in which their posting lists are read
+    p_indptr, p_sets : the posting lists: the sets that have each label
     weights : (m,) float32, w
-    draws : (m,) float64 in [0, 1): where the stretch begins of a list that is longer than what is left
-    budget : entries of the lists that are read for a set; labels beyond it do not count
-    best_ids, best_scores : (m, k) int64 and float32, best first, of equals the smaller id; −1 and −inf pad
+    draws : (m,) float64 in [0, 1), where reading starts in a list that is longer than the budget left
+    budget : most entries of posting lists that are read for a set; the remaining labels are ignored
+    best_ids, best_scores : (m, k) int64 and float32, best first, ties to the smaller id; −1 and −inf pad
     """
     for i in range(start, stop):
         common: Counter[int] = Counter()
@@ -106,5 +106,5 @@ def nearest_sets(
             common.update(sharing)
             left -= len(sharing)
         scored = sorted((-np.float32(count) * weights[j], j) for j, count in common.items())
-        for place, (negative, j) in enumerate(scored[: best_ids.shape[1]]):
-            best_ids[i, place], best_scores[i, place] = j, -negative
+        for rank, (negative, j) in enumerate(scored[: best_ids.shape[1]]):
+            best_ids[i, rank], best_scores[i, rank] = j, -negative

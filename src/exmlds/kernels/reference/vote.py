@@ -1,4 +1,4 @@
-"""Neighbours vote on labels."""
+"""Label votes of neighbours."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ def vote(
     ids: Array,
     scores: Array,
 ) -> None:
-    """Write the k labels with the largest share of the vote, equation (1) of the paper with weights.
+    """Write the k labels with the largest vote shares: equation (1) of the paper, weighted.
 
-    neighbors : (queries, m) int64, rows of Y; −1 pads
+    neighbors : (queries, m) int64, rows of Y, −1 pads
     weights : (queries, m) float32; a neighbour with weight 0 does not vote
-    y_indptr, y_indices : the labels Y of the rows, csr
-    ids, scores : (queries, k) int64 and float32; what is not filled is left as it is
+    y_indptr, y_indices : the labels Y of the rows as csr
+    ids, scores : (queries, k) int64 and float32; entries without a label are not written
     """
     for q in range(len(neighbors)):
         voters = (neighbors[q] >= 0) & (weights[q] > 0)
@@ -46,10 +46,12 @@ def add_votes(
     length: float,
     scores: Array,
 ) -> None:
-    """Add the votes for the labels from `start` on, those for all labels of a row scaled to a length.
+    """Add votes to a block of scores; the votes of a query for all labels are scaled to the norm `length`.
 
-    neighbors, weights, y_indptr, y_indices : as for `vote`;  y_data : ≥ 0, a label has so much of a vote
-    scores : (queries, labels from `start` on) float32
+    neighbors, weights, y_indptr, y_indices : as in `vote`
+    y_data : ≥ 0, the share of a vote that each label of a row gets
+    start : the label of the first column of scores
+    scores : (queries, block of labels) float32, updated in place
     """
     voters = (neighbors >= 0) & (weights > 0)
     starts = np.concatenate(([0], np.cumsum(voters.sum(axis=1))))

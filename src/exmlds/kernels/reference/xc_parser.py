@@ -1,4 +1,4 @@
-"""Bytes of XC text into the arrays of two sparse matrices."""
+"""Parser of the text format of the Extreme Classification (XC) repository."""
 
 from __future__ import annotations
 
@@ -44,18 +44,18 @@ def parse_rows(
     labels_of_row: Array,
     hard_numbers: Array,
 ) -> tuple[int, int, int, int, int, bool, int, int, int]:
-    """Parse whole lines of `l1,l2 f:v f:v …` (or of `f:v f:v …` where not `labelled`).
+    """Parse whole lines of `l1,l2 f:v f:v …`, or of `f:v f:v …` where not `labelled`.
 
-    text : (n,) uint8, lines
-    base : the smallest id that a file may hold; n_features, n_labels : the first id that is out of range
+    Return the counts of rows, values, labels and hard numbers; the number of empty lines at the end; whether
+    any row has unsorted or repeated ids; and the code of the first error with the start and end of its token.
+
+    text : (n,) uint8, whole lines
+    base : the smallest valid id in the file, 0 or 1
+    n_features, n_labels : the first id that is out of range, after subtracting base
     features, values, labels : (≥ n/2 + 1,) int32, float32, int32, filled in order
     features_of_row, labels_of_row : (≥ lines,) int64, filled
-    hard_numbers : (≥ n/6 + 1, 3) int64, filled with (index into values, start, end) of those numbers whose
-        nearest double needs more than one rounding; their tokens, `f:v`, are left to the caller
-
-    Returns the counts of rows, values, labels and hard numbers; the number of lines without any character
-    at the end; whether any row has its ids out of order or repeated; and the first problem with the start
-    and the end of its token.
+    hard_numbers : (≥ n/6 + 1, 3) int64, filled with (index into values, start, end) of the `f:v` tokens whose
+        value the kernel can't round correctly; the caller parses them
     """
     n_rows = n_values = n_marks = n_blank_tail = 0
     disorder = False
