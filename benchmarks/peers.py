@@ -272,7 +272,7 @@ def compare(name: str, entries: dict[str, Any], validation: bool) -> None:
                 Pooled(Y[tested], [(np.searchsorted(tested, rows), ids) for rows, ids in runs[key]])
                 for key in ("ours", peer)
             )
-            found = metrics.compare(ours, its, PRECISIONS)
+            found = metrics.compare_rankings(ours, its, PRECISIONS)
             entries[peer]["against"] = {row.name: [row.difference, row.low, row.high] for row in found}
 
 

@@ -68,7 +68,7 @@ SLOW_ON_TWINS = (
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    if kernels.ENGINE != "reference":
+    if kernels.DEFAULT.name != "reference":
         return
     skip = pytest.mark.skip(reason="takes minutes on the plain twins of the kernels")
     for item in items:

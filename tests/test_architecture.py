@@ -7,6 +7,7 @@ import importlib
 import inspect
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,7 @@ BELOW: dict[str, set[str]] = {
     "selection": {"errors", "kernels", "metrics", "runtime", "validation"},
     "data": {"errors", "kernels", "runtime", "storage.files", "validation"},
     "topk": {"errors", "metrics", "runtime", "validation"},
-    "base": {"errors", "metrics", "runtime", "selection", "storage", "topk", "validation"},
+    "base": {"errors", "kernels", "metrics", "runtime", "selection", "storage", "topk", "validation"},
     "voting": {"base", "errors", "metrics", "runtime", "selection", "stages", "validation"},
     "reranking": {"base", "errors", "metrics", "runtime", "selection", "stages", "validation", "voting"},
     "models": {
@@ -83,6 +84,20 @@ def test_imports_go_downwards(path: Path) -> None:
         if name.startswith("exmlds."):
             below = name.split(".", 1)[1]
             assert any(below == a or below.startswith(f"{a}.") for a in allowed), f"{path} imports {name}"
+
+
+def test_no_cycles() -> None:
+    """Also by imports within functions, and by those for type checkers alone."""
+    names = {".".join(path.with_suffix("").parts).removesuffix(".__init__") for path in MODULES}
+    graph = {}
+    for path in MODULES:
+        own = ".".join(path.with_suffix("").parts).removesuffix(".__init__")
+        found = {name.removeprefix("exmlds.") for name in imports_of(path) if name.startswith("exmlds.")}
+        # A name that is no module stands for an attribute of one; a package does not import its own parts.
+        modules = {name if name in names else name.rpartition(".")[0] for name in found} & names
+        graph[own] = {name for name in modules if not own.startswith(f"{name}.") and name != own}
+    graph.pop("__init__", None)  # the public names, imported lazily
+    assert list(TopologicalSorter(graph).static_order())
 
 
 @pytest.mark.parametrize("path", [p for p in MODULES if p.parts[0] == "stages"], ids=str)
@@ -177,3 +192,56 @@ def test_an_unknown_engine_is_refused() -> None:
     code = "import os; os.environ['EXMLDS_KERNELS'] = 'gpu'\ntry:\n    import exmlds.kernels\n"
     code += "except ValueError as error:\n    print(error)"
     assert "must be 'jit' or 'reference'" in run_python(code)
+
+
+# Names of the first drafts, which had words of their own for what the field has names for.
+RETIRED = {
+    *("Attempt", "Ballot", "Blend", "Course", "Jury", "Landscape", "Lesson", "MemoryBound", "Opinions"),
+    *("Permitted", "Planner", "Whole", "ballot", "damped", "falling", "go_on", "jury", "lean", "leanings"),
+    *("long_enough", "only_similar", "opinions", "opinions_in_blocks", "propose", "pulls", "scalings"),
+    *("seats", "taught", "teach", "temper", "weigh_labels", "weigh_places", "with_all", "worded"),
+    *("_answer_silence", "_as_found", "_askers", "_contest", "_fairly_weighed", "_is_silent", "_judged"),
+    *("_lengthened", "_levelled", "_placed", "_teachers", "_weighed", "n_parts_asked", "label_places"),
+    *("ASKED", "BLENDED", "DOUBT", "FALL", "LIKELIEST", "RIVALS", "SECONDED", "STEEP", "TAUGHT", "VOTERS"),
+}
+RETIRED_PHRASES = (
+    *(
+        "made level",
+        "leaning of the label",
+        "place it takes",
+        "what is said of",
+        "who votes",
+        "is asked about",
+    ),
+    *("rows that teach", "where labels lie", "where rows lie", "go on from there"),
+)
+ROOT = SOURCE.parents[1]
+WRITTEN = [*SOURCE.rglob("*.py"), *ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/*.py")]
+
+
+def names_in(tree: ast.AST) -> set[str]:
+    found = set()
+    for node in ast.walk(tree):
+        for field in ("id", "attr", "name", "arg", "asname"):
+            value = getattr(node, field, None)
+            found |= {value} if isinstance(value, str) else set()
+    return found
+
+
+@pytest.mark.parametrize("path", MODULES, ids=str)
+def test_retired_names_stay_away(path: Path) -> None:
+    assert not names_in(ast.parse((SOURCE / path).read_text(encoding="utf-8"))) & RETIRED
+
+
+def test_retired_phrases_stay_away() -> None:
+    for path in WRITTEN:
+        text = " ".join(path.read_text(encoding="utf-8").split())
+        assert not [phrase for phrase in RETIRED_PHRASES if phrase in text], path
+
+
+def test_no_class_name_stands_for_two_things() -> None:
+    names: list[str] = []
+    for path in MODULES:
+        tree = ast.parse((SOURCE / path).read_text(encoding="utf-8"))
+        names += [node.name for node in tree.body if isinstance(node, ast.ClassDef)]
+    assert sorted(names) == sorted(set(names))

@@ -194,14 +194,15 @@ def test_compare_sees_a_difference_and_none(rng: np.random.Generator) -> None:
     good = np.where(rng.random(800) < 0.8, truth.indices, (truth.indices + 1) % 5)[:, None]
     bad = np.where(rng.random(800) < 0.7, truth.indices, (truth.indices + 1) % 5)[:, None]
     first, second = metrics.Ranking(truth, good, 1), metrics.Ranking(truth, bad, 1)
-    (row,) = metrics.compare(first, second, ["P@1"])
+    (row,) = metrics.compare_rankings(first, second, ["P@1"])
     assert row.low > 0
     assert row.p_value < 0.05
     assert row.difference == pytest.approx(first.value("P@1") - second.value("P@1"))
-    (same,) = metrics.compare(first, first, ["P@1"])
+    assert metrics.compare(truth, good, bad, ["P@1"]) == [row]
+    (same,) = metrics.compare_rankings(first, first, ["P@1"])
     assert (same.difference, same.p_value) == (0, 1)
     with pytest.raises(DataError, match="same rows"):
-        metrics.compare(first, ranking_of(rng, 10, 0.5), ["P@1"])
+        metrics.compare_rankings(first, ranking_of(rng, 10, 0.5), ["P@1"])
 
 
 def test_report_prints_and_is_a_dict() -> None:

@@ -1,7 +1,7 @@
-"""What every estimator is.
+"""The contract of every estimator.
 
-A method derives from `XMCEstimator`, implements `_fit` and `_candidates`, and gets everything else here:
-checked input, named labels, top-k, thresholds, allow and deny lists, scores as csr, save and load.
+A method derives from `XMCEstimator`, implements `_fit` and `_candidates`, and inherits everything else: input
+checks, named labels, top-k, thresholds, allow and deny lists, scores as csr, save and load.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from . import __version__, metrics, selection
+from . import __version__, kernels, metrics, selection
 from .errors import ModelError
 from .runtime import progress
 from .runtime.memory import DataSize, Estimate
@@ -38,7 +38,7 @@ METHODS = "exmlds.methods"  # the group of entry points that name a package's ow
 
 
 class Fitted(NamedTuple):
-    """A fitted method as it is kept within another: its name, its parameters, what it learnt."""
+    """A fitted estimator within another one, as it is stored: its class, its parameters, its state."""
 
     method: str
     parameters: dict[str, Any]
@@ -61,6 +61,8 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
     n_samples_fit_: int
     threshold_: float
     n_features_in_: int
+
+    engine: kernels.Engine = kernels.DEFAULT  # runs the operations of the stages
 
     # Parameters of every method.
     threshold: str | float
@@ -92,10 +94,13 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
         check_is_fitted(self)
         params.check_count("k", k)
         X = self._checked_rows(X, reset=False)
-        permitted = self._permitted(allow, deny, X.shape[0])
+        label_filter = self._label_filter(allow, deny, X.shape[0])
         with progress.shown(self.verbose > 0):
             return self._in_blocks(
-                lambda block: self._best(block_of(X, block), k, permitted, block), X.shape[0], k, "predicting"
+                lambda block: self._best(block_of(X, block), k, label_filter, block),
+                X.shape[0],
+                k,
+                "predicting",
             )
 
     def predict_labels(
@@ -108,10 +113,10 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
 
     def predict(self, X: Any) -> csr_matrix:
         """(n, L) csr with a 1 for each label that reaches the threshold."""
-        said = self.decision_function(X)
-        said.data = (said.data >= self.threshold_).astype(np.float32)
-        said.eliminate_zeros()
-        return said
+        indicator = self.decision_function(X)
+        indicator.data = (indicator.data >= self.threshold_).astype(np.float32)
+        indicator.eliminate_zeros()
+        return indicator
 
     def decision_function(self, X: Any) -> csr_matrix:
         """(n, L) csr of the scores of the `max_labels` best labels; an absent label is no candidate."""
@@ -192,7 +197,7 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
         return cls(**parameters)
 
     def _restore(self) -> None:
-        """Make what is not kept of what is."""
+        """Rebuild unsaved attributes after load."""
 
     def _state(self) -> dict[str, Any]:
         """What was learnt, under its names on disk; a method within this one becomes a `Fitted`."""
@@ -237,15 +242,15 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
             ids[block], scores[block] = best
         return ids, scores
 
-    def _best(self, X: Matrix, k: int, permitted: LabelFilter | None, block: slice) -> tuple[Array, Array]:
+    def _best(self, X: Matrix, k: int, label_filter: LabelFilter | None, block: slice) -> tuple[Array, Array]:
         n_labels = len(self.classes_)
-        if permitted is None:
+        if label_filter is None:
             return padded(*self._candidates(X, min(k, n_labels)), k)
-        return permitted.best(lambda asked: self._candidates(X, asked), k, n_labels, block)
+        return label_filter.best(lambda m: self._candidates(X, m), k, n_labels, block)
 
-    def _permitted(self, allow: Any, deny: Any, n: int) -> LabelFilter | None:
+    def _label_filter(self, allow: Any, deny: Any, n: int) -> LabelFilter | None:
         rules = []
-        for listed, wanted in ((allow, True), (deny, False)):
+        for listed, is_allowed in ((allow, True), (deny, False)):
             if listed is None:
                 continue
             if issparse(listed):
@@ -254,11 +259,11 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
                         f"An allow or deny matrix must be of shape {(n, len(self.classes_))}. "
                         f"Got {listed.shape} instead."
                     )
-                rules.append((metrics.label_matrix(listed), wanted))
+                rules.append((metrics.label_matrix(listed), is_allowed))
             else:
                 chosen = np.zeros(len(self.classes_), bool)
                 chosen[self._known_columns(listed)] = True
-                rules.append((chosen, wanted))
+                rules.append((chosen, is_allowed))
         return LabelFilter(rules) if rules else None
 
     def _known_columns(self, listed: Iterable[Any]) -> list[int]:
@@ -287,23 +292,23 @@ class XMCEstimator(XMCPredictor):
 
     Parameters of every method
     --------------------------
-    threshold : the score from which `predict` says yes: "auto", or "f1", has the best micro-F1 on held-out
-        rows; "precision=0.9" is the lowest at which so many of the labels said there are true; or a number
-    max_labels : labels of a row that `decision_function` and `predict` consider
-    max_memory : bytes, or words such as "8 GB", that a fit may take by its `estimate`; None: no limit
-    n_jobs : threads; None means all cores. The result does not depend on it
-    random_state : the same seed gives the same model
+    threshold : the score from which `predict` assigns a label: "auto", or "f1", maximizes micro-F1 on
+        held-out rows; "precision=0.9" is the lowest threshold with that precision there; or a number
+    max_labels : number of labels of a row that `decision_function` and `predict` consider
+    max_memory : bytes, or a string such as "8 GB", that a fit may take by its `estimate`; None: no limit
+    n_jobs : number of threads; None means all cores. The result does not depend on it
+    random_state : seed; the same seed gives the same model
     verbose : 1 shows progress on a terminal
 
     Attributes after fit
     --------------------
     classes_ : (L,) labels, in the order of the columns of Y
     label_counts_ : (L,) training rows of each label
-    n_samples_fit_ : training rows
-    threshold_ : the score from which `predict` says yes
+    n_samples_fit_ : number of training rows
+    threshold_ : the score from which `predict` assigns a label
     """
 
-    # Parameters of every method, with what they may be; a method adds its own.
+    # The constraints of the parameters of every method; a method adds its own.
     _constraints: ClassVar[Mapping[str, params.Constraint]] = {
         "threshold": params.either(params.one_of("auto", "f1"), params.PRECISION, params.number(0)),
         "max_labels": params.whole(1),
@@ -313,19 +318,19 @@ class XMCEstimator(XMCPredictor):
         "verbose": params.whole(0),
     }
 
-    # Parameters that are worth tuning, with values to try, in this order.
+    # The search space of `exmlds tune`: parameters with values to try, in this order.
     _space: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
 
-    # What `fit` takes beside X and Y, and whether it goes by rows.
+    # The arguments of `fit` beside X and Y, and whether each has a line for every row.
     _side: ClassVar[Mapping[str, bool]] = {}
 
     def fit(self, X: Any, Y: Any, *, label_names: Sequence[str] | None = None) -> Self:
-        """Learn from rows and their labels.
+        """Fit the model to rows and their labels.
 
         Parameters
         ----------
         X : (n, d) sparse or dense, any numeric dtype
-        Y : (n, L) sparse or dense matrix of 0 and 1; or one list or set of labels a row, names or numbers
+        Y : (n, L) sparse or dense matrix of 0 and 1; or a list or set of labels for each row
         label_names : L names of the columns of Y; with lists of names, all names in the order of the
             columns, also those that no row has
         """
@@ -333,14 +338,14 @@ class XMCEstimator(XMCPredictor):
 
     @abstractmethod
     def _fit(self, X: Matrix, Y: csr_matrix, rng: np.random.Generator, **side: Any) -> HeldOutScores | None:
-        """Learn from X, (n, d) csr or dense float32, and Y, (n, L) csr of ones, and what else `fit` takes.
+        """Fit to X, (n, d) csr or dense float32, and Y, (n, L) csr of ones, and what else `fit` takes.
 
         A method that scored held-out rows on the way returns their scores, and the threshold is chosen on
         them; None fits a clone on a part of the rows for that.
         """
 
     def _estimate(self, data: DataSize) -> Estimate:
-        """What a fit on data of this size takes: the data alone, where a method does not say more."""
+        """What a fit on data of this size takes; the default counts the data alone."""
         return Estimate(data.rows_bytes() + data.labels_bytes(), 0.0)
 
     def _learn(self, X: Any, Y: Any, label_names: Sequence[str] | None, **side: Any) -> Self:
@@ -373,13 +378,13 @@ class XMCEstimator(XMCPredictor):
     def estimate(
         self, n: int, d: int, n_labels: int, nnz: int | None = None, nnz_labels: int | None = None
     ) -> Estimate:
-        """The memory that a fit will take and the size of its model, in bytes, before there is any.
+        """Estimate the memory of a fit and the size of its model, in bytes, before fitting.
 
         Parameters
         ----------
-        n, d, n_labels : rows, features, labels
+        n, d, n_labels : numbers of rows, features and labels
         nnz : stored values of X; n × d if not given
-        nnz_labels : stored values of Y; five a row if not given
+        nnz_labels : stored values of Y; five for each row if not given
         """
         params.check(type(self).__name__, self.get_params(deep=False), self._constraints)
         for name, value in {"n": n, "d": d, "n_labels": n_labels}.items():
@@ -416,7 +421,7 @@ class XMCEstimator(XMCPredictor):
         return selection.rows_of_side(side, cls._side, rows)
 
     def _trainable_rows(self, Y: csr_matrix, **side: Any) -> Array:
-        """The rows that teach, and tell of a threshold: not those without a label, or without weight."""
+        """The rows to learn from: those that have a label and a weight above 0."""
         has_label, weights = np.diff(Y.indptr) > 0, side.get("sample_weight")
         return np.flatnonzero(has_label if weights is None else has_label & (weights > 0))
 

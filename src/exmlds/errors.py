@@ -60,11 +60,11 @@ class DataError(ExmldsError, ValueError):
         """The message with command-line options in place of Python arguments."""
         if not self._values:
             return str(self)
-        worded = {
+        values = {
             name: value.as_option(options) if isinstance(value, Argument) else value
             for name, value in self._values.items()
         }
-        return self._template.format(**worded)
+        return self._template.format(**values)
 
 
 class ModelError(ExmldsError, ValueError):

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -107,7 +107,7 @@ class Ranking:
         if len(self.ids) != self.Y.shape[0]:
             raise DataError(f"{len(self.ids)} rows are predicted, but {self.Y.shape[0]} have true labels.")
         self.hits = np.empty(self.ids.shape, np.uint8)
-        repeated = kernels.mark_hits(self.Y.indptr, self.Y.indices, self.ids, self.hits)
+        repeated = kernels.DEFAULT.mark_hits(self.Y.indptr, self.Y.indices, self.ids, self.hits)
         if repeated >= 0:
             raise DataError(f"Row {repeated} predicts a label twice: {self.ids[repeated].tolist()}.")
         self.n_true = np.diff(self.Y.indptr)
@@ -159,7 +159,7 @@ class Ranking:
         assert self.weights is not None
         best = np.zeros((len(self.hits), k))
         which = np.empty(best.shape, np.int64)
-        kernels.rank_rows(self.Y.indptr, self.Y.indices, self.weights[self.Y.indices], which, best)
+        kernels.DEFAULT.rank_rows(self.Y.indptr, self.Y.indices, self.weights[self.Y.indices], which, best)
         return best
 
     def label_counts(self, k: int) -> tuple[Array, Array, Array]:
@@ -214,7 +214,7 @@ def ranked_ids(predicted: Any, k: int) -> Array:
             raise DataError("The predicted scores hold NaN.")
         ids = np.full((scores.shape[0], k), -1, np.int64)
         best = np.empty(ids.shape)
-        kernels.rank_rows(scores.indptr, scores.indices, scores.data.astype(np.float64), ids, best)
+        kernels.DEFAULT.rank_rows(scores.indptr, scores.indices, scores.data.astype(np.float64), ids, best)
         return ids
     if isinstance(predicted, Sequence):
         ids = np.full((len(predicted), k), -1, np.int64)
@@ -392,9 +392,34 @@ class Difference(NamedTuple):
 
 
 def compare(
+    Y_true: Any,
+    first: Any,
+    second: Any,
+    names: Sequence[str] = ("P@1", "P@3", "P@5"),
+    *,
+    inverse_propensity: Array | None = None,
+    level: float = 0.95,
+    n_resamples: int = 1_000,
+    random_state: int = 0,
+) -> list[Difference]:
+    """Compare two predictions for the same rows by a paired bootstrap over rows.
+
+    Y_true, first, second : true labels and two predictions, in any form that `report` takes
+    names : of metrics that are means over rows
+
+    >>> (row,) = compare([[0, 2], [1]], [[2, 1], [0, 1]], [[2, 1], [1, 0]], ["P@1"])
+    >>> row.first, row.second
+    (0.5, 1.0)
+    """
+    k = max((parse_name(name)[1] for name in names), default=1)
+    a, b = (Ranking(Y_true, found, k, inverse_propensity) for found in (first, second))
+    return compare_rankings(a, b, names, level=level, n_resamples=n_resamples, random_state=random_state)
+
+
+def compare_rankings(
     first: Ranking,
     second: Ranking,
-    names: Iterable[str],
+    names: Sequence[str],
     *,
     level: float = 0.95,
     n_resamples: int = 1_000,

@@ -49,7 +49,7 @@ def label_split(Y: csr_matrix, share: float = 0.2, *, random_state: Seed = None)
     order = np.random.default_rng(random_state).permutation(n)
     frequency = np.bincount(Y.indices, minlength=Y.shape[1])
     held_out = np.zeros(n, np.uint8)
-    kernels.split_by_labels(Y.indptr, Y.indices, order, frequency, n_held / n, held_out)
+    kernels.DEFAULT.split_by_labels(Y.indptr, Y.indices, order, frequency, n_held / n, held_out)
     # The pass ends near n_held rows; rows are released or added in its order until the number is exact.
     for row in order[held_out[order] == 1][: max(0, int(held_out.sum()) - n_held)]:
         held_out[row] = 0

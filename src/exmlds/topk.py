@@ -35,16 +35,16 @@ class LabelFilter:
                 keep &= listed[np.maximum(ids, 0)] == is_allowed
         return keep
 
-    def best(self, propose: Callable[[int], Best], k: int, n_labels: int, block: slice) -> Best:
-        """The k best permitted labels of a block of rows; `propose(m)` returns the m best of all labels."""
-        n_proposed = k
+    def best(self, rank: Callable[[int], Best], k: int, n_labels: int, block: slice) -> Best:
+        """The k best permitted labels of a block of rows; `rank(m)` returns the m best of all labels."""
+        n_ranked = k
         # Quadruple the number of proposals until every row has k permitted ones or no candidate is left.
         while True:
-            n_proposed = min(4 * n_proposed, n_labels)
-            ids, scores = padded(*propose(n_proposed), n_proposed)
+            n_ranked = min(4 * n_ranked, n_labels)
+            ids, scores = padded(*rank(n_ranked), n_ranked)
             keep = self(ids, block)
             exhausted = ids[:, -1] < 0
-            if n_proposed == n_labels or ((keep.sum(axis=1) >= k) | exhausted).all():
+            if n_ranked == n_labels or ((keep.sum(axis=1) >= k) | exhausted).all():
                 break
         first = np.argsort(~keep, axis=1, kind="stable")[:, :k]
         ids = np.where(np.take_along_axis(keep, first, 1), np.take_along_axis(ids, first, 1), -1)

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from .settings import OwnMethod, import_method
 from .texts import EncodingErrors, Format, LabelColumn, LabelSeparator, TextColumn, TextOptions
 
 
@@ -24,6 +25,7 @@ def compare(
     label_separator: LabelSeparator = None,
     format: Format = None,
     encoding_errors: EncodingErrors = "strict",
+    method: OwnMethod = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Compare two models or files of predictions by a paired bootstrap.
@@ -35,13 +37,14 @@ def compare(
     from .output import percent, print_json, print_table
     from .sources import parse_ks, ranked, read_for
 
+    import_method(method)
     ks = parse_ks(k)
     with progress.shown():
         options = TextOptions(text_column, format, encoding_errors, label_column, label_separator)
         test, rankers = read_for(data, labels, first, second, options=options)
-        a, b = (metrics.Ranking(test.Y, ranked(ranker, test, max(ks)), max(ks)) for ranker in rankers)
+        a, b = (ranked(ranker, test, max(ks)) for ranker in rankers)
         names = [f"{family}@{at}" for family in ("P", "nDCG", "R") for at in ks]
-        rows = metrics.compare(a, b, names, n_resamples=resamples)
+        rows = metrics.compare(test.Y, a, b, names, n_resamples=resamples)
     if as_json:
         print_json([row._asdict() for row in rows])
         return

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from .settings import OwnMethod, import_method
 from .texts import EncodingErrors, Format, LabelColumn, LabelSeparator, TextColumn, TextOptions
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ def evaluate(
     label_separator: LabelSeparator = None,
     format: Format = None,
     encoding_errors: EncodingErrors = "strict",
+    method: OwnMethod = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Evaluate a model or a file of predictions.
@@ -54,6 +56,7 @@ def evaluate(
     """
     from ..runtime import progress
 
+    import_method(method)
     inputs = _check(
         model,
         data,

@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 
+from .settings import OwnMethod, import_method
 from .texts import EncodingErrors, Format, GivenText, TextColumn
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ def predict(
     text_column: TextColumn = None,
     format: Format = None,
     encoding_errors: EncodingErrors = "strict",
+    method: OwnMethod = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Write one JSON object per row, with label names.")
     ] = False,
@@ -57,6 +59,7 @@ def predict(
     from .sources import check_output, is_packed_input, locate
     from .texts import STREAMABLE, TextOptions, check_kind, takes_texts
 
+    import_method(method)
     fitted = load(model)
     allowed, denied = (_listed(path, fitted.classes_) for path in (allow, deny))
     if output == Path("-"):

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import re
+import sys
 import tomllib
+from importlib import import_module
+from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from ..errors import DataError
 
@@ -21,26 +26,54 @@ def method_name(class_name: str) -> str:
 
 
 def methods() -> dict[str, Any]:
-    """The public estimators by the names that --method takes."""
-    import exmlds
+    """The estimators by the names that --method takes: the package's, and those of entry points."""
+    from ..base import METHODS, XMCEstimator, known_methods
 
-    found = {}
-    for name in exmlds.__all__:
-        value = getattr(exmlds, name)
-        if (
-            isinstance(value, type)
-            and issubclass(value, exmlds.XMCEstimator)
-            and value not in (exmlds.XMCEstimator, exmlds.TextClassifier)  # the latter wraps a method
-        ):
-            found[method_name(name)] = value
-    return found
+    known = known_methods()
+    found = {method_name(name): method for name, method in known.items() if issubclass(method, XMCEstimator)}
+    entries = {entry.name: entry.load() for entry in entry_points(group=METHODS)}
+    return {name: method for name, method in found.items() if ":" not in name} | entries
 
 
 def find_method(name: str) -> Any:
+    """The class that --method names: one of `methods`, or module:Class."""
+    if ":" in name:
+        return import_method(name)
     known = methods()
+    if name in known:
+        return known[name]
     if method_name(name) not in known:
-        raise DataError(f"There is no method {name!r}; the methods are {', '.join(sorted(known))}.")
+        raise DataError(
+            f"There is no method {name!r}; the methods are {', '.join(sorted(known))}, or module:Class."
+        )
     return known[method_name(name)]
+
+
+def import_method(name: str | None) -> Any:
+    """Import the class module:Class, from the current folder or the environment; None imports nothing."""
+    from ..base import XMCEstimator
+
+    if name is None:
+        return None
+    module, _, own = name.partition(":")
+    if "" not in sys.path:  # a console script looks beside itself instead
+        sys.path.insert(0, "")
+    try:
+        found = getattr(import_module(module), own)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise DataError(f"--method {name} can't be imported: {error}.") from None
+    if not (isinstance(found, type) and issubclass(found, XMCEstimator)):
+        raise DataError(f"--method {name} is not a class on exmlds.XMCEstimator.")
+    return found
+
+
+# For commands that load a model: its own class must be imported first.
+OwnMethod = Annotated[
+    str | None,
+    typer.Option(
+        "--method", help="The class of a model of your own, module:Class; it is imported before the model."
+    ),
+]
 
 
 def chosen_method(method: str | None, config: Path | None) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from io import BufferedReader
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import DataError
 
@@ -34,16 +34,10 @@ def locate(source: str, split: str) -> Path:
     raise DataError(f"{source} is neither a file nor a data set; data sets here: {here}.")
 
 
-def standard_input() -> IO[bytes]:
-    import sys
-
-    if sys.stdin is None:
-        raise DataError("Standard input is closed; name a file, or pipe the data in.")
-    return sys.stdin.buffer
-
-
 def is_packed_input() -> bool:
     """Whether standard input is gzipped or Parquet, so that it cannot be answered line by line."""
+    from .texts import standard_input
+
     start = standard_input()
     return isinstance(start, BufferedReader) and start.peek(4).startswith((b"\x1f\x8b", b"PAR1"))
 
@@ -60,6 +54,8 @@ def _copied_input() -> Path:
     import atexit
     import shutil
     import tempfile
+
+    from .texts import standard_input
 
     pipe = standard_input()
     folder = Path(tempfile.mkdtemp(prefix="exmlds-"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import IO, TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -88,10 +88,18 @@ def opened(path: Path, options: TextOptions, *, labelled: bool = True) -> Texts:
     return open_texts(path, **options._asdict(), labelled=labelled)
 
 
+def standard_input() -> IO[bytes]:
+    """The bytes of standard input."""
+    import sys
+
+    if sys.stdin is None:
+        raise DataError("Standard input is closed; name a file, or pipe the data in.")
+    return sys.stdin.buffer
+
+
 def stream_standard_input(options: TextOptions) -> Iterator[str]:
     """Yield texts from standard input as they arrive, one per line; a JSON object gives its text."""
     from ..data.text import stream_texts
-    from .sources import standard_input
 
     documents = stream_texts(
         standard_input(), "standard input", text=options.text, format=options.format, errors=options.errors

@@ -22,7 +22,10 @@ def train(
     labels: Annotated[
         Path | None, typer.Option(help="The file of labels, if DATA holds features only.")
     ] = None,
-    method: Annotated[str | None, typer.Option(help=f"The method.  [default: {DEFAULT_METHOD}]")] = None,
+    method: Annotated[
+        str | None,
+        typer.Option(help=f"The method, or module:Class of your own.  [default: {DEFAULT_METHOD}]"),
+    ] = None,
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="A parameter as key=value; may be repeated.")
     ] = None,

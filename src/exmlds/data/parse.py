@@ -12,9 +12,8 @@ from typing import IO, Literal, NamedTuple, NoReturn
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from .. import kernels
 from ..errors import DataError, DataWarning
-from ..kernels import parse_errors
+from ..kernels import DEFAULT, parse_errors
 from ..runtime import progress
 from ..storage.files import bytes_read, reading
 from .read_log import log_reading
@@ -221,7 +220,7 @@ class TextFile:
         features_of_row, labels_of_row = np.empty(lines, np.int64), np.empty(lines, np.int64)
         hard_numbers = np.empty((len(chunk) // 6 + 1, 3), np.int64)
         limits = [LARGEST if limit is None else limit for limit in (self.n_features, self.n_labels)]
-        n_rows, n_values, n_labels, n_hard, blank_tail, disorder, problem, start, end = kernels.parse_rows(
+        n_rows, n_values, n_labels, n_hard, blank_tail, disorder, problem, start, end = DEFAULT.parse_rows(
             text,
             self.labelled,
             self.base,

@@ -1,8 +1,8 @@
 """Performance-critical operations: arrays in, preallocated arrays out.
 
 `jit/` compiles them with numba. `reference/` holds a slow and obvious NumPy twin of each, with the same
-signature and no shared code; both have one file per topic. EXMLDS_KERNELS=reference runs everything on the
-twins.
+signature and no shared code; both have one file per topic. An `Engine` gives the operations of one of
+them; EXMLDS_KERNELS=reference makes the twins the default.
 """
 
 from __future__ import annotations
@@ -30,14 +30,26 @@ OPERATIONS = {
     "ftrl_rows": "gate",
 }
 
-ENGINE = os.environ.get("EXMLDS_KERNELS", "jit")
-if ENGINE not in ("jit", "reference"):
-    raise ValueError(f"EXMLDS_KERNELS must be 'jit' or 'reference'. Got {ENGINE!r} instead.")
+ENGINES = ("jit", "reference")
 
 
-def __getattr__(name: str) -> Any:
-    if name not in OPERATIONS:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    operation = getattr(import_module(f".{ENGINE}.{OPERATIONS[name]}", __name__), name)
-    globals()[name] = operation
-    return operation
+class Engine:
+    """One implementation of all operations, each loaded when it is first used.
+
+    An estimator has an engine and passes it on to the stages.
+    """
+
+    def __init__(self, name: str) -> None:
+        if name not in ENGINES:
+            raise ValueError(f"EXMLDS_KERNELS must be 'jit' or 'reference'. Got {name!r} instead.")
+        self.name = name
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in OPERATIONS:
+            raise AttributeError(f"There is no operation {name!r}.")
+        operation = getattr(import_module(f".{self.name}.{OPERATIONS[name]}", __name__), name)
+        setattr(self, name, operation)
+        return operation
+
+
+DEFAULT = Engine(os.environ.get("EXMLDS_KERNELS", "jit"))

@@ -1,4 +1,4 @@
-"""What any method must beat."""
+"""Baselines that any method must beat."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Array = np.ndarray
 
 
 class MostFrequent(XMCEstimator):
-    """The same labels for every row: the most frequent ones, scored by their share of the training rows.
+    """Predict the most frequent labels for every row, scored by their share of the training rows.
 
     Example
     -------
@@ -59,20 +59,20 @@ class MostFrequent(XMCEstimator):
 
 
 class FeatureNeighbors(XMCEstimator):
-    """The training rows nearest in feature space vote on the labels; nothing is learnt.
+    """Let the nearest training rows in feature space vote on the labels.
 
     Parameters
     ----------
-    n_neighbors : training rows that vote
+    n_neighbors : number of training rows that vote
     metric : "cosine" or "euclidean"
     vote : "similarity" weighs a neighbour by exp((s − s₁) / temperature), s₁ the similarity of the nearest;
         "uniform" gives every neighbour one vote
-    temperature : the smaller, the more the nearest decide
+    temperature : a smaller one gives the nearest neighbours more weight
 
-    The others are those of every method, `XMCEstimator`.
+    The other parameters are those of every method, `XMCEstimator`.
 
-    Rows without a label do not vote, nor, by cosine, rows that have no feature in common with the one asked
-    about; where nobody is left, the most frequent labels are the answer.
+    Rows without a label do not vote, nor, by cosine, rows that have no feature in common with the query.
+    Where no row votes, the most frequent labels are predicted.
 
     Example
     -------
@@ -130,18 +130,18 @@ class FeatureNeighbors(XMCEstimator):
 
     def _estimate(self, data: DataSize) -> Estimate:
         rows, labels = data.rows_bytes(), data.labels_bytes()
-        # The rows as given, those with a label, of length 1 and, if sparse, by feature.
+        # The rows as given, those with a label, normalized and, if sparse, transposed.
         return Estimate(4 * rows + 2 * labels, rows + labels + 4 * data.d)
 
     def _candidates(self, X: Matrix, k: int) -> tuple[Array, Array]:
-        neighbors, similarities = index.search(self.index_, X, self.n_neighbors)
+        neighbors, similarities = index.search(self.index_, X, self.n_neighbors, engine=self.engine)
         return self._counted(neighbors, similarities, k)
 
     def _counted(self, neighbors: Array, similarities: Array, k: int) -> tuple[Array, Array]:
         if self.metric == "cosine":
             neighbors = vote.drop_dissimilar(neighbors, similarities)
         weights = vote.weigh(neighbors, similarities, self.vote, self.temperature)
-        return vote.top_labels(neighbors, weights, self.labels_, k)
+        return vote.top_labels(neighbors, weights, self.labels_, k, engine=self.engine)
 
     def _score_on_holdout(
         self, X: Matrix, Y: csr_matrix, k: int, rng: np.random.Generator, **side: Any
@@ -152,7 +152,9 @@ class FeatureNeighbors(XMCEstimator):
         rows = self.voters_[positions]
 
         def search(block: slice) -> tuple[Array, Array]:
-            neighbors, similarities = index.search(self.index_, X[rows[block]], self.n_neighbors + 1)
+            neighbors, similarities = index.search(
+                self.index_, X[rows[block]], self.n_neighbors + 1, engine=self.engine
+            )
             neighbors[neighbors == positions[block, None]] = -1
             return self._counted(neighbors, similarities, k)
 

@@ -1,4 +1,4 @@
-"""ExMLDS, the recommended method: neighbours propose labels, classifiers order them, a blend weighs both."""
+"""ExMLDS, the recommended method: short lists by nearest neighbours, re-ranked by classifiers, stacked."""
 
 from __future__ import annotations
 
@@ -46,25 +46,25 @@ N_NEIGHBORS = 100  # rows that vote: with fewer, many labels have no vote at all
 
 
 class ExMLDS(LabelSpaceMixin, XMCEstimator):
-    """The method to take without reading further: neighbours propose labels, classifiers put them in order.
+    """The recommended method: nearest rows make a short list of labels, and classifiers re-rank it.
 
     Parameters
     ----------
-    candidates : what proposes labels: "joint" learning (`ExMLDS4`), joint "sppmi" (`ExMLDS3`), or "auto", the
-        better one on held-out rows; where rows are few, the votes of the other then count too
-    n_learners : embeddings from different starts that vote together, of joint learning; "auto" is one, and
-        with a `time_budget` as many as it allows and held-out rows reward
-    shortlist : labels of a row that are looked at closely; "auto" is chosen on held-out rows
-    loss : of the classifiers, "squared_hinge" or "logistic"; "none": votes alone
-    cost : of their mistakes, against large weights; "auto" is chosen on held-out rows
+    candidates : the shortlister: "joint" learning (`ExMLDS4`), joint "sppmi" (`ExMLDS3`), or "auto", the
+        better one on held-out rows; where rows are few, the votes of the other are evidence too
+    n_learners : number of ensemble members of joint learning; "auto" is one, and with a `time_budget` as many
+        as it allows while held-out rows improve
+    shortlist : number of labels of a row that are re-ranked; "auto" chooses it on held-out rows
+    loss : of the classifiers, "squared_hinge" or "logistic"; "none" leaves them out
+    cost : C of the classifiers, the weight of the loss; "auto" chooses it on held-out rows
     objective : "precision", or "psp", propensity-scored precision, which favours rare labels: scores are then
-        probabilities over propensities, and a `threshold` is about these; not with fewer than 50 rows
-    complete_labels : as in `ExMLDS3`, which then proposes labels; "auto" where co-occurrences are given
-    time_budget : seconds that a fit should take, about: within it learners are added, and rows held out once
-        more, while that pays; beyond it the last fit, on all rows, is left out
-    keep_rows : keep the training rows with the model, so that `explain` can tell which features rows share
+        probabilities over propensities, and so is a `threshold`; not with fewer than 50 rows
+    complete_labels : as in `ExMLDS3`, which is the shortlister then; "auto" where co-occurrences are given
+    time_budget : seconds that a fit should take, approximately: within it learners and folds are added while
+        they pay; beyond it the last fit, on all rows, is left out
+    keep_rows : keep the training rows with the model, so that `explain` can show shared features
 
-    The others are those of every method, `XMCEstimator`.
+    The other parameters are those of every method, `XMCEstimator`.
 
     Attributes after fit
     --------------------
@@ -165,13 +165,13 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
         label_cooccurrence: Any = None,
         observed: Any = None,
     ) -> Self:
-        """Learn from rows and their labels.
+        """Fit the model to rows and their labels.
 
         Parameters
         ----------
         X, Y, label_names : as for every method
-        sample_weight : (n,) how much each row counts
-        label_cooccurrence, observed : what is known of missing labels; `ExMLDS3` then proposes labels
+        sample_weight : (n,) weight of each row
+        label_cooccurrence, observed : as in `ExMLDS3.fit`; joint SPPMI is the shortlister then
         """
         return self._learn(
             X,

@@ -18,29 +18,30 @@ Array = np.ndarray
 
 
 class ExMLDS1(NeighborVoting):
-    """Embed rows by factorizing the SPPMI of their label overlaps, map features there, let neighbours vote.
+    """Factorize the SPPMI of label overlaps, regress the embeddings on features, let nearest rows vote.
 
     Parameters
     ----------
     n_components : r, the dimension of the embedding
-    n_neighbors : training rows that vote, in each part asked
-    n_neighbors_fit : label sets nearest to a row that count as its context; None: all that share a label
-    n_parts : parts of similar rows, each with a map of its own; "auto": as few as keep a part under 40,000
-        rows; "paper": about 6,000 rows a part
-    n_parts_probed : parts that a new row asks
-    n_learners : ensembles of differently seeded partitions
+    n_neighbors : number of training rows that vote, in each part that is probed
+    n_neighbors_fit : number of nearest label sets that are a row's context; None: all that share a label
+    n_parts : number of parts of similar rows, each with a map of its own; "auto" is the fewest that keep a
+        part under 40,000 rows; "paper" is about 6,000 rows in each part
+    n_parts_probed : number of parts that a query searches
+    n_learners : number of ensemble members, each with a partition from another seed
     shift, smoothing : k and α of the SPPMI; 1 and 1 leave both out
-    association : "pmi", the paper's, or "conditional": log P(i|j) in place of the PMI, as noise-contrastive
-        estimation has it, which needs a shift below 1, about one over the rows that share a label with a row
-    features : "none", "l2", "log1p-l2", "standardize", "nystroem"; "auto", one of these by held-out rows; or
-        "sqrt-l2", "idf-l2"
-    l2, l1 : of the regression; l2 is in units of the mean squared length of the rows, "auto" chooses it
-    metric : "cosine" or "euclidean"
-    search : among the "mapped" training rows, Vx, or the "embedded" ones, Z
-    vote : "similarity" weighs a neighbour by exp((s − s₁) / temperature), "uniform" gives each one vote
-    temperature : the smaller, the more the nearest decide; "auto" chooses it
+    association : "pmi", the paper's, or "conditional", log P(i|j) in place of the PMI, as in
+        noise-contrastive estimation; it needs a shift below 1, about one over the number of rows that share a label with a row
+    features : feature transform: "none", "l2", "log1p-l2", "standardize", "nystroem", "sqrt-l2" or "idf-l2";
+        "auto" chooses one of the first five on held-out rows
+    l2, l1 : regularization of the regression; l2 is in units of the mean squared length of the rows, and
+        "auto" chooses it on held-out rows
+    metric : "cosine" or "euclidean" similarity of the nearest-neighbour search
+    search : searches among the "mapped" training rows, Vx, or the "embedded" ones, Z
+    vote : "similarity" weighs a neighbour by exp((s − s₁) / temperature); "uniform" gives each one vote
+    temperature : a smaller one gives the nearest neighbours more weight; "auto" chooses it on held-out rows
 
-    The others are those of every method, `XMCEstimator`.
+    The other parameters are those of every method, `XMCEstimator`.
 
     Example
     -------
@@ -121,7 +122,7 @@ class ExMLDS1(NeighborVoting):
 
     @classmethod
     def paper(cls, **changes: Any) -> Self:
-        """The paper's settings, as far as it states them; those that it takes from SLEEC are SLEEC's."""
+        """The paper's settings as far as it states them; those that it takes from SLEEC are SLEEC's."""
         settings: dict[str, Any] = {
             "n_components": 100,
             "n_neighbors": 20,
@@ -140,7 +141,7 @@ class ExMLDS1(NeighborVoting):
         if conditional and self.shift >= 1:
             raise ValueError(
                 "With association='conditional' the 'shift' parameter must be below 1: the logarithm of a "
-                f"probability is never positive, so that nothing is left. Got {self.shift} instead."
+                f"probability is never positive, so that no entry remains. Got {self.shift} instead."
             )
         label_sets = sppmi.distinct(Y)
         overlaps = sppmi.prepare(
@@ -152,5 +153,5 @@ class ExMLDS1(NeighborVoting):
         )
         S = sppmi.operator(overlaps, n_jobs=self.n_jobs, max_bytes=self._memory_model().max_overlaps)
         U, s = factorize.embed(S, rank, rng, symmetric=not conditional)
-        # Rows of U belong to label sets, W^½ times as long as those of their rows.
+        # A row of U belongs to a label set and is W^½ times as long as the embedding of each of its rows.
         return Embedding((U * np.sqrt(s) / overlaps.scale[:, None])[label_sets.group])

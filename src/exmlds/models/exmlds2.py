@@ -18,30 +18,31 @@ from ..voting.votes import Embedding
 
 Array = np.ndarray
 
-SMALL = 20_000  # rows of a part up to which there are as many negatives and epochs as the paper has
-NEGATIVES = (15, 2)  # the paper's for small data and for large
+SMALL = 20_000  # rows of a part up to which the paper's settings for small data are used
+NEGATIVES = (15, 2)  # the paper's for small data and for large data
 EPOCHS = (35, 5)
 
 
 class ExMLDS2(NeighborVoting):
-    """Embed rows by skip-grams with their neighbours as contexts, map features there, let neighbours vote.
+    """Embed rows by skip-grams with negative sampling, regress on features, let nearest rows vote.
 
     Parameters
     ----------
     n_components : r, the dimension of the embedding
-    n_neighbors : training rows that vote, in each part asked
-    n_neighbors_fit : rows that are the context of a row
-    context : where these are nearest, by cosine: in their "labels", as in the paper, their "features", or an
-        "embedding" of their labels, that of ExMLDS1
-    tied : one vector a row, as in the paper; False learns a second one for the row as a context, as word2vec
-    n_negative, n_epochs : negatives for each pair, and passes over all pairs; "auto" is 15 and 35 up to
-        20,000 rows, falling to the paper's 2 and 5 for large data
-    smoothing : negatives are drawn by how often a row is context, to this power: 0 is uniform, as in the
-        paper's text, 0.75 as in its appendix and in word2vec
-    learning_rate : at the start; it falls to nothing
+    n_neighbors : number of training rows that vote, in each part that is probed
+    n_neighbors_fit : number of rows that are the context of a row
+    context : the space of the contexts' cosine similarity: "labels", as in the paper, "features", or an
+        "embedding" of the labels, that of ExMLDS1
+    tied : True learns one vector for each row, as in the paper; False learns a second one for the row as a
+        context, as word2vec does
+    n_negative, n_epochs : number of negatives for each pair, and of passes over all pairs; "auto" is 15 and
+        35 up to 20,000 rows, and falls to the paper's 2 and 5 for large data
+    smoothing : negatives are drawn by how often a row is a context, to this power: 0 is uniform, as in the
+        paper's text; 0.75 is that of its appendix and of word2vec
+    learning_rate : of the first epoch; it falls linearly to 0
     n_parts, n_parts_probed, n_learners, features, l2, l1, metric, search, vote, temperature : as in `ExMLDS1`
 
-    The others are those of every method, `XMCEstimator`.
+    The other parameters are those of every method, `XMCEstimator`.
 
     Example
     -------
@@ -164,7 +165,7 @@ class ExMLDS2(NeighborVoting):
         pairs = [sgns.relate(neighbors.graph(near, n), n_negative, power=self.smoothing)]
         state = sgns.init(n, rank, n_epochs=n_epochs, tied=self.tied, rng=vectors_rng)
         while state.epoch < n_epochs:
-            state = sgns.epoch(state, pairs, self.learning_rate)
+            state = sgns.epoch(state, pairs, self.learning_rate, engine=self.engine)
         return Embedding(state.vectors)
 
     def _context_points(

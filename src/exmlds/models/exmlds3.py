@@ -1,4 +1,4 @@
-"""ExMLDS3, Algorithms 3 and 4 of the paper: rows and labels in one space, and labels that are not known."""
+"""ExMLDS3, Algorithms 3 and 4 of the paper: rows and labels in one space, and missing labels."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ..voting.votes import Embedding, FitRun, MapWarmStart, Votes
 
 Array = np.ndarray
 
-STRENGTHS = (0.6, 1.0, 0.3, 0.0)  # of completion, the first is tried with every other setting
+STRENGTHS = (0.6, 1.0, 0.3, 0.0)  # of completion; the first is tried with every other setting
 MU = params.Constraint(
     "three numbers of at least 0, the last two not both 0, such as (1, 1, 10)",
     lambda value: params.three(params.number(0)).allows(value) and max(value[1:]) > 0,
@@ -30,33 +30,34 @@ MU = params.Constraint(
 
 
 class ExMLDS3(NeighborVoting):
-    """Embed rows and labels together, map features there, let near rows and near labels decide.
+    """Embed rows and labels jointly, regress on features, score labels by votes and by their embeddings.
 
-    Copes with labels that are missing: `fit` takes what is known of the co-occurrences of labels, and which
-    cells of Y are known.
+    It copes with missing labels: `fit` takes label co-occurrences from any source, and a mask of the cells of
+    Y that are observed.
 
     Parameters
     ----------
     n_components : r, the dimension of the embedding
-    n_neighbors : training rows that vote, in each part asked
+    n_neighbors : number of training rows that vote, in each part that is probed
     mu : (μ₁, μ₂, μ₃), the weights of label–label, row–row and row–label pairs; "auto" chooses, on held-out
-        rows, between (1, 1, 10) and (1/p, 0, 1), p the share of labels that are visible
-    solver : "sppmi" factorizes; "sgns" trains the combined objective by skip-grams
-    complete_labels : strength, from 0 (off) to 1, with which labels that co-occur with a training row's
-        labels vote too; "auto" chooses it
-    shift, smoothing : k and α of the SPPMI, where 1 and 1 leave both out (solver "sppmi")
-    n_negative : for each label–label, row–row and row–label pair; one number or three (solver "sgns")
-    n_epochs, learning_rate, n_neighbors_fit : of the skip-grams, and their neighbours that are context
-        (solver "sgns")
+        rows, between (1, 1, 10) and (1/p, 0, 1), where p is the share of labels that are visible
+    solver : "sppmi" factorizes the joint matrix; "sgns" trains the combined objective by skip-grams
+    complete_labels : strength from 0 (off) to 1 of label completion: labels that co-occur with those of a
+        training row get a part of its vote; "auto" chooses it on held-out rows
+    shift, smoothing : k and α of the SPPMI; 1 and 1 leave both out (solver "sppmi")
+    n_negative : negatives of each label–label, row–row and row–label pair; one number or three (solver
+        "sgns")
+    n_epochs, learning_rate, n_neighbors_fit : of the skip-grams, and the number of neighbours that are the
+        context (solver "sgns")
     n_parts, n_parts_probed, n_learners, features, l2, l1, metric, search, vote, temperature : as in
         `ExMLDS1`; all parts share one embedding
 
-    The others are those of every method, `XMCEstimator`.
+    The other parameters are those of every method, `XMCEstimator`.
 
     Attributes after fit
     --------------------
-    label_embeddings_ : (L, r) where the labels lie
-    visible_share_ : p, the share of labels that Y shows, by the co-occurrences given; 1 if none are
+    label_embeddings_ : (L, r) embeddings of the labels
+    visible_share_ : p, the share of labels that Y shows by the given co-occurrences; 1 if none are given
     mu_, complete_labels_ : the settings chosen, or given
 
     Example
@@ -157,7 +158,7 @@ class ExMLDS3(NeighborVoting):
 
     @classmethod
     def paper(cls, **changes: Any) -> Self:
-        """The paper's settings, as far as it states them: of μ₁ it says that it is higher than the others."""
+        """The paper's settings as far as it states them; of μ₁ it says that it is larger than the others."""
         settings: dict[str, Any] = {
             "n_components": 100,
             "n_neighbors": 20,
@@ -181,15 +182,15 @@ class ExMLDS3(NeighborVoting):
         label_cooccurrence: Any = None,
         observed: Any = None,
     ) -> Self:
-        """Learn from rows and those of their labels that are known.
+        """Fit the model to rows and to those of their labels that are known.
 
         Parameters
         ----------
         X, Y, label_names : as for every method
         label_cooccurrence : C, (L, L) symmetric and not negative, in the order of the columns of Y, sparse or
-            dense: how often two labels occur together, or how near their meanings are; YᵀY if not given.
+            dense: how often two labels co-occur, or how similar their meanings are; YᵀY if not given.
             `exmlds.LabelMatrix(C)` keeps scikit-learn's cross-validation from cutting it where L = n
-        observed : (n, L) 1 where a cell of Y is known; if known and absent, the label is never completed
+        observed : (n, L) 1 where a cell of Y is known; a label that is known to be absent is never completed
         """
         return self._learn(X, Y, label_names, label_cooccurrence=label_cooccurrence, observed=observed)
 
@@ -259,7 +260,7 @@ class ExMLDS3(NeighborVoting):
     ) -> tuple[Array, Array]:
         assert scorer is not None
         return vote.top_labels_with_embeddings(
-            votes.neighbors, votes.weights, labels, votes.embeddings, scorer, k
+            votes.neighbors, votes.weights, labels, votes.embeddings, scorer, k, engine=self.engine
         )
 
     def _vote_shares(self, votes: Votes, label: int) -> tuple[Array, float] | None:
@@ -328,5 +329,5 @@ class ExMLDS3(NeighborVoting):
         ]
         state = sgns.init(n + n_labels, rank, n_epochs=self.n_epochs, tied=True, rng=vectors_rng)
         while state.epoch < self.n_epochs:
-            state = sgns.epoch(state, relations, self.learning_rate)
+            state = sgns.epoch(state, relations, self.learning_rate, engine=self.engine)
         return Embedding(state.vectors[:n], state.vectors[n:])

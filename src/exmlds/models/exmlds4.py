@@ -1,4 +1,4 @@
-"""ExMLDS4: the map learnt end to end, the paper's joint learning."""
+"""ExMLDS4, the paper's joint learning: the map is trained end to end."""
 
 from __future__ import annotations
 
@@ -29,44 +29,46 @@ NOT_OF_THE_RESULT = {"keep_rows", "n_jobs", "verbose"}
 
 
 class Contexts(Embedding):
-    """In the place of an embedding: for each row the rows of its context, (n, k) int64, −1 pads."""
+    """In place of an embedding, the contexts of rows: (n, k) int64 row numbers, −1 pads."""
 
     __slots__ = ()
 
     def part(self, rows: Array) -> Array:
-        """The contexts within some rows, numbered by their places among them."""
-        places = np.full(len(self.rows), -1)
-        places[rows] = np.arange(len(rows))
+        """The contexts within some rows, renumbered by their positions among these."""
+        position = np.full(len(self.rows), -1)
+        position[rows] = np.arange(len(rows))
         near = self.rows[rows]
-        near = np.where(near >= 0, places[near], -1)
+        near = np.where(near >= 0, position[near], -1)
         return np.take_along_axis(near, np.argsort(near < 0, axis=1, kind="stable"), axis=1)
 
 
 class ExMLDS4(NeighborVoting):
-    """Learn a linear map under which rows with related labels lie close, and let neighbours vote.
+    """Train a linear map under which rows with related labels are close, and let nearest rows vote.
 
     Parameters
     ----------
     n_components : r, the dimension of the embedding
-    n_neighbors : training rows that vote, in each part asked
-    n_neighbors_fit : rows nearest by labels that are the context of a row
-    positives : "cosine", cos(y_i, y_j), or "overlap", |y_i ∩ y_j| / |y_j|, says which are the nearest
-    negatives : the others of a batch, "uniform", or "dissimilar" ones the more, by 1 − cos(y_i, y_j)
+    n_neighbors : number of training rows that vote, in each part that is probed
+    n_neighbors_fit : number of rows with the most similar labels that are the context of a row
+    positives : similarity of labels: "cosine", cos(y_i, y_j), or "overlap", |y_i ∩ y_j| / |y_j|
+    negatives : weights of the other rows of a batch: "uniform", or "dissimilar", 1 − cos(y_i, y_j)
     loss : "softmax", AnnexML's, or "sgns", the paper's
-    similarity : of two rows, by the "cosine" or the "inner" product of where they lie
-    gamma : γ, by which the similarity is multiplied
-    margin, n_negative : of "sgns": m, taken off the similarity, and n₋, the weight of all negatives
-    learning_rate, batch_size : of AdaGrad, and rows a step
-    n_epochs : passes over the rows; "auto" stops at the best of 4, 8 and 12 on held-out rows
-    storage : of V and of where training rows lie: "float32", "float16" or "int8"; V of the kernel is float32
+    similarity : "cosine" or "inner" product of the embeddings of two rows
+    gamma : γ, the factor of the similarity
+    margin, n_negative : m, which is subtracted from the similarity, and n₋, the weight of all negatives, both
+        of the loss "sgns"
+    learning_rate, batch_size : of AdaGrad, and the number of rows in each step
+    n_epochs : number of passes over the rows; "auto" is the best of 4, 8 and 12 on held-out rows
+    storage : number format of V and of the row embeddings: "float32", "float16" or "int8"; V of the Nyström
+        kernel is always float32
     index : "exact" search for neighbours, or "approximate" in parts of 50,000 rows and more, which needs
         `pip install "exmlds[approximate]"`
-    n_learners : maps, each from another start, that vote together
-    partition : into parts, where there are several: the "gate" learns to send rows of a context to the same
-        one, in so many `n_rounds`; "kmeans" goes by their features
+    n_learners : number of maps, each from another random start, whose votes are added
+    partition : how rows are cut into parts: the "gate" learns, in `n_rounds` rounds, to route the rows of a
+        context to the same part; "kmeans" clusters features
     n_parts, n_parts_probed, features, metric, vote, temperature : as in `ExMLDS1`
 
-    The others are those of every method, `XMCEstimator`.
+    The other parameters are those of every method, `XMCEstimator`.
 
     Example
     -------
@@ -183,16 +185,16 @@ class ExMLDS4(NeighborVoting):
         label_names: Sequence[str] | None = None,
         checkpoint: PathLike | None = None,
     ) -> Self:
-        """Learn from rows and their labels.
+        """Fit the model to rows and their labels.
 
         Parameters
         ----------
         X, Y, label_names : as in `XMCEstimator.fit`
-        checkpoint : a folder that the fit is kept in after every epoch; with the same folder, data and
-            parameters a fit that was stopped goes on from there, to the same model
+        checkpoint : a folder that the fit is saved to after every epoch; with the same folder, data and
+            parameters a fit that was stopped resumes, and gives the same model
         """
         if self.index == "approximate":
-            ann_index.require()  # better before a long fit than after it
+            ann_index.require()  # fail before a long fit, not after it
         X, Y, rng, side = self._start(X, Y, label_names)
         if checkpoint is None:
             return self._train(X, Y, rng, side)
@@ -208,18 +210,20 @@ class ExMLDS4(NeighborVoting):
     def _embed(
         self, X: Matrix, Y: csr_matrix, rank: int, rng: np.random.Generator, **given: Any
     ) -> Embedding:
-        """There is nothing between features and map but the graph of contexts, the same for all learners."""
+        """The graph of contexts, the same for all learners; there is no embedding beside the map."""
         sets, group, _ = sppmi.distinct(Y)
         k = self.n_neighbors_fit
-        near = neighbors.nearest_sets(sets, k + 1, self.positives, rng, n_jobs=self.n_jobs)
-        return Contexts(neighbors.expand(near, group, k, rng))
+        near = neighbors.nearest_sets(
+            sets, k + 1, self.positives, rng, n_jobs=self.n_jobs, engine=self.engine
+        )
+        return Contexts(neighbors.expand(near, group, k, rng, engine=self.engine))
 
     def _partition(
         self, X: Matrix, n_parts: int, cap: int, whole: Embedding | None, rng: np.random.Generator
     ) -> tuple[partition.Router, list[Array]]:
         if self.partition == "kmeans" or whole is None:
             return super()._partition(X, n_parts, cap, whole, rng)
-        return partition.gate(X, whole.rows, n_parts, cap, rng, n_rounds=self.n_rounds)
+        return partition.gate(X, whole.rows, n_parts, cap, rng, n_rounds=self.n_rounds, engine=self.engine)
 
     def _paths(self) -> list[dict[str, Any]]:
         return [{"n_epochs": n} for n in (EPOCHS if self.n_epochs == "auto" else (int(self.n_epochs),))]
@@ -262,6 +266,7 @@ class ExMLDS4(NeighborVoting):
                     batch_size=self.batch_size,
                     sets=unit_sets,
                     n_jobs=self.n_jobs,
+                    engine=self.engine,
                 )
                 if context is not None:
                     context.advance(len(Z))

@@ -1,4 +1,4 @@
-"""TextClassifier: texts in, names out; a vectorizer and a model, fitted, asked and saved as one."""
+"""TextClassifier: a vectorizer and an estimator that are fitted, used and saved as one model."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ NAMED = {
 
 
 class TextClassifier(LabelSpaceMixin):
-    """Texts in, names out.
+    """Classify texts: a vectorizer and an estimator as one model.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class TextClassifier(LabelSpaceMixin):
     model : an estimator of this package; None is `ExMLDS()`
     keep_rows : keep the training texts with the model, so that `explain` can show them
 
-    What is common to all methods, such as `threshold`, is that of the model.
+    The parameters of every method, such as `threshold`, are those of the estimator.
 
     Attributes after fit
     --------------------
@@ -102,14 +102,14 @@ class TextClassifier(LabelSpaceMixin):
         return super().set_params(**params)
 
     def fit(self, X: Any, Y: Any = None, *, label_names: Sequence[str] | None = None, **side: Any) -> Self:
-        """Learn from texts and their labels, in one pass over the texts.
+        """Fit the model to texts and their labels, in one pass over the texts.
 
         Parameters
         ----------
-        X : texts: a list, a column of Pandas or Polars, or anything that gives them one by one; or documents
-            with `text` and `labels`, such as `exmlds.data.open_texts` gives
+        X : texts: a list, a column of Pandas or Polars, or any iterable of strings; or documents with `text`
+            and `labels`, such as those of `exmlds.data.open_texts`
         Y, label_names : as for every method; Y is None where documents have their labels
-        side : what the model's `fit` takes beside them
+        side : other arguments of the estimator's `fit`
         """
         params.check(type(self).__name__, self.get_params(deep=False), self._constraints)
         model = ExMLDS() if self.model is None else clone(self.model)

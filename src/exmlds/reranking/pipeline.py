@@ -127,7 +127,7 @@ class RerankingPipeline(NamedTuple):
         margins = np.full(ids.shape, -np.inf, np.float32)
         listed = ids[:, : self.shortlist]
         margins[:, : self.shortlist] = rerank.score(
-            self.classifiers, transform_sparse(self.feature_map, X), listed
+            self.classifiers, transform_sparse(self.feature_map, X), listed, engine=self.shortlister.engine
         )
         if self.lifts is None:
             return ShortlistScores(ids, votes, margins, counts, second_votes, None)
@@ -226,6 +226,7 @@ def fit_reranker(
             start=start,
             n_epochs=n_epochs,
             n_jobs=shortlister.n_jobs,
+            engine=shortlister.engine,
         )
     counts_pairs = rows.Y.shape[1] <= MAX_LIFT_LABELS and rows.observed is None
     lifts = label_lift.fit(rows.Y) if counts_pairs else None

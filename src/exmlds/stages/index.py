@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csc_matrix, csr_matrix, issparse
 
-from .. import kernels
+from ..kernels import DEFAULT, Engine
 from ..validation.arrays import Matrix, row_norms, unit_rows
 from . import ann_index, quantize
 
@@ -70,7 +70,9 @@ def extend(index: Index, X: Matrix, storage: str = "float32", *, is_exact: bool 
     return index._replace(segments=[*index.segments, Segment(rows, bias)])
 
 
-def search(index: Index, Q: Matrix, k: int, threads: int = 1) -> tuple[Array, Array]:
+def search(
+    index: Index, Q: Matrix, k: int, threads: int = 1, *, engine: Engine = DEFAULT
+) -> tuple[Array, Array]:
     """The k most similar rows of each query: (q, k) int64 ids, −1 pads, and (q, k) float32 similarities.
 
     The similarity is the cosine, or the negative Euclidean distance. `threads` applies to graphs only, which
@@ -83,11 +85,11 @@ def search(index: Index, Q: Matrix, k: int, threads: int = 1) -> tuple[Array, Ar
     offset = 0
     for segment in index.segments:
         if issparse(segment.rows):
-            _search_sparse(segment, csr_matrix(scaled), offset, ids, scores)
+            _search_sparse(segment, csr_matrix(scaled), offset, ids, scores, engine)
         elif isinstance(segment.rows, ann_index.Graph):
             _search_graph(segment.rows, Q, index.metric, offset, ids, scores, threads)
         else:
-            _search_dense(segment, scaled, offset, ids, scores)
+            _search_dense(segment, scaled, offset, ids, scores, engine)
         offset += len(segment.bias)
     if index.metric == "euclidean":  # Rounding can make a squared distance slightly negative.
         squared = row_norms(Q)[:, None] ** 2 - scores
@@ -109,9 +111,11 @@ def _prepare(index: Index, X: Matrix) -> Matrix:
     return csr_matrix(X, dtype=np.float64)
 
 
-def _search_sparse(segment: Segment, Q: csr_matrix, offset: int, ids: Array, scores: Array) -> None:
+def _search_sparse(
+    segment: Segment, Q: csr_matrix, offset: int, ids: Array, scores: Array, engine: Engine
+) -> None:
     postings = segment.rows
-    kernels.sparse_topk(
+    engine.sparse_topk(
         Q.indptr,
         Q.indices,
         Q.data,
@@ -125,11 +129,13 @@ def _search_sparse(segment: Segment, Q: csr_matrix, offset: int, ids: Array, sco
     )
 
 
-def _search_dense(segment: Segment, Q: Matrix, offset: int, ids: Array, scores: Array) -> None:
+def _search_dense(
+    segment: Segment, Q: Matrix, offset: int, ids: Array, scores: Array, engine: Engine
+) -> None:
     for start in range(0, len(segment.bias), DENSE_BLOCK):
         block = slice(start, start + DENSE_BLOCK)
         products = np.asarray(Q @ quantize.unpack(segment.rows, block).T)  # (q, block)
-        kernels.merge_topk(products + segment.bias[block], offset + start, ids, scores)
+        engine.merge_topk(products + segment.bias[block], offset + start, ids, scores)
 
 
 def _search_graph(

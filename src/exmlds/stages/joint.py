@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_matrix, issparse
 
-from .. import kernels
+from ..kernels import DEFAULT, Engine
 from ..runtime import progress
 from ..runtime.parallel import blocks, map_blocks
 
@@ -74,6 +74,7 @@ def epoch(
     batch_size: int,
     sets: csr_matrix | None = None,
     n_jobs: int | None = None,
+    engine: Engine = DEFAULT,
 ) -> JointState:
     """Visit every row that has a context once, in a new random order; V changes in place.
 
@@ -94,7 +95,7 @@ def epoch(
             Z = _embed(batch, state.V, n_jobs)
             weights = negatives(rows, contexts, neighbors, group, sets)
             _, dZ = gradient(Z, weights, loss)
-            _step(state, batch, dZ, learning_rate, n_jobs)
+            _step(state, batch, dZ, learning_rate, n_jobs, engine)
             advance(len(rows))
     return state._replace(epoch=state.epoch + 1)
 
@@ -178,7 +179,7 @@ def _embed(X: Any, V: Array, n_jobs: int | None) -> Array:
     return Z
 
 
-def _step(state: JointState, X: Any, dZ: Array, rate: float, n_jobs: int | None) -> None:
+def _step(state: JointState, X: Any, dZ: Array, rate: float, n_jobs: int | None, engine: Engine) -> None:
     """Take one AdaGrad step; one thread owns each block of features, so n_jobs does not change the sums."""
     if not issparse(X):
         _step_dense(state, X.T @ dZ, rate)
@@ -187,7 +188,7 @@ def _step(state: JointState, X: Any, dZ: Array, rate: float, n_jobs: int | None)
     d = len(state.V)
 
     def work(features: slice) -> None:
-        kernels.adagrad_features(
+        engine.adagrad_features(
             Xt.indptr,
             Xt.indices,
             Xt.data,

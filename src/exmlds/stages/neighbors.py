@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from .. import kernels
+from ..kernels import DEFAULT, Engine
 from ..runtime.parallel import blocks, map_blocks
 
 Array = np.ndarray
@@ -24,6 +24,7 @@ def nearest_sets(
     *,
     budget: int = BUDGET,
     n_jobs: int | None = None,
+    engine: Engine = DEFAULT,
 ) -> Array:
     """(m, k) int64, for each label set the k most similar label sets including itself; −1 pads.
 
@@ -47,7 +48,7 @@ def nearest_sets(
     ids, scores = np.full((m, k), -1, np.int64), np.full((m, k), -np.inf, np.float32)
 
     def search(rows: slice) -> None:
-        kernels.nearest_sets(
+        engine.nearest_sets(
             ranked.indptr,
             ranked.indices,
             postings.indptr,
@@ -66,7 +67,9 @@ def nearest_sets(
     return ids
 
 
-def expand(nearest: Array, group: Array, k: int, rng: np.random.Generator) -> Array:
+def expand(
+    nearest: Array, group: Array, k: int, rng: np.random.Generator, *, engine: Engine = DEFAULT
+) -> Array:
     """(n, k) int64, for each row its k nearest other rows, from the nearest groups of its group; −1 pads.
 
     nearest : (g, m) int64, the nearest groups of each group including itself, nearest first, −1 pads
@@ -76,7 +79,7 @@ def expand(nearest: Array, group: Array, k: int, rng: np.random.Generator) -> Ar
     members = np.argsort(group, kind="stable")
     starts = np.concatenate(([0], np.cumsum(np.bincount(group, minlength=len(nearest)))))
     out = np.empty((len(group), k), np.int64)
-    kernels.expand_neighbors(nearest, group.astype(np.int64), starts, members, rng.random(len(group)), out)
+    engine.expand_neighbors(nearest, group.astype(np.int64), starts, members, rng.random(len(group)), out)
     return out
 
 

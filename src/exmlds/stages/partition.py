@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_matrix, eye_array, issparse
 
-from .. import kernels
+from ..kernels import DEFAULT, Engine
 from ..validation.arrays import unit_rows
 
 Array = np.ndarray
@@ -71,6 +71,7 @@ def gate(
     rate: float = 1.0,
     l1: float = 0.3,
     n_rounds: int = 8,
+    engine: Engine = DEFAULT,
 ) -> tuple[Router, list[Array]]:
     """AnnexML's learnt gate: rows with similar labels share a part, and new rows are routed to it.
 
@@ -81,7 +82,7 @@ def gate(
     X : (n, d) csr or dense; rows are scaled to unit length
     neighbors : (n, k) int64, the nearest rows of each row by labels, −1 pads
     cap : as in `fit`
-    rate, l1 : learning rate and L1 penalty of FTRL-proximal (`kernels.ftrl_rows`); l1 makes the gate sparse
+    rate, l1 : learning rate and L1 penalty of FTRL-proximal (`ftrl_rows`); l1 makes the gate sparse
     """
     n, d = X.shape
     if n_parts == 1:
@@ -99,7 +100,7 @@ def gate(
         part = _assign_with_cap(pairs @ (scores - scores.mean(axis=0)), training_room)
         order = rng.permutation(n)
         for start in range(0, n, SCORED):
-            kernels.ftrl_rows(
+            engine.ftrl_rows(
                 X.indptr,
                 X.indices,
                 X.data,

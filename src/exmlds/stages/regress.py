@@ -15,7 +15,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.sparse import issparse
 
-from .. import kernels
+from ..kernels import DEFAULT, Engine
 from ..runtime.parallel import blocks, map_blocks
 
 Array = np.ndarray
@@ -46,10 +46,16 @@ def fit(X: Any, Z: Array, *, l2: float, l1: float = 0.0, n_jobs: int | None = No
 
 
 def path(
-    X: Any, Z: Array, l2s: Iterable[float], *, l1: float = 0.0, n_jobs: int | None = None
+    X: Any,
+    Z: Array,
+    l2s: Iterable[float],
+    *,
+    l1: float = 0.0,
+    n_jobs: int | None = None,
+    engine: Engine = DEFAULT,
 ) -> Iterator[Array]:
     """Yield V for each l2 in turn; the Gram matrix is computed once."""
-    system = prepare(X, Z.shape[1], n_jobs)
+    system = prepare(X, Z.shape[1], n_jobs, engine=engine)
     for l2 in l2s:
         V = solver(system, l2, n_jobs)(Z) if l1 == 0 else admm(system, Z, l2=l2, l1=l1, n_jobs=n_jobs)
         # C order: otherwise the product of a sparse row and V would copy all of V.
@@ -62,7 +68,7 @@ def is_exact(n: int, d: int, nnz: float, width: int) -> bool:
     return smaller <= MOST_EXACT and smaller**3 / 3 + 6 * smaller**2 * width <= SPARSE_FLOPS * nnz * width
 
 
-def prepare(X: Any, width: int, n_jobs: int | None = None) -> System:
+def prepare(X: Any, width: int, n_jobs: int | None = None, *, engine: Engine = DEFAULT) -> System:
     """Compute what all solutions for X share; `width` is the number of columns of Z."""
     n, d = X.shape
     X = X.sorted_indices() if issparse(X) and not X.has_sorted_indices else X
@@ -70,18 +76,16 @@ def prepare(X: Any, width: int, n_jobs: int | None = None) -> System:
     primal = d <= n
     exact = is_exact(n, d, X.nnz if issparse(X) else X.size, width)
     rows, columns = (Xt, X) if primal else (X, Xt)
-    return System(X, Xt, _gram(rows, columns, n_jobs) if exact else None, primal)
+    return System(X, Xt, _gram(rows, columns, n_jobs, engine) if exact else None, primal)
 
 
-def _gram(A: Any, At: Any, n_jobs: int | None) -> Array:
+def _gram(A: Any, At: Any, n_jobs: int | None, engine: Engine) -> Array:
     """Dense float32 A Aᵀ, of which only the lower triangle is valid."""
     G = np.zeros((A.shape[0], A.shape[0]), np.float32)
 
     def fill(rows: slice) -> None:
         if issparse(A):
-            kernels.gram_rows(
-                A.indptr, A.indices, A.data, At.indptr, At.indices, At.data, rows.start, G[rows]
-            )
+            engine.gram_rows(A.indptr, A.indices, A.data, At.indptr, At.indices, At.data, rows.start, G[rows])
         else:
             G[rows, : rows.stop] = A[rows] @ At[:, : rows.stop]
 

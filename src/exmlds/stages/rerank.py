@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from .. import kernels
+from ..kernels import DEFAULT, Engine
 from ..runtime.parallel import blocks, map_blocks
 
 Array = np.ndarray
@@ -94,6 +94,7 @@ def fit(
     n_epochs: int = 10,
     tolerance: float = 0.1,
     n_jobs: int | None = None,
+    engine: Engine = DEFAULT,
 ) -> tuple[Classifiers, Array]:
     """Train the classifiers by dual coordinate descent; return them with the dual variable α of each example.
 
@@ -121,7 +122,7 @@ def fit(
         w, bias = np.zeros(d, np.float32), np.zeros(labels.stop - labels.start, np.float32)
         starts, features = np.zeros(len(bias) + 1, np.int64), np.empty(size, np.int32)
         values = np.empty(size, np.float32)
-        kernels.train_labels(
+        engine.train_labels(
             X.indptr,
             columns,
             X.data,
@@ -198,7 +199,7 @@ def _by_feature(weights: csr_matrix) -> tuple[Array, Array, Array, Array, Array]
     return starts, labels[is_sparse], weights.data[is_sparse], weights[:, is_dense].T.toarray(), dense_slot
 
 
-def score(classifiers: Classifiers, X: csr_matrix, ids: Array) -> Array:
+def score(classifiers: Classifiers, X: csr_matrix, ids: Array, *, engine: Engine = DEFAULT) -> Array:
     """(n, k) float32, margins w x + b of the labels on short lists; −inf for pads.
 
     X : (n, d) csr float32
@@ -206,7 +207,7 @@ def score(classifiers: Classifiers, X: csr_matrix, ids: Array) -> Array:
     """
     out = np.empty(ids.shape, np.float32)
     totals = np.zeros(len(classifiers.bias), np.float32)
-    kernels.score_labels(X.indptr, X.indices, X.data, *classifiers, totals, _as_int64(ids), out)
+    engine.score_labels(X.indptr, X.indices, X.data, *classifiers, totals, _as_int64(ids), out)
     return out
 
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from .. import kernels
+from ..kernels import DEFAULT, Engine
 from ..runtime import progress
 
 Array = np.ndarray
@@ -101,7 +101,9 @@ def init(n: int, rank: int, *, n_epochs: int, tied: bool, rng: np.random.Generat
     return SgnsState(vectors, contexts, int(rng.integers(2**63)), 0, n_epochs)
 
 
-def epoch(state: SgnsState, relations: list[Relation], learning_rate: float) -> SgnsState:
+def epoch(
+    state: SgnsState, relations: list[Relation], learning_rate: float, *, engine: Engine = DEFAULT
+) -> SgnsState:
     """Visit every pair of every relation once, in a new random order; the vectors change in place.
 
     The learning rate decays linearly from `learning_rate` over the pairs of all epochs.
@@ -123,7 +125,7 @@ def epoch(state: SgnsState, relations: list[Relation], learning_rate: float) -> 
             drawn = rng.integers(len(relation.table), size=(len(pairs), relation.n_negative))
             ends = np.array([seen, seen + len(pairs)]) / (state.n_epochs * n_pairs)
             first, last = learning_rate * np.maximum(1 - ends, SLOWEST)
-            kernels.sgns_pairs(
+            engine.sgns_pairs(
                 relation.rows[pairs],
                 relation.columns[pairs],
                 relation.weights[pairs],

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from .. import kernels
+from ..kernels import DEFAULT, Engine
 
 Array = np.ndarray
 
@@ -35,14 +35,16 @@ def drop_dissimilar(neighbors: Array, similarities: Array) -> Array:
     return np.where(similarities > 0, neighbors, -1)
 
 
-def top_labels(neighbors: Array, weights: Array, Y: csr_matrix, k: int) -> tuple[Array, Array]:
+def top_labels(
+    neighbors: Array, weights: Array, Y: csr_matrix, k: int, *, engine: Engine = DEFAULT
+) -> tuple[Array, Array]:
     """The k labels with the largest vote shares: (q, k) int64 ids, −1 pads, and (q, k) float32 shares.
 
     A query without any vote gets the most frequent labels, with their share of all rows.
     """
     ids = np.full((len(neighbors), k), -1, np.int64)
     shares = np.zeros((len(neighbors), k), np.float32)
-    kernels.vote(neighbors, weights, Y.indptr, Y.indices, Y.shape[1], ids, shares)
+    engine.vote(neighbors, weights, Y.indptr, Y.indices, Y.shape[1], ids, shares)
     _fill_with_prior(np.max(weights, axis=1, initial=0) <= 0, Y, ids, shares)
     return ids, shares
 
@@ -81,7 +83,14 @@ def label_scorer(Z: Array) -> LabelScorer:
 
 
 def top_labels_with_embeddings(
-    neighbors: Array, weights: Array, Y: csr_matrix, embeddings: list[Array], scorer: LabelScorer, k: int
+    neighbors: Array,
+    weights: Array,
+    Y: csr_matrix,
+    embeddings: list[Array],
+    scorer: LabelScorer,
+    k: int,
+    *,
+    engine: Engine = DEFAULT,
 ) -> tuple[Array, Array]:
     """The k labels with the largest (s₁/‖s₁‖ + s₂/‖s₂‖) / 2, Algorithm 4: (q, k) ids, −1 pads, and scores.
 
@@ -96,7 +105,7 @@ def top_labels_with_embeddings(
     ids, scores = np.full((n, k), -1, np.int64), np.zeros((n, k), np.float32)  # Only scores above 0 enter.
     for start in range(0, n_labels, LABELS):
         block = Z @ scorer.embeddings[start : start + LABELS].T
-        kernels.add_votes(neighbors, weights, Y.indptr, Y.indices, Y.data, n_labels, start, 0.5, block)
-        kernels.merge_topk(block, start, ids, scores)
+        engine.add_votes(neighbors, weights, Y.indptr, Y.indices, Y.data, n_labels, start, 0.5, block)
+        engine.merge_topk(block, start, ids, scores)
     _fill_with_prior(ids[:, 0] < 0, Y, ids, scores)
     return ids, np.minimum(scores, 1)

@@ -37,5 +37,5 @@ def known_cells(observed: csr_matrix | None, ids: Array) -> Array:
 def contains(cells: csr_matrix, ids: Array) -> Array:
     """(n, k) bool, whether each label of ids, (n, k) with −1 pads, is stored in its row of cells, (n, L)."""
     found = np.empty(ids.shape, np.uint8)
-    kernels.mark_hits(cells.indptr, cells.indices, ids, found)
+    kernels.DEFAULT.mark_hits(cells.indptr, cells.indices, ids, found)
     return found.astype(bool)

@@ -158,7 +158,8 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
         A map may be overwritten when the next one is asked for.
         """
         scaled = [path["l2"] * _mean_square(X) for path in paths]
-        return (LinearMap(V) for V in regress.path(X, Z, scaled, l1=self.l1, n_jobs=self.n_jobs))
+        maps = regress.path(X, Z, scaled, l1=self.l1, n_jobs=self.n_jobs, engine=self.engine)
+        return map(LinearMap, maps)
 
     def _partition(
         self, X: Matrix, n_parts: int, cap: int, whole: Embedding | None, rng: np.random.Generator
@@ -174,7 +175,7 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
         self, votes: Votes, labels: csr_matrix, scorer: LabelScorer | None, k: int
     ) -> tuple[Array, Array]:
         """The k best labels by the votes of rows, and by label embeddings where a method has them."""
-        return vote.top_labels(votes.neighbors, votes.weights, labels, k)
+        return vote.top_labels(votes.neighbors, votes.weights, labels, k, engine=self.engine)
 
     def _vote_shares(self, votes: Votes, label: int) -> tuple[Array, float] | None:
         """(m,) what each neighbour adds to the score of a label of one row, and what label embeddings add.
@@ -380,11 +381,11 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
         built = index.build(points, "cosine")
 
         def search(block: slice) -> tuple[Array, Array]:
-            near, similar = index.search(built, points[block], k + 1)
+            near, similar = index.search(built, points[block], k + 1, engine=self.engine)
             return vote.drop_dissimilar(near, similar), similar
 
         nearest = self._in_blocks(search, points.shape[0], k + 1, "neighbours")[0]
-        return neighbors.expand(nearest, group, k, rng)
+        return neighbors.expand(nearest, group, k, rng, engine=self.engine)
 
     def _tuned_params(self) -> dict[str, Any]:
         """The values that were chosen for parameters that are "auto"."""
@@ -478,7 +479,7 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
 
     def search_index(self, built: Index, Z: Array, k: int) -> tuple[Array, Array]:
         """(b, k) neighbours of embeddings, −1 pads, and their similarities."""
-        near, similar = index.search(built, Z, k, parallel.n_threads(self.n_jobs))
+        near, similar = index.search(built, Z, k, parallel.n_threads(self.n_jobs), engine=self.engine)
         return (vote.drop_dissimilar(near, similar) if self.metric == "cosine" else near), similar
 
     def _weigh_votes(self, found: list[SearchResult], temperature: float | None = None) -> Votes:
