@@ -31,7 +31,8 @@ class ExMLDS1(NeighborVoting):
     n_learners : number of ensemble members, each with a partition from another seed
     shift, smoothing : k and α of the SPPMI; 1 and 1 leave both out
     association : "pmi", the paper's, or "conditional", log P(i|j) in place of the PMI, as in
-        noise-contrastive estimation; it needs a shift below 1, about one over the number of rows that share a label with a row
+        noise-contrastive estimation; it needs a shift below 1, about one over the number of rows that share a
+        label with a row
     features : feature transform: "none", "l2", "log1p-l2", "standardize", "nystroem", "sqrt-l2" or "idf-l2";
         "auto" chooses one of the first five on held-out rows
     l2, l1 : regularization of the regression; l2 is in units of the mean squared length of the rows, and
