@@ -85,6 +85,19 @@ def test_imports_go_downwards(path: Path) -> None:
             assert any(below == a or below.startswith(f"{a}.") for a in allowed), f"{path} imports {name}"
 
 
+def test_the_documentation_shows_the_same_layers() -> None:
+    """The table "room | may import" of docs/architecture.md equals BELOW."""
+    page = SOURCE.parent.parent / "docs" / "architecture.md"
+    if not page.exists():
+        pytest.skip("the tests run against an installed wheel, without the documentation")
+    table = page.read_text(encoding="utf-8").split("| room | may import |\n|---|---|\n")[1].split("\n\n")[0]
+    shown = {}
+    for line in table.splitlines():
+        room, below = (cell.strip() for cell in line.strip("|").split("|"))
+        shown[room] = set() if below == "–" else set(below.split(", "))
+    assert shown == BELOW
+
+
 @pytest.mark.parametrize("path", [p for p in MODULES if p.parts[0] == "stages"], ids=str)
 def test_stages_do_not_know_each_other(path: Path) -> None:
     others = {name.split(".")[2] for name in imports_of(path) if name.startswith("exmlds.stages.")}
