@@ -44,7 +44,8 @@ DATA = {
     "registry": "Standard data sets",
     "synthetic": "Made-up data",
 }
-INNER = {"plain_parameters", "from_plain", "side_rows", "vote_breakdown", "ranked_at"}  # from module to module
+# Public methods that only other modules of the package call.
+INNER = {"plain_parameters", "from_plain", "side_rows", "vote_breakdown", "ranked_at"}
 
 _ITEM = re.compile(r"(?!>>>)[^\s:`\"(][^:`\"(]* : ")  # `name : words`, or several names with commas
 _CODE = re.compile(r"(`[^`]*`)")
