@@ -28,10 +28,10 @@ class DatasetInfo(NamedTuple):
     B: float = 1.5
     paper: dict[str, Precision] = {}  # the paper's P@1, P@3, P@5 by method  # noqa: RUF012
     paper_seconds: dict[str, float] = {}  # the paper's training times, on 40 cores  # noqa: RUF012
+    source: str = "Extreme Classification Repository"
+    licence: str = "not stated"  # The files came without a licence: ask the source before redistribution.
     paper_hidden: dict[str, Precision] = {}  # the same with 80% of the labels hidden  # noqa: RUF012
     folder: str | None = None  # where it is not the name
-    source: str = "Extreme Classification Repository; not at hand here"
-    licence: str = "not stated"  # by the files that were at hand: ask the source before passing data on
 
 
 class Splits(NamedTuple):
