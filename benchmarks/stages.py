@@ -28,7 +28,7 @@ STAGES = {
     "joint.py": ("epoch",),
     "neighbors.py": ("nearest_sets",),
     "rerank.py": ("examples", "fit"),
-    "stacking.py": ("fit", "evidence", "apply"),
+    "stacking.py": ("fit", "build_evidence", "apply"),
 }
 
 
