@@ -1,4 +1,4 @@
-"""The baselines on every data set under EXMLDS_DATA: defaults, seed 0, the published train and test files.
+"""Measure the baselines on every data set under EXMLDS_DATA, with defaults, seed 0 and the published split.
 
 EXMLDS_DATA=… python benchmarks/baselines.py
 """

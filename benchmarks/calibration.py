@@ -1,8 +1,9 @@
-"""How far the probabilities of ExMLDS are from what comes true, on the test rows.
+"""Measure the calibration error of the probabilities of ExMLDS on the test rows.
 
     EXMLDS_DATA=… python benchmarks/calibration.py    # reads the test rows
 
-The expected calibration error over the five best labels of each row, in 15 bins of equal size, seed 0.
+This is the expected calibration error over the five best labels of each row, in 15 bins of equal size, with
+seed 0.
 """
 
 from __future__ import annotations

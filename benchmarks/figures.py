@@ -1,4 +1,4 @@
-"""Draw the README's figures from the committed results, as SVG that needs nothing.
+"""Draw the figures of README and docs from the committed results, as self-contained SVG.
 
 python benchmarks/figures.py
 """
@@ -23,7 +23,7 @@ COLORS = ("#cf222e", "#0969da", "#54aeff", "#1a7f37", "#4ac26b", "#8250df", "#9a
 
 
 def missing() -> str:
-    """P@1 over the share of hidden labels: a panel a data set, a line a C, the paper's point at 80%."""
+    """Draw P@1 over the share of hidden labels: one panel per data set, one line per C, the paper's point."""
     sets = results("missing-test")["sets"]
     panels = [
         _panel(name, known, LEFT + i * (WIDTH + LEFT + GAP)) for i, (name, known) in enumerate(sets.items())
@@ -71,7 +71,7 @@ def _panel(name: str, known: dict[str, Any], left: int) -> str:
 
 
 def peers() -> str:
-    """Accuracy over the seconds of a fit: a panel a data set, a point a method, a line through the best."""
+    """Draw accuracy over fit time: one panel per data set, one point per method, and the Pareto front."""
     sets = results("peers")["sets"]
     across, down = WIDTH + LEFT + GAP, TOP + HEIGHT + BOTTOM
     n_across = min(len(sets), 4)
@@ -129,12 +129,12 @@ def _race(name: str, rows: dict[str, Any], left: int, top: int) -> str:
 
 
 def _is_beaten(point: tuple[float, float], others: list[tuple[float, float]]) -> bool:
-    """Whether another is faster and better."""
+    """Tell whether another point is both faster and better."""
     return any(time < point[0] and score > point[1] for time, score in others)
 
 
 def calibration() -> str:
-    """Share of true labels over the probability that was said: a panel a data set, a point a bin."""
+    """Draw the reliability diagrams: one panel per data set, one point per bin."""
     sets = results("calibration")["sets"]
     across = HEIGHT + LEFT + GAP
     drawn = []

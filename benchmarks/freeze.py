@@ -42,7 +42,7 @@ def plain(_: Any) -> dict[str, Any]:
 
 
 def observed(Y: Any) -> dict[str, Any]:
-    """Half of the cells of each row are known."""
+    """Half of the cells of each row are observed."""
     known = np.random.default_rng(0).random(Y.shape) < 0.5
     return {"observed": known.astype(np.float32)}
 
@@ -71,7 +71,7 @@ FITS: dict[str, Fit] = {
 
 
 def data(name: str) -> tuple[Any, Any, Any]:
-    """X and Y to train on, and the features of a few test rows."""
+    """The training matrices X and Y, and the features of a few test rows."""
     if name == "library":
         books = make_library(1_000, random_state=0)
         return books.X[:800], books.Y[:800], books.X[800 : 800 + QUERIES]
@@ -80,7 +80,7 @@ def data(name: str) -> tuple[Any, Any, Any]:
 
 
 def predictions(sets: list[str], seeds: list[int], only: list[str]) -> Iterator[tuple[str, Array, Array]]:
-    """The name of a fit, and the ids and scores that it gives."""
+    """Yield the name of each fit with its predicted ids and scores."""
     for name in sets:
         X, Y, queries = data(name)
         for label, (make, side) in FITS.items():
@@ -97,7 +97,7 @@ def predictions(sets: list[str], seeds: list[int], only: list[str]) -> Iterator[
 
 
 def difference(before: Frozen, fit: str, ids: Array, scores: Array) -> str | None:
-    """What differs from the record, in words."""
+    """Describe the difference from the record, or return None."""
     if f"{fit}/ids" not in before:
         return "is not in the record"
     n_moved = int((before[f"{fit}/ids"] != ids).any(axis=1).sum())

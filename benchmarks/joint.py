@@ -1,12 +1,13 @@
-"""The paper's joint-learning table: ExMLDS4 on its six sets where they are, and on others in their place.
+"""The paper's joint-learning table: ExMLDS4 on its six sets where they are available, and on others instead.
 
     EXMLDS_DATA=… python benchmarks/joint.py --validation    # a fifth of the training rows, to develop on
     EXMLDS_DATA=… python benchmarks/joint.py --test          # the test rows, to be read rarely
 
-    python benchmarks/joint.py --large                       # 500,000 rows and labels, made up
+    python benchmarks/joint.py --large                       # 500,000 synthetic rows and labels
 
-P@1…5 and nDCG@1…5 at the defaults, means over seeds; one fit at fixed settings, and a fit with its choices. A
-reading of the test rows goes to test-readings.jsonl. The large one compares approximate with exact search.
+The script reports P@1…5 and nDCG@1…5 with default settings, as means over seeds, and the times of a fit with
+fixed settings and of a fit with its hyperparameter search. Each evaluation on test rows is logged in
+test-readings.jsonl. The large run compares approximate with exact search.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ def one(name: str, seed: int, validation: bool, settings: dict[str, Any]) -> dic
 
 
 def large() -> dict[str, Any]:
-    """Approximate search among 500,000 rows, and exact search with the same maps."""
+    """Compare approximate and exact search among 500,000 rows, with the same maps."""
     n, n_test, features, n_labels = 500_000, 5_000, 100_000, 500_000
     data = make_xmc(n + n_test, features, n_labels, random_state=0)
     train, test = data.rows(np.arange(n)), data.rows(np.arange(n, n + n_test))
@@ -108,7 +109,7 @@ def large() -> dict[str, Any]:
 
 
 def _searched(model: ExMLDS4, test: Dataset) -> dict[str, float]:
-    model.predict_topk(test.X[:300], 5)  # opens the graphs
+    model.predict_topk(test.X[:300], 5)  # a warm-up that opens the graphs
     started = time.perf_counter()
     ranking = metrics.Ranking(test.Y, model.predict_topk(test.X, 5), 5)
     taken = 1000 * (time.perf_counter() - started) / test.X.shape[0]

@@ -1,4 +1,4 @@
-"""What every benchmark needs: the machine in words, seconds, peak memory, and where results go."""
+"""Shared by all benchmarks: description of the machine, timing, peak memory, and the results folder."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def machine() -> dict[str, Any]:
-    from exmlds.runtime.parallel import n_threads  # here, for the environments of peers have no exmlds
+    # Imported here because the environments of other systems have no exmlds.
+    from exmlds.runtime.parallel import n_threads
 
     commit = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
@@ -39,7 +40,7 @@ def seconds(work: Callable[[], Any]) -> float:
 
 
 def race(repeats: int, **works: Callable[[], Any]) -> dict[str, float]:
-    """Median seconds of each, taken in turns so that a slow moment hits all; the first turn warms up."""
+    """Median seconds of each function, timed in turns so that a slow moment affects all, after a warm-up."""
     taken: dict[str, list[float]] = {name: [] for name in works}
     for turn in range(repeats + 1):
         for name, work in works.items():
@@ -50,7 +51,7 @@ def race(repeats: int, **works: Callable[[], Any]) -> dict[str, float]:
 
 
 def peak_bytes() -> int:
-    """The largest resident size of this process so far, on Linux; getrusage's starts with the parent's."""
+    """Peak resident memory of this process on Linux; the value of getrusage would start with the parent's."""
     found = re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())
     return int(found[1]) * 1024 if found else 0
 

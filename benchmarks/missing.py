@@ -1,11 +1,12 @@
-"""The paper's Table 4: what is left when labels are hidden, with and without the C of all labels.
+"""The paper's Table 4: precision with hidden labels, with and without the C of all labels.
 
     EXMLDS_DATA=… python benchmarks/missing.py --validation    # a fifth of the training rows, to develop on
     EXMLDS_DATA=… python benchmarks/missing.py --test          # the test rows, to be read rarely
 
-ExMLDS3 at its defaults. A share of the training labels is hidden, by the seed; `full` gives it C = YᵀY of all
-training labels, as the paper does, `visible` nothing but the labels left. Seeds 0–4 at 0% and at 80%, where
-the paper has figures, seeds 0 and 1 elsewhere. A reading of the test rows goes to test-readings.jsonl.
+ExMLDS3 has its default settings. The seed determines which training labels are hidden. `full` passes C = YᵀY
+of all training labels, as the paper does; `visible` passes only the remaining labels. Seeds 0–4 are used at
+0% and at 80%, where the paper has figures, and seeds 0 and 1 elsewhere. Each evaluation on test rows is
+logged in test-readings.jsonl.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ def main() -> None:
                     f"{name} {share:.0%} hidden, {known}: {shown} ± {error}, {row['fit_seconds']:.1f} s",
                     flush=True,
                 )
-                if share == 0 and known == "full":  # with nothing hidden, both are the same labels
+                if share == 0 and known == "full":  # without hidden labels, both cases are the same
                     results[name]["visible"]["0.0"] = row
                     break
     if options.test:

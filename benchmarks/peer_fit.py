@@ -1,10 +1,10 @@
-"""One fit of one peer, in the peer's own environment; `peers.py` starts it.
+"""Run one fit of one system in its own environment; `peers.py` starts this script.
 
     python benchmarks/peer_fit.py PEER FOLDER SEED THREADS
 
-FOLDER holds X.npz and Y.npz, the training rows, rows.npz, the rows to predict, and train.txt where a peer
-reads its rows from a file. ids.npy, (n, 5) labels, best first, −1 pads, and figures.json are written beside
-them. Only the fit of ours imports exmlds.
+FOLDER contains the training rows X.npz and Y.npz, the rows to predict, rows.npz, and train.txt where a system
+reads its rows from a file. The script writes ids.npy, (n, 5) labels, best first and padded with −1, and
+figures.json to the same folder. Only our own fit imports exmlds.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from measure import peak_bytes, seconds
 
 OURS = "ExMLDS"
 PLACES = 5
-ALONE = 200  # rows predicted one by one
-ALONE_SECONDS = 10  # that this may take, about
-ROWS = 1_000  # that one-vs-rest scores at a time
-SEARCH_HELD_ROWS = 20  # labels that one-vs-rest is tried on
-MOST_SECONDS = 45 * 60  # of one-vs-rest
+ALONE = 200  # rows that are predicted one by one
+ALONE_SECONDS = 10  # approximate limit for these predictions
+ROWS = 1_000  # rows that one-vs-rest scores at a time
+N_TRIAL_LABELS = 20  # labels on which the time of one-vs-rest is estimated
+MOST_SECONDS = 45 * 60  # limit for one-vs-rest
 
 Array = np.ndarray
 
 
 class Data(NamedTuple):
-    """X : (n, d) csr float32;  Y : (n, L) csr float32;  folder : where train.txt is and the model goes"""
+    """X : (n, d) csr float32;  Y : (n, L) csr float32;  folder : contains train.txt and receives the model"""
 
     X: csr_matrix
     Y: csr_matrix
@@ -46,10 +46,10 @@ class Data(NamedTuple):
 
 
 class Fitted(NamedTuple):
-    """A model, saved in folder/model: the seconds of its fit, its prediction, and that of a row alone."""
+    """A model, saved in folder/model: the seconds of its fit, and functions that predict many rows or one."""
 
     seconds: float
-    predict: Callable[[csr_matrix], Any]  # in the peer's own form: lists of ids, or sparse scores
+    predict: Callable[[csr_matrix], Any]  # in the system's own form: lists of ids, or sparse scores
     alone: Callable[[csr_matrix], Any]
 
 
@@ -59,7 +59,7 @@ def omikuji(data: Data, **settings: Any) -> Fitted:
     hyper_param = omikuji.Model.default_hyper_param()
     for key, value in settings.items():
         setattr(hyper_param, key, value)
-    # What Model.train_on_data does, with the reading of the file apart from the training.
+    # This repeats Model.train_on_data, but times the reading of the file separately.
     pool = omikuji._ThreadPoolHandle(data.threads)
     read = omikuji.lib.load_omikuji_data_set(str(data.folder / "train.txt").encode(), pool.ptr)
     if read == omikuji.ffi.NULL:
@@ -86,7 +86,7 @@ def napkinxc(data: Data, **settings: Any) -> Fitted:
     from napkinxc.models import PLT
 
     model = PLT(str(data.folder / "model"), seed=data.seed, threads=data.threads, **settings)
-    taken = seconds(lambda: model.fit(data.X, data.Y))  # and saved
+    taken = seconds(lambda: model.fit(data.X, data.Y))  # includes saving
     model.load()
     predict = partial(model.predict, top_k=PLACES)
     return Fitted(taken, predict, predict)
@@ -104,7 +104,7 @@ def pecos(data: Data) -> Fitted:
     taken = time.perf_counter() - started
     folder = str(data.folder / "model")
     trained.save(folder)
-    model = XLinearModel.load(folder, is_predict_only=True)  # its documented way to predict fast
+    model = XLinearModel.load(folder, is_predict_only=True)  # the documented way of fast prediction
 
     predict = partial(model.predict, only_topk=PLACES)
     return Fitted(taken, partial(predict, threads=threads), partial(predict, threads=1))
@@ -118,10 +118,10 @@ def one_vs_rest(data: Data) -> Fitted:
     X, Y, n_labels = data.X, data.Y, data.Y.shape[1]
 
     def fit(Y: csr_matrix) -> OneVsRestClassifier:
-        with joblib.parallel_config(backend="threading"):  # liblinear lets go of the interpreter's lock
+        with joblib.parallel_config(backend="threading"):  # liblinear releases the GIL
             return OneVsRestClassifier(LinearSVC(random_state=0), n_jobs=data.threads).fit(X, Y)
 
-    tried = np.random.default_rng(0).choice(n_labels, min(SEARCH_HELD_ROWS, n_labels), replace=False)
+    tried = np.random.default_rng(0).choice(n_labels, min(N_TRIAL_LABELS, n_labels), replace=False)
     expected = seconds(lambda: fit(Y[:, tried])) * n_labels / len(tried)
     if expected > MOST_SECONDS:
         raise TimeoutError(
@@ -135,7 +135,7 @@ def one_vs_rest(data: Data) -> Fitted:
 
     def predict(X: csr_matrix) -> Array:
         best = []
-        for start in range(0, X.shape[0], ROWS):  # scores of all labels are dense
+        for start in range(0, X.shape[0], ROWS):  # the scores of all labels are dense
             scores = model.decision_function(X[start : start + ROWS])
             best.append(np.argsort(-scores, axis=1, kind="stable")[:, :PLACES])
         return np.concatenate(best)
@@ -162,7 +162,7 @@ def ours(data: Data) -> Fitted:
     return Fitted(taken, predict, predict)
 
 
-# The settings are those that each peer's documentation gives for the method of that name.
+# The settings are those of the documentation of each system.
 FITS: dict[str, tuple[str, Callable[[Data], Fitted]]] = {
     "ours": ("exmlds", ours),
     "parabel": ("omikuji", omikuji),
@@ -175,7 +175,7 @@ FITS: dict[str, tuple[str, Callable[[Data], Fitted]]] = {
 
 
 def ranked(found: Any) -> Array:
-    """(n, 5) ids, best first, of lists of ids or of sparse scores."""
+    """Convert lists of ids or sparse scores to (n, 5) ids, best first."""
     if issparse(found):
         bounds = list(zip(found.indptr, found.indptr[1:]))
         orders = [np.argsort(-found.data[start:stop], kind="stable") for start, stop in bounds]
@@ -197,7 +197,7 @@ def main() -> None:
     X, Y, rows = (load_npz(folder / f"{name}.npz") for name in ("X", "Y", "rows"))
     before = peak_bytes()
     fitted = fit(Data(X, Y, folder, seed, threads))
-    fitted.predict(rows[:ALONE])  # what is made at the first prediction
+    fitted.predict(rows[:ALONE])  # a warm-up: some systems initialize at the first prediction
     started = time.perf_counter()
     found = fitted.predict(rows)
     taken = time.perf_counter() - started

@@ -1,32 +1,35 @@
-"""Ours beside omikuji, napkinXC, PECOS and scikit-learn's one-vs-rest, on every set under EXMLDS_DATA.
+"""Compare ours with omikuji, napkinXC, PECOS and scikit-learn's one-vs-rest, on every set under EXMLDS_DATA.
 
     EXMLDS_DATA=… python benchmarks/peers.py --validation     # a fifth of the training rows, to develop on
     EXMLDS_DATA=… python benchmarks/peers.py --test           # the test rows, to be read rarely
     EXMLDS_DATA=… python benchmarks/peers.py --test --only pecos,plt --sets bibtex   # the others are kept
 
-Each peer is installed by pip, at the version below, into an environment of its own under .peers/, and each
-fit is a process of its own (`peer_fit.py`): the same rows, the same number of threads, the settings that its
-documentation gives. Needed: Linux on x86-64 and Python 3.11 or 3.12, for which all have wheels; libpecos has
-none above 3.12 (`--python` names another interpreter for the environments). What libpecos asks for beside
-numpy, scipy and scikit-learn (torch, transformers, peft, …) is left out: XR-Linear imports none of it.
+pip installs each system, at the version below, into its own environment under .peers/, and each fit runs in
+its own process (`peer_fit.py`), with the same rows, the same number of threads and the documented settings.
+This needs Linux on x86-64 and Python 3.11 or 3.12, for which all systems have wheels; libpecos has none above
+3.12 (`--python` names another interpreter for the environments). The requirements of libpecos beyond numpy,
+scipy and scikit-learn (torch, transformers, peft, …) are not installed, because XR-Linear imports none of
+them.
 
-The features. Ours takes them as they are and chooses a scaling itself. For a peer one is chosen in the same
-way: of rows of length 1, which they document, √x, log(1 + x) or tf-idf before that, the rows as stored, and,
-where rows are dense, standardized columns, the one with the best mean of P@1, P@3 and P@5 on a fifth of the
-training rows, at seed 0; of equals, the first; that of one-vs-rest, which takes a quarter of an hour on the
-larger sets, is chosen with 4,000 training rows. tf-idf is tried where the values are counts, and the rows as
-stored not for omikuji and napkinXC, which bring rows to length 1 themselves.
+Features: ours takes them as they are and chooses a scaling itself. For another system, the scaling is chosen
+in the same way, by the best mean of P@1, P@3 and P@5 on a fifth of the training rows, with seed 0; ties go to
+the first. The candidates are rows of length 1, which the systems document, √x, log(1 + x) or tf-idf before
+that, the rows as stored, and standardized columns where rows are dense. The scaling of one-vs-rest, which
+takes a quarter of an hour on the larger sets, is chosen with 4,000 training rows. tf-idf is a candidate where
+the values are counts. Rows as stored are no candidate for omikuji and napkinXC, which normalize rows
+themselves.
 
-The seconds. Compiling, conversion of the data and the choice of the scaling (`choice_seconds`) are apart from
-`fit_seconds`; those of ours hold its choices.
-omikuji predicts row by row, as it has no batches in Python; PECOS takes a row alone with one thread, as it
-documents; an ensemble of napkinXC reads its trees from the disk at each prediction, as kept in memory
-(`ens_on_the_trot=False`) version 0.7.2 crashes at the second one.
+Seconds: `fit_seconds` excludes compilation, data conversion and the choice of the scaling (`choice_seconds`);
+those of ours include its hyperparameter search. omikuji predicts row by row, because it has no batches in
+Python. PECOS predicts a single row with one thread, as it documents. An ensemble of napkinXC reads its trees
+from disk at each prediction, because version 0.7.2 crashes at the second prediction with
+`ens_on_the_trot=False`.
 
-Seeds 0–4; omikuji has no seed and is run as often; one-vs-rest is deterministic and run once, except on
-random splits, of which each seed has its own. `against` is ours less the peer, with its 95% interval: a
-paired bootstrap over rows, the hits of a row taken over all seeds. It needs the predictions, which .peers/
-keeps. What can't be installed or fails is in the results as missing, with the reason.
+Seeds: 0–4. omikuji has no seed and is run as often; one-vs-rest is deterministic and run once, except on
+random splits, which differ by seed. `against` is the difference of ours and the other system with its 95%
+interval, by a paired bootstrap over rows in which the hits of a row are summed over all seeds. It needs the
+predictions, which .peers/ keeps. A system that cannot be installed or fails is listed in the results as
+missing, with the reason.
 """
 
 from __future__ import annotations
@@ -58,7 +61,7 @@ from paper import RANDOM_SPLITS, rows_for
 from peer_fit import FITS, OURS
 
 HOME = Path(__file__).parent.parent / ".peers"
-LIMIT = 2 * 60 * 60  # seconds that a process may take
+LIMIT = 2 * 60 * 60  # seconds, for one process
 PRECISIONS = ("P@1", "P@3", "P@5")
 MEASURES = [f"{family}@{k}" for family in ("P", "nDCG", "PSP") for k in (1, 3, 5)]
 AVERAGED = ("fit_seconds", "ms_per_row", "ms_one_row")
@@ -68,13 +71,13 @@ Array = np.ndarray
 
 
 class Package(NamedTuple):
-    """What pip is called with, call by call; and what is to be known of the package."""
+    """The arguments of each call of pip, and properties of the package."""
 
     install: tuple[tuple[str, ...], ...]
     reads_text: bool = False
-    scales_rows: bool = False  # to length 1, by itself
-    repeats: bool = True  # at several seeds
-    chosen_on: int | None = None  # training rows that its scaling is chosen on, at most
+    scales_rows: bool = False  # normalizes rows itself
+    repeats: bool = True  # runs with several seeds
+    chosen_on: int | None = None  # maximum number of training rows for the choice of its scaling
 
 
 PACKAGES = {
@@ -87,11 +90,11 @@ PACKAGES = {
 
 
 class Failure(Exception):
-    """A peer can't be installed or run; the text says why, and goes into the results."""
+    """A system cannot be installed or run; the message gives the reason and goes into the results."""
 
 
 def interpreter(package: str, base: str) -> str:
-    """The Python of the package's environment, which is made where it is not there yet."""
+    """The interpreter of the package's environment, which is created if it does not exist."""
     install = PACKAGES[package].install
     if not install:
         return sys.executable
@@ -119,15 +122,15 @@ def _run(command: list[str], threads: int = 1) -> None:
         raise Failure(f"took more than {LIMIT // 60} minutes") from None
     except subprocess.CalledProcessError as error:
         lines = [line for line in error.stderr.splitlines() if line.strip()]
-        said = error.returncode > 0 and lines  # a process that is killed says nothing of it
+        said = error.returncode > 0 and lines  # a killed process prints no reason
         reason = lines[-1].replace(str(HOME.parent), "…") if said else f"ended with {error.returncode}"
         raise Failure(reason) from None
 
 
 def fit(peer: str, python: str, train: Dataset, X: csr_matrix, seed: int) -> tuple[dict[str, Any], Array]:
-    """The figures of one fit in a process of its own, and its predictions for the rows X, (n, 5) ids."""
+    """Run one fit in its own process; return its figures and its predictions for the rows X, (n, 5) ids."""
     threads = n_threads(None)
-    # Labels without a training row are left out: one-vs-rest, for one, ranks them before unlikely ones.
+    # Labels without a training row are omitted: one-vs-rest, for example, ranks them before unlikely labels.
     seen = np.unique(train.Y.indices)
     train = train._replace(Y=train.Y[:, seen])
     with tempfile.TemporaryDirectory(dir=HOME) as name:
@@ -137,7 +140,7 @@ def fit(peer: str, python: str, train: Dataset, X: csr_matrix, seed: int) -> tup
         if PACKAGES[FITS[peer][0]].reads_text:
             text = folder / "train.txt"
             write_xc(text, train)
-            # A row without features ends in a space, which omikuji takes for a feature.
+            # A row without features ends in a space, which omikuji would parse as a feature.
             text.write_bytes(text.read_bytes().replace(b" \n", b"\n"))
         script = Path(__file__).with_name("peer_fit.py")
         _run([python, str(script), peer, name, str(seed), str(threads)], threads)
@@ -155,12 +158,12 @@ def scaled(kind: str, train: csr_matrix, X: csr_matrix) -> tuple[csr_matrix, csr
     return csr_matrix(both[0], dtype=np.float32), csr_matrix(both[1], dtype=np.float32)
 
 
-def candidate_scalings(package: Package, X: csr_matrix) -> Iterator[str]:
-    """The candidates whose rows differ from those of the candidates before."""
+def scalings_for(package: Package, X: csr_matrix) -> Iterator[str]:
+    """Yield the candidate scalings whose rows differ from those of earlier candidates."""
     kinds = ["l2", "sqrt-l2", "log1p-l2", "tf-idf", "none", "standardize"]
     if package.scales_rows:
         kinds.remove("none")
-    if not features.fits("nystroem", X):  # rows that are sparse
+    if not features.fits("nystroem", X):  # sparse rows
         kinds.remove("standardize")
     if not features.fits("log1p-l2", X):
         kinds = [kind for kind in kinds if kind not in ("sqrt-l2", "log1p-l2")]
@@ -175,13 +178,13 @@ def candidate_scalings(package: Package, X: csr_matrix) -> Iterator[str]:
 
 
 def choose(peer: str, python: str, train: Dataset) -> tuple[str, dict[str, Any]]:
-    """The scaling that is best on held-out rows, and each one's score there with its seconds."""
+    """Choose the best scaling on held-out rows; also return the score and the seconds of each."""
     package = PACKAGES[FITS[peer][0]]
     fit_rows, held_rows = random_split(train.X.shape[0], 0.2, random_state=1)
     fit_rows = np.sort(np.random.default_rng(1).permutation(fit_rows)[: package.chosen_on])
     kept, held = train.rows(fit_rows), train.rows(held_rows)
     tried: dict[str, Any] = {}
-    for kind in candidate_scalings(package, train.X):
+    for kind in scalings_for(package, train.X):
         A, B = scaled(kind, kept.X, held.X)
         try:
             figures, ids = fit(peer, python, kept._replace(X=A), B, 0)
@@ -198,7 +201,7 @@ def choose(peer: str, python: str, train: Dataset) -> tuple[str, dict[str, Any]]
 
 
 def measure(peer: str, name: str, n_seeds: int, validation: bool, base: str) -> dict[str, Any]:
-    """All runs of a peer on a set; their predictions go to the cache."""
+    """Run all seeds of a system on a set; the predictions go to the cache."""
     package = PACKAGES[FITS[peer][0]]
     shutil.rmtree(cache(peer, name, validation), ignore_errors=True)
     python = interpreter(FITS[peer][0], base)
@@ -232,9 +235,9 @@ def cache(peer: str, name: str, validation: bool) -> Path:
 
 
 class Pooled(metrics.Ranking):
-    """The runs of several seeds as one ranking: a row's terms are summed over the runs that test it.
+    """Merge the runs of several seeds into one ranking: a row's terms are summed over the runs that test it.
 
-    So the bootstrap draws rows, and what the seeds have in common is not counted as new rows.
+    The bootstrap then resamples rows, and does not count the seeds of a row as independent rows.
     """
 
     def __init__(self, Y: csr_matrix, runs: list[tuple[Array, Array]]) -> None:
@@ -249,7 +252,7 @@ class Pooled(metrics.Ranking):
 
 
 def tested_rows(name: str, seed: int, validation: bool, n_train: int, n: int) -> Array:
-    """Which rows of train and test together `rows_for` gives to test on."""
+    """The test rows of `rows_for`, as indices into the union of train and test."""
     order = np.random.default_rng(seed).permutation(n) if name in RANDOM_SPLITS else np.arange(n)
     if validation:
         return order[:n_train][random_split(n_train, 0.2, random_state=1)[1]]
@@ -257,7 +260,7 @@ def tested_rows(name: str, seed: int, validation: bool, n_train: int, n: int) ->
 
 
 def compare(name: str, entries: dict[str, Any], validation: bool) -> None:
-    """Write ours less each peer into the peers' entries, where the predictions of both are in the cache."""
+    """Add the difference of ours and each system to its entry, where the cache has both predictions."""
     train, test = load(name)
     Y = vstack([train.Y, test.Y]).tocsr()
     runs: dict[str, list[tuple[Array, Array]]] = {}
@@ -303,7 +306,7 @@ def main() -> None:
                 entries[peer] = measure(peer, name, options.seeds, options.validation, options.python)
             except Failure as failure:
                 entries[peer] = {"missing": str(failure)}
-            if peer == "ours":  # what was compared with the former one
+            if peer == "ours":  # earlier comparisons are out of date
                 for entry in entries.values():
                     entry.pop("against", None)
             here = machine()

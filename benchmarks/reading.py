@@ -1,4 +1,4 @@
-"""The reader of XC text against scikit-learn's svmlight reader, on EURLex-4K unpacked, one thread.
+"""Compare the reader of XC text with scikit-learn's svmlight reader, on unpacked EURLex-4K and one thread.
 
 EXMLDS_DATA=… python benchmarks/reading.py
 """
@@ -24,7 +24,7 @@ def main() -> None:
         plain, bare = Path(folder) / "train.txt", Path(folder) / "bare.txt"
         with gzip.open(find("eurlex-4k", "train")) as packed:
             plain.write_bytes(packed.read())
-        bare.write_bytes(plain.read_bytes().partition(b"\n")[2])  # scikit-learn's reader knows no header
+        bare.write_bytes(plain.read_bytes().partition(b"\n")[2])  # scikit-learn's reader accepts no header
 
         def theirs() -> tuple:
             return load_svmlight_file(
@@ -60,7 +60,7 @@ def main() -> None:
 
 
 def memory(path: str) -> None:
-    """In a process of its own: how far the peak rises above the size of the matrices."""
+    """Run in its own process: measure the peak memory relative to the size of the matrices."""
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as small:
         small.write("0 1:1\n")
         small.flush()

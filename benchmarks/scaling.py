@@ -1,10 +1,10 @@
-"""Time and memory of a default fit from ten thousand rows to a million, and how fast they grow.
+"""Measure how time and memory of a default fit grow from ten thousand rows to a million.
 
     python benchmarks/scaling.py                    # about a quarter of an hour on 2 cores
-    python benchmarks/scaling.py --rows 1e4,1e5     # some of the sizes, written nowhere
+    python benchmarks/scaling.py --rows 1e4,1e5     # only these sizes; the results are not written
 
-Rows of `make_xmc` with 100,000 features and 100,000 labels, each size in a process of its own; quality on
-5,000 more rows. The exponent is the slope of log seconds over log rows.
+The rows come from `make_xmc` with 100,000 features and 100,000 labels. Each size runs in its own process, and
+quality is measured on 5,000 further rows. The exponent is the slope of log seconds over log rows.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""Approximate search by usearch, faiss, hnswlib and voyager, those that are installed, against exact search.
+"""Compare approximate search by usearch, faiss, hnswlib and voyager, if installed, with exact search.
 
     python -m pip install usearch faiss-cpu hnswlib voyager
     EXMLDS_DATA=… python benchmarks/search.py                   # about a quarter of an hour on 2 cores
     EXMLDS_DATA=… python benchmarks/search.py --models FOLDER   # fit there once, then read from there
 
-Where ExMLDS4 puts rows of `make_xmc` and of citeulike-t; queries are rows held out of training, so that no
-test row is read. All graphs of a setting are searched in turns. P@k is that of the vote of the 50 rows found.
+The searched vectors are embeddings by ExMLDS4 of rows of `make_xmc` and of citeulike-t. The queries are rows
+that were held out of training, so that no test row is read. All graphs of a setting are searched in turns.
+P@k is that of the votes of the 50 rows found.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ Array = np.ndarray
 SETS = ("citeulike-t", "make_xmc")
 SETTINGS = ((16, 128), (32, 200))  # M, the links of a row, and ef_construction, the candidates for them
 EF = (50, 100, 200)  # candidates kept while searching
-TWINS = ("usearch float32", "faiss float16")  # same graph, other numbers: only in the first setting
+TWINS = ("usearch float32", "faiss float16")  # the same graph in another format: first setting only
 K, N_ROWS, N_QUERIES, N_ALONE, N_REPEATED, THREADS = 50, 200_000, 5_000, 500, 10_000, n_threads(None)
 
 
@@ -127,7 +128,7 @@ LIBRARIES: dict[str, Callable[[], Library]] = {
 
 
 def compare(name: str, libraries: dict[str, Library], folder: Path) -> tuple[dict[str, Any], Array]:
-    """What is measured on a data set, and where its rows lie."""
+    """The measurements on a data set, and the embeddings of its rows."""
     if name == "make_xmc":
         data = make_xmc(N_ROWS + N_QUERIES, 50_000, 100_000, random_state=0)
         train, asking = data.rows(np.arange(N_ROWS)), data.rows(np.arange(N_ROWS, N_ROWS + N_QUERIES))
@@ -171,7 +172,7 @@ def compare(name: str, libraries: dict[str, Library], folder: Path) -> tuple[dic
                 cpu, wall = time.process_time(), time.perf_counter()
                 graph = library.build(rows, links, ef_construction, THREADS)
                 cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
-                kept.append(library.dump(graph))  # bytes that are only viewed must stay
+                kept.append(library.dump(graph))  # the graph views these bytes, so they must stay alive
                 started = time.perf_counter()
                 graphs[label] = library.load(kept[-1])
                 size = {"bytes": len(kept[-1]), "load_seconds": time.perf_counter() - started}
@@ -195,7 +196,7 @@ def compare(name: str, libraries: dict[str, Library], folder: Path) -> tuple[dic
 
 
 def repeats(library: Library, rows: Array) -> dict[str, bool]:
-    """Whether builds give the same bytes: twice on one thread, twice on all, and whatever the threads."""
+    """Test whether builds give the same bytes: on one thread, on all, and for any number of threads."""
     threads = (1, 1, THREADS, THREADS)
     one, again, many, others = (bytes(library.dump(library.build(rows, *SETTINGS[0], t))) for t in threads)
     return {"one_thread": one == again, "threads": many == others, "any_threads": one == many == others}

@@ -1,9 +1,9 @@
-"""How much the given split of a set matters: methods on it, and on random splits of all its rows.
+"""Measure how much the fixed split of a set matters: compare methods on it and on random splits of all rows.
 
     EXMLDS_DATA=… python benchmarks/splits.py            # Delicious
 
-Random splits have test rows of the given one among their training rows, so nothing may be chosen by them;
-they say what a figure that was measured on other splits is to be compared with.
+Random splits have test rows of the fixed split among their training rows, so no choice may be based on them.
+They give the figure that is comparable with published figures on other splits.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""Where the seconds of a default fit of ExMLDS go, stage by stage; docs/performance.md is about them.
+"""Profile a default fit of ExMLDS stage by stage; docs/performance.md discusses the result.
 
     EXMLDS_DATA=… python benchmarks/stages.py            # EURLex-4K
     EXMLDS_DATA=… python benchmarks/stages.py mediamill
 
-Seconds of the calling thread, which waits for the others; a stage that is within another counts in both.
+The seconds are those of the calling thread, which waits for the other threads. The time of a nested stage
+counts in both stages.
 """
 
 from __future__ import annotations
@@ -19,12 +20,15 @@ from exmlds.data import load, make_library
 from measure import seconds
 
 STAGES = {
-    "plan.py": ("plan",),
-    "jury.py": ("propose", "lists", "order", "opinions_in_blocks", "weigh", "weigh_labels", "weigh_places"),
+    "search.py": ("search",),
+    "pipeline.py": (
+        *("fit_shortlister", "shortlists_leave_one_out", "fit_reranker", "score_in_blocks"),
+        *("fit_stacker", "add_label_bias", "add_top_reranker"),
+    ),
     "joint.py": ("epoch",),
     "neighbors.py": ("nearest_sets",),
     "rerank.py": ("examples", "fit"),
-    "blend.py": ("fit", "evidence", "apply"),
+    "stacking.py": ("fit", "build_evidence", "apply"),
 }
 
 
@@ -37,7 +41,7 @@ def main() -> None:
     model = ExMLDS(random_state=0)
     profile.runcall(model.fit, train.X, train.Y)
     stats: Any = pstats.Stats(profile)
-    print(f"{name}: fit {stats.total_tt:.1f} s, lists of {model.shortlist_}")
+    print(f"{name}: fit {stats.total_tt:.1f} s, shortlists of {model.shortlist_}")
     for (file, _, function), (calls, _, _, spent, _) in sorted(
         stats.stats.items(), key=lambda entry: -entry[1][3]
     ):

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parent.parent
 PAGES = (ROOT / "README.md", ROOT / "docs" / "benchmarks.md")
 PAPER_HIDDEN = ("ExMLDS3", "SLEEC", "LEML", "LEML-IMC")
 
-# Measured with the original on 2 cores and the same files; it exists no more as a package.
+# Measured with the original on 2 cores and the same files; it is no longer available as a package.
 ANNEXML = {
     "eurlex-4k": "80.07/64.18/52.64, 466 s, 2.8 ms, 84 MB",
     "delicious": "64.57/59.00/54.21, 141 s, 46 MB",
@@ -239,7 +239,7 @@ def peers() -> str:
 
 
 def ahead() -> str:
-    """Ours, and of the peers the one with the best mean of P@1, P@3 and P@5."""
+    """Compare ours with the system that has the best mean of P@1, P@3 and P@5."""
     rows = []
     for name, data in results("peers")["sets"].items():
         entries = {key: row for key, row in data["peers"].items() if "missing" not in row}
@@ -294,7 +294,7 @@ TABLES = {
 
 
 def fill(text: str) -> str:
-    """The text with every table between its marks made anew."""
+    """Return the text with every table between its marks regenerated."""
     for name, make in TABLES.items():
         mark = re.compile(rf"(<!-- table: {name} -->\n).*?(<!-- end -->)", re.S)
         if mark.search(text):

@@ -1,10 +1,10 @@
-"""Reuters-21578 from its texts, beside tf-idf with a linear support vector machine a label; and a long file.
+"""Compare TextClassifier on Reuters-21578 with tf-idf and one linear SVM per label; and stream a long file.
 
     EXMLDS_DATA=… python benchmarks/texts.py             # reads the test rows
-    python benchmarks/texts.py --long 2                  # GB of made-up JSON lines, streamed: time and memory
+    python benchmarks/texts.py --long 2                  # GB of synthetic JSON lines: time and memory
 
-The machine's C and its counts, plain or sublinear, are chosen on a fifth of the training texts by micro-F1;
-ours runs at its defaults.
+C and the counts of the SVM, plain or sublinear, are chosen on a fifth of the training texts by micro-F1; ours
+has its default settings.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def reuters() -> dict[str, Any]:
 
 
 def long_file(path: Path, gigabytes: float) -> int:
-    """Write made-up texts of words that are the rarer the further down; returns how many."""
+    """Write synthetic texts with Zipf-distributed words; returns their number."""
     rng = np.random.default_rng(0)
     names = [f"word{i}" for i in range(WORDS)]
     n = 0
@@ -110,7 +110,7 @@ def long_file(path: Path, gigabytes: float) -> int:
 
 
 def stream(path: Path) -> dict[str, Any]:
-    """In a process of its own: read, make vectors and fit a method that takes little memory itself."""
+    """Run in its own process: read, vectorize, and fit a method that needs little memory itself."""
     from exmlds import MostFrequent
 
     model = TextClassifier(model=MostFrequent())

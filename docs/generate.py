@@ -30,8 +30,8 @@ MADE = "<!-- Written by docs/generate.py; change the docstrings instead, and run
 # The order of the page; public names that are not here come after these.
 ESTIMATORS = ["XMCEstimator", "ExMLDS", "TextClassifier", "ExMLDS1", "ExMLDS2", "ExMLDS3", "ExMLDS4"]
 ESTIMATORS += ["FeatureNeighbors", "MostFrequent"]
-RETURNED = {"explain": ("models.explain", ["Explanation", "Voter", "Margin", "Term"])}
-RETURNED["estimate"] = ("sizes", ["Estimate"])
+RETURNED = {"explain": ("voting.explain", ["Explanation", "Voter", "Margin", "Term"])}
+RETURNED["estimate"] = ("runtime.memory", ["Estimate"])
 ERRORS = ["ExmldsError", "DataError", "ModelError", "DataWarning"]
 DATA = {
     "dataset": "Data sets",
@@ -44,7 +44,8 @@ DATA = {
     "registry": "Standard data sets",
     "synthetic": "Made-up data",
 }
-INNER = {"plain_parameters", "from_plain", "side_rows", "ballot", "ranked_at"}  # from module to module
+# Public methods that only other modules of the package call.
+INNER = {"plain_parameters", "from_plain", "side_rows", "vote_breakdown", "ranked_at"}
 
 _ITEM = re.compile(r"(?!>>>)[^\s:`\"(][^:`\"(]* : ")  # `name : words`, or several names with commas
 _CODE = re.compile(r"(`[^`]*`)")
@@ -117,9 +118,10 @@ def intro_of(module: ModuleType) -> str:
     intro = markdown(module.__doc__)
     if module.__name__ != "exmlds.data.registry":
         return intro
-    head = "| name | training rows | test rows | features | labels |\n|---|---|---|---|---|"
+    head = "| name | training rows | test rows | features | labels | source | licence |\n" + "|---" * 7 + "|"
     rows = [
-        f"| {name} | {info.n_train:,} | {info.n_test:,} | {info.n_features:,} | {info.n_labels:,} |"
+        f"| {name} | {info.n_train:,} | {info.n_test:,} | {info.n_features:,} | {info.n_labels:,} "
+        f"| {info.source} | {info.licence} |"
         for name, info in exmlds.data.DATASETS.items()
     ]
     return "\n".join([f"{intro}\n\nIn the dict `data.DATASETS`, each as a `DatasetInfo`:\n\n{head}", *rows])
@@ -266,14 +268,14 @@ def plain(text: str) -> str:
 
 def linked(text: str) -> str:
     """Names in `code` lead to where they are told of, if there is one such place."""
-    places: dict[str, list[str]] = {}
+    anchors: dict[str, list[str]] = {}
     for heading, slug in slugs(text):
         module, dot, name = heading.partition(".")
         for called in {heading, name if dot and module in exmlds.__all__ and module.islower() else heading}:
-            places.setdefault(called, []).append(slug)
+            anchors.setdefault(called, []).append(slug)
 
     def link(found: re.Match[str]) -> str:
-        there = places.get(found[1], [])
+        there = anchors.get(found[1], [])
         return f"[`{found[1]}`](#{there[0]})" if len(there) == 1 else found[0]
 
     parts = re.split(r"(^```.*?^```$|^#[^\n]*$|^- (?:`\w+`(?:, )?)+:)", text, flags=re.S | re.M)

@@ -1,6 +1,7 @@
 """From texts to explained predictions.
 
-Books of a made-up library as texts with subjects: train, ask about new texts, and see why.
+The data is a synthetic catalogue: each book is a text with subjects. The script trains a classifier, predicts
+the subjects of new texts, and prints explanations.
 Run it: python examples/01_texts.py
 """
 
@@ -14,7 +15,7 @@ print("A training text:", texts[0])
 print("Its subjects:", ", ".join(subjects[0]))
 
 model = TextClassifier(model=ExMLDS(random_state=0), keep_rows=True).fit(texts, subjects)
-model.save("library-model")  # a folder; exmlds.load("library-model") brings it back
+model.save("library-model")  # a folder; exmlds.load("library-model") reads it
 
 new = ["bread, a vintage bottle and a villa of the emperor", "a python function that reads a table of stars"]
 for text, found in zip(new, model.predict_labels(new, k=3)):

@@ -1,7 +1,7 @@
-"""Labels that are missing: what is known of how labels go together makes up for them.
+"""Missing labels: label co-occurrences compensate for them.
 
-Four of five labels are hidden from training. C, the co-occurrences of labels, comes from elsewhere: here
-from the same rows before anything was hidden, else from a catalogue, from names or from a taxonomy.
+Four of five training labels are hidden. The co-occurrence matrix C comes from another source: here from the
+same rows before labels were hidden, in practice from a catalogue, from label names or from a taxonomy.
 Run it: python examples/03_missing_labels.py
 """
 

@@ -1,4 +1,4 @@
-"""Rare labels: measure from head to tail, and ask for propensity-scored precision.
+"""Rare labels: evaluate by label frequency, and optimize propensity-scored precision.
 
 Run it: python examples/04_rare_labels.py
 """
