@@ -137,10 +137,10 @@ def test_a_fit_of_the_kernel_that_is_stopped_leaves_the_last_one(monkeypatch: py
     model = ExMLDS1(**{**FIXED, "features": "nystroem", "n_components": 5}, random_state=0)
     before = model.fit(data.X, data.Y).predict_topk(data.X, 3)[1]
 
-    def stop(*_: Any) -> None:
+    def stop(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(ExMLDS1, "_fit_learner", stop)
+    monkeypatch.setattr("exmlds.stages.regress.path", stop)
     with pytest.raises(KeyboardInterrupt):
         model.fit(data.X, data.Y)
     np.testing.assert_array_equal(model.predict_topk(data.X, 3)[1], before)

@@ -134,8 +134,22 @@ def test_a_gate_takes_rows_without_neighbours_and_without_features(rng: np.rando
 
 
 def test_a_row_counts_for_those_that_are_near_to_it_and_those_it_is_near_to() -> None:
-    pairs = partition._pairs(np.array([[1, 2], [0, -1], [-1, -1]]))
-    assert pairs.toarray().tolist() == [[1, 2, 1], [2, 1, 0], [1, 0, 1]]
+    """To turn every arrow around changes nothing, and one there and back is as two in one direction."""
+    X, near, _ = two_views(np.random.default_rng(0))
+    turned = [np.repeat(np.arange(240), 5)[near.ravel() == row] for row in range(240)]
+    backwards = np.full((240, max(map(len, turned))), -1)
+    for row, mine in enumerate(turned):
+        backwards[row, : len(mine)] = mine
+
+    def centers(near: np.ndarray) -> np.ndarray:
+        return partition.gate(X, near, 3, 160, np.random.default_rng(0))[0].centers
+
+    once = centers(near)
+    np.testing.assert_array_equal(centers(backwards), once)
+    twice, there_and_back = centers(np.hstack([near, near])), centers(np.hstack([near, backwards]))
+    np.testing.assert_array_equal(twice, there_and_back)
+    assert not np.array_equal(twice, once)  # a row counts once for itself
+    assert not np.array_equal(centers(np.full((240, 1), -1)), once)
 
 
 def test_l1_keeps_features_out_of_a_gate(rng: np.random.Generator) -> None:
