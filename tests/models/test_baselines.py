@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -78,11 +80,11 @@ def test_rows_with_nothing_in_common_do_not_vote() -> None:
     [("n_neighbors", 3), ("metric", "euclidean"), ("vote", "uniform"), ("temperature", 1.0)],
 )
 def test_every_modelling_parameter_changes_the_result(
-    library: Dataset, parameter: str, value: object
+    library: Dataset, fitted: Callable[..., Any], parameter: str, value: object
 ) -> None:
-    def scores(**parameters: object) -> np.ndarray:
-        model = FeatureNeighbors(threshold=0.5, **parameters)  # type: ignore[arg-type]
-        return model.fit(library.X[:300], library.Y[:300]).decision_function(library.X[300:]).toarray()
+    def scores(**parameters: Any) -> np.ndarray:
+        model = fitted(FeatureNeighbors(threshold=0.5, **parameters), library, slice(300))
+        return model.decision_function(library.X[300:]).toarray()
 
     assert not np.allclose(scores(), scores(**{parameter: value}))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +27,18 @@ FIXED: dict[str, Any] = {
 }
 
 
-def scores(data: Dataset, **changes: Any) -> np.ndarray:
-    model = ExMLDS2(random_state=0, **{**FIXED, **changes}).fit(data.X[:300], data.Y[:300])
-    return model.decision_function(data.X[300:]).toarray()
+Scores = Callable[..., np.ndarray]
+
+
+@pytest.fixture
+def scores(library: Dataset, fitted: Callable[..., Any]) -> Scores:
+    """Of the last 100 rows by a model of the first 300 with these parameters changed."""
+
+    def of(**changes: Any) -> np.ndarray:
+        model = fitted(ExMLDS2(random_state=0, **{**FIXED, **changes}), library, slice(300))
+        return model.decision_function(library.X[300:]).toarray()
+
+    return of
 
 
 @pytest.fixture
@@ -98,8 +108,8 @@ def test_it_learns() -> None:
         ("learning_rate", 0.2),
     ],
 )
-def test_every_parameter_of_its_own_changes_the_result(library: Dataset, parameter: str, value: Any) -> None:
-    assert not np.allclose(scores(library), scores(library, **{parameter: value}), atol=1e-4)
+def test_every_parameter_of_its_own_changes_the_result(scores: Scores, parameter: str, value: Any) -> None:
+    assert not np.allclose(scores(), scores(**{parameter: value}), atol=1e-4)
 
 
 @pytest.mark.parametrize(
