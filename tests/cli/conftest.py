@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from threading import Thread
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -21,14 +24,31 @@ class Done(NamedTuple):
 Run = Callable[..., Done]
 
 
+@contextmanager
+def pipe_of(data: bytes) -> Iterator[Any]:
+    """The end of a pipe that these bytes come out of."""
+    end, start = os.pipe()
+
+    def send() -> None:
+        with suppress(BrokenPipeError), open(start, "wb") as file:
+            file.write(data)
+
+    sender = Thread(target=send)
+    sender.start()
+    with open(end, encoding="utf-8") as file:
+        yield file
+    sender.join()
+
+
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Run:
-    """Run a command in this process."""
+    """Run a command in this process; `data` are sent to it by a pipe, None closes its standard input."""
 
-    def command(*arguments: object) -> Done:
-        with warnings.catch_warnings():
+    def command(*arguments: object, data: bytes | None = b"") -> Done:
+        with warnings.catch_warnings(), pipe_of(data or b"") as pipe:
             warnings.simplefilter("default")
             monkeypatch.setattr(sys, "argv", ["exmlds", *map(str, arguments)])
+            monkeypatch.setattr(sys, "stdin", None if data is None else pipe)
             code = 0
             try:
                 cli.main()
