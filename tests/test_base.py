@@ -70,6 +70,7 @@ def model(method: type[XMCEstimator], data: Dataset, fitted: Fitted) -> Any:
     return fitted(method(random_state=0), data)
 
 
+@pytest.mark.twins
 @every_method
 def test_topk_is_ids_and_scores_best_first(
     method: type[XMCEstimator], model: XMCEstimator, data: Dataset
@@ -310,6 +311,7 @@ def test_scikit_learn_tools(method: type[XMCEstimator], data: Dataset) -> None:
     )
 
 
+@pytest.mark.twins
 @every_method
 def test_edge_cases(method: type[XMCEstimator]) -> None:
     one_row = method().fit([[1.0, 2.0]], [["only"]])

@@ -29,6 +29,7 @@ def test_neighbors_on_a_checkerboard() -> None:
     assert model.score(X, X) == 1
 
 
+@pytest.mark.twins
 def test_uniform_votes_by_hand() -> None:
     X, Y = np.array([[0.0], [1.0], [3.0], [10.0]]), [["a"], ["a", "b"], ["b"], ["c"]]
     model = FeatureNeighbors(n_neighbors=3, metric="euclidean", vote="uniform").fit(X, Y)
@@ -44,6 +45,7 @@ def test_rows_without_label_do_not_vote() -> None:
     assert model.predict_topk([[1.0, 0]], 1)[0].tolist() == [[1]]
 
 
+@pytest.mark.twins
 def test_rows_without_feature_get_the_most_frequent() -> None:
     X, Y = np.array([[1.0, 0], [1, 0], [0, 1]]), [["a"], ["a"], ["b"]]
     for form in (X, csr_matrix(X)):
@@ -53,6 +55,7 @@ def test_rows_without_feature_get_the_most_frequent() -> None:
         np.testing.assert_allclose(scores, [[2 / 3, 1 / 3]])
 
 
+@pytest.mark.twins
 def test_the_threshold_leaves_the_row_itself_out() -> None:
     # All rows are alike and have a label of their own: asked of the others, none can be right.
     model = FeatureNeighbors(n_neighbors=1).fit(np.ones((20, 1)), np.eye(20))
@@ -62,6 +65,7 @@ def test_the_threshold_leaves_the_row_itself_out() -> None:
     assert 0.05 < chosen < 0.8
 
 
+@pytest.mark.twins
 def test_rows_with_nothing_in_common_do_not_vote() -> None:
     X = np.zeros((100, 101))
     X[np.arange(100), np.arange(100)] = 1

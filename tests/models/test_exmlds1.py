@@ -58,6 +58,7 @@ def slow_algorithms(X: np.ndarray, Y: np.ndarray, Q: np.ndarray, r: int, l2: flo
     return votes
 
 
+@pytest.mark.twins
 def test_the_papers_algorithms() -> None:
     data = make_xmc(260, 40, 12, random_state=0)
     X, Y = data.X.toarray().astype(float), data.Y.toarray().astype(float)
@@ -109,6 +110,7 @@ def test_more_parts_asked_change_the_result(scores: Scores) -> None:
     assert not np.allclose(one, two)
 
 
+@pytest.mark.twins
 def test_parts_and_learners_come_back_from_disk(library: Dataset, tmp_path: Path) -> None:
     model = ExMLDS1(random_state=0, n_parts=3, n_learners=2, n_parts_probed=2, **FIXED).fit(
         library.X, library.Y
@@ -122,6 +124,7 @@ def test_parts_and_learners_come_back_from_disk(library: Dataset, tmp_path: Path
     assert sum(len(part.rows) for part in model.learners_[0].parts) == 400
 
 
+@pytest.mark.twins
 def test_settings_are_chosen_on_held_out_rows(library: Dataset, fitted: Callable[..., Any]) -> None:
     model = fitted(ExMLDS1(n_components=20, random_state=0), library)
     assert model.features_ in ("l2", "log1p-l2", "none", "standardize")

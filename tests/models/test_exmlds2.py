@@ -60,6 +60,7 @@ def skip_grams(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return seen
 
 
+@pytest.mark.twins
 def test_contexts_are_the_nearest_rows_by_labels(skip_grams: dict[str, Any]) -> None:
     data = make_xmc(80, 20, 10, random_state=0)
     Y = data.Y[np.diff(data.Y.indptr) > 0]
@@ -77,6 +78,7 @@ def test_contexts_are_the_nearest_rows_by_labels(skip_grams: dict[str, Any]) -> 
         )
 
 
+@pytest.mark.twins
 def test_rows_that_share_no_label_have_no_pairs() -> None:
     model = ExMLDS2(smoothing=0.75, **{**FIXED, "n_components": 3}).fit(np.eye(30), np.eye(30))
     assert np.isfinite(model.predict_topk(np.eye(30), 2)[1]).all()

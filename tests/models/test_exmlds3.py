@@ -61,6 +61,7 @@ def slow_algorithms(
     return s1 / np.linalg.norm(s1, axis=1, keepdims=True) + s2 / np.linalg.norm(s2, axis=1, keepdims=True)
 
 
+@pytest.mark.twins
 def test_the_papers_algorithms() -> None:
     data = make_xmc(260, 40, 12, random_state=0)
     X, Y = data.X.toarray().astype(float), data.Y.toarray().astype(float)
@@ -124,6 +125,7 @@ def test_skip_grams_learn_the_same_space() -> None:
     assert by_skip_grams > by_factors - 0.1
 
 
+@pytest.mark.twins
 def test_what_is_given_of_the_labels_counts(library: Dataset) -> None:
     full = library.Y.T @ library.Y
     hidden = library._replace(Y=selection.hide_labels(library.Y, 0.7, random_state=0))
@@ -225,6 +227,7 @@ def test_a_cooccurrence_that_counts_no_rows_says_nothing_of_what_is_visible(libr
     assert fit(library, side={"label_cooccurrence": taxonomy}).visible_share_ == 1
 
 
+@pytest.mark.twins
 def test_rows_with_no_visible_label_and_labels_with_no_row() -> None:
     data = make_xmc(200, 30, 10, random_state=0)
     Y = data.Y.toarray()

@@ -77,12 +77,14 @@ def test_every_parameter_changes_the_result(scores: Scores, parameter: str, valu
     assert not np.allclose(scores(), scores(**{parameter: value}), atol=1e-4)
 
 
+@pytest.mark.twins
 @pytest.mark.parametrize(("parameter", "value"), [("partition", "kmeans"), ("n_rounds", 1)])
 def test_the_parameters_of_parts_change_the_result(scores: Scores, parameter: str, value: Any) -> None:
     one, other = scores(n_parts=3), scores(n_parts=3, **{parameter: value})
     assert not np.allclose(one, other, atol=1e-4)
 
 
+@pytest.mark.twins
 @pytest.mark.parametrize(("parameter", "value"), [("margin", 0.0), ("n_negative", 2.0)])
 def test_the_parameters_of_sgns_change_the_result(scores: Scores, parameter: str, value: Any) -> None:
     one, other = scores(loss="sgns"), scores(loss="sgns", **{parameter: value})

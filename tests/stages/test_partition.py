@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from scipy.sparse import csr_matrix
 
 from exmlds.stages import partition
@@ -62,6 +63,7 @@ def homes(parts: list[np.ndarray]) -> np.ndarray:
     return home
 
 
+@pytest.mark.twins
 def test_a_gate_keeps_neighbours_together(rng: np.random.Generator) -> None:
     X, near, truth = two_views(rng)
     new, _, new_truth = two_views(rng)
@@ -83,6 +85,7 @@ def test_a_gate_keeps_neighbours_together(rng: np.random.Generator) -> None:
     assert min(together["gate"]) > 0.99
 
 
+@pytest.mark.twins
 def test_no_part_of_a_gate_is_above_the_cap(rng: np.random.Generator) -> None:
     X, truth = blobs(rng, (90, 5, 5))
     near = np.array([rng.choice(np.flatnonzero(truth == mine), 4) for mine in truth])
@@ -92,6 +95,7 @@ def test_no_part_of_a_gate_is_above_the_cap(rng: np.random.Generator) -> None:
         assert max(map(len, parts)) <= max(cap, 34)
 
 
+@pytest.mark.twins
 def test_no_part_of_a_gate_withers(rng: np.random.Generator) -> None:
     kind = rng.choice(5, 400, p=[0.5, 0.2, 0.15, 0.1, 0.05])
     X = np.hstack([np.eye(5)[kind] + rng.random((400, 5)) / 2, rng.random((400, 8))])
@@ -152,6 +156,7 @@ def test_a_row_counts_for_those_that_are_near_to_it_and_those_it_is_near_to() ->
     assert not np.array_equal(centers(np.full((240, 1), -1)), once)
 
 
+@pytest.mark.twins
 def test_l1_keeps_features_out_of_a_gate(rng: np.random.Generator) -> None:
     X, near, _ = two_views(rng)
     used = [

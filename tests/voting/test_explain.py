@@ -42,6 +42,7 @@ def model(request: pytest.FixtureRequest, books: Dataset, fitted: Fitted) -> Any
     return fitted(METHODS[request.param], books, slice(350))
 
 
+@pytest.mark.twins
 def test_the_parts_add_up(model: Any, books: Dataset) -> None:
     asked = books.X[350:360]
     ids, scores = model.predict_topk(asked, 1)
