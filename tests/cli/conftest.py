@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 import warnings
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from exmlds import cli
+from exmlds.cli import sources
 
 
 class Done(NamedTuple):
@@ -49,6 +51,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> R
             warnings.simplefilter("default")
             monkeypatch.setattr(sys, "argv", ["exmlds", *map(str, arguments)])
             monkeypatch.setattr(sys, "stdin", None if data is None else pipe)
+            importlib.reload(sources)  # in a process of its own, no command has read the pipe before
             code = 0
             try:
                 cli.main()
