@@ -1,17 +1,22 @@
-"""Fixtures: small data made here, and the real data sets where they are."""
+"""Fixtures: small data made here, models fitted once, and the real data sets where they are."""
 
 from __future__ import annotations
 
 import gzip
 import os
 import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import hypothesis
+import joblib
 import numpy as np
 import pytest
+from scipy.sparse import issparse
+from sklearn.base import clone
 
-from exmlds import kernels
+from exmlds import XMCEstimator
 from exmlds.data import Dataset, make_library
 
 # No test depends on time (the first call of a kernel compiles it), and CI runs the same examples every time.
@@ -24,6 +29,40 @@ DATA = Path(os.environ["EXMLDS_DATA"]) if "EXMLDS_DATA" in os.environ else None
 @pytest.fixture(scope="session")
 def library() -> Dataset:
     return make_library(400, random_state=0)
+
+
+def look_at_matrices(value: Any) -> None:
+    """Sparse matrices note whether they are sorted when they are first asked, which is no change."""
+    if issparse(value):
+        _ = value.has_canonical_format, value.has_sorted_indices
+    elif isinstance(value, XMCEstimator):
+        look_at_matrices(list(vars(value).values()))
+    elif isinstance(value, (list, tuple)):
+        for part in value:
+            look_at_matrices(part)
+
+
+@pytest.fixture(scope="session")
+def fitted() -> Iterator[Callable[..., Any]]:
+    """`fitted(method, data, rows)`: a model fitted on these rows, once for all tests.
+
+    The names of labels are given where the data have them. Tests leave the model as it is; one that changes
+    it takes a deep copy. At the end it is seen whether they did.
+    """
+    models: dict[Any, tuple[Any, str, Dataset]] = {}  # with the data, whose id is then no other's
+
+    def fit(method: Any, data: Dataset, rows: slice = slice(None)) -> Any:
+        settings = joblib.hash(method.get_params())
+        key = (type(method), settings, id(data), rows.start, rows.stop, rows.step)
+        if key not in models:
+            model = clone(method).fit(data.X[rows], data.Y[rows], label_names=data.label_names)
+            look_at_matrices(model)
+            models[key] = (model, joblib.hash(vars(model)), data)
+        return models[key][0]
+
+    yield fit
+    for model, before, _ in models.values():
+        assert joblib.hash(vars(model)) == before, f"a test has changed {model}"
 
 
 @pytest.fixture(scope="session")
@@ -46,31 +85,3 @@ def eurlex_text(real_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(0)
-
-
-# What takes minutes in plain Python: skip-grams and classifiers of whole models, and what only calls others.
-SLOW_ON_TWINS = (
-    "ExMLDS2",
-    "exmlds2",
-    "[ExMLDS]",
-    "ExMLDS()",
-    "models.exmlds]",
-    "models.text]",
-    "models/test_exmlds.py",
-    "models/test_explain.py",
-    "models/test_text.py",
-    "tests/cli/",
-    "tests/test_examples.py",
-    "tests/test_newcomer.py",
-    "tests/test_report.py",
-    "_in_the_",
-)
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    if kernels.DEFAULT.name != "reference":
-        return
-    skip = pytest.mark.skip(reason="takes minutes on the plain twins of the kernels")
-    for item in items:
-        if any(name in item.nodeid for name in SLOW_ON_TWINS):
-            item.add_marker(skip)

@@ -73,6 +73,7 @@ def slow(family: str, Y: np.ndarray, predicted: list[list[int]], k: int, weights
     return numerator / denominator if denominator else 0.0
 
 
+@pytest.mark.twins
 @settings(max_examples=150)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 7), st.integers(1, 8), st.integers(1, 6))
 def test_slow_twins(seed: int, n: int, n_labels: int, k: int) -> None:
@@ -87,6 +88,7 @@ def test_slow_twins(seed: int, n: int, n_labels: int, k: int) -> None:
         )
 
 
+@pytest.mark.twins
 def test_every_form_of_predictions_is_the_same() -> None:
     Y = csr_matrix(np.array([[1, 0, 1, 0], [0, 1, 0, 0]]))
     ids = np.array([[2, 1], [3, -1]])
@@ -99,6 +101,7 @@ def test_every_form_of_predictions_is_the_same() -> None:
         assert metrics.report(truth, ids, k=[1, 2]) == expected
 
 
+@pytest.mark.twins
 def test_ties_go_to_the_smaller_label() -> None:
     assert metrics.ranked_ids(csr_matrix(np.array([[0.5, 0.7, 0.5, 0.7]])), 3).tolist() == [[1, 3, 0]]
 
@@ -108,6 +111,7 @@ def test_stored_zeros_are_no_labels() -> None:
     assert metrics.recall_at_k(Y, [[0]], 1) == 1
 
 
+@pytest.mark.twins
 def test_propensities() -> None:
     # C = (ln 100 − 1) · 2.5^0.55; checked with a pocket calculator
     inverse = metrics.inverse_propensity(np.array([0, 10]), n_rows=100)

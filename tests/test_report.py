@@ -26,12 +26,12 @@ from exmlds import DataError, ExMLDS, ExMLDS1, FeatureNeighbors, MostFrequent, T
 from exmlds.data import Dataset, make_library, make_xmc, write_xc
 from exmlds.report import EvaluationReport, make, page, projection
 
-METHODS: dict[str, Callable[[], Any]] = {
-    "ExMLDS": lambda: ExMLDS(random_state=0),
-    "psp[ExMLDS]": lambda: ExMLDS(objective="psp", random_state=0),
-    "ExMLDS1": lambda: ExMLDS1(n_components=16, random_state=0),
-    "FeatureNeighbors": FeatureNeighbors,
-    "MostFrequent": MostFrequent,
+METHODS = {
+    "ExMLDS": ExMLDS(random_state=0),
+    "psp[ExMLDS]": ExMLDS(objective="psp", random_state=0),
+    "ExMLDS1": ExMLDS1(n_components=16, random_state=0),
+    "FeatureNeighbors": FeatureNeighbors(),
+    "MostFrequent": MostFrequent(),
 }
 
 
@@ -41,22 +41,27 @@ class Case(NamedTuple):
     report: EvaluationReport
 
 
-def fitted(method: Any) -> Case:
+@pytest.fixture(scope="module")
+def case_of(fitted: Callable[..., Any]) -> Callable[[Any], Case]:
     books = make_library(600, random_state=0)
-    train, test = books.rows(slice(0, 450)), books.rows(slice(450, None))
-    model = method.fit(train.X, train.Y, label_names=books.label_names)
-    return Case(model, test, make(model, test.X, test.Y, title="Books", date="2025-01-02"))
+    test = books.rows(slice(450, None))
+
+    def made(method: Any) -> Case:
+        model = fitted(method, books, slice(450))
+        return Case(model, test, make(model, test.X, test.Y, title="Books", date="2025-01-02"))
+
+    return made
 
 
 @pytest.fixture(scope="module", params=METHODS)
-def case(request: pytest.FixtureRequest) -> Case:
-    return fitted(METHODS[request.param]())
+def case(request: pytest.FixtureRequest, case_of: Callable[[Any], Case]) -> Case:
+    return case_of(METHODS[request.param])
 
 
 @pytest.fixture(scope="module")
-def embedded() -> Case:
+def embedded(case_of: Callable[[Any], Case]) -> Case:
     """A model with label embeddings that is fitted quickly."""
-    return fitted(METHODS["ExMLDS1"]())
+    return case_of(METHODS["ExMLDS1"])
 
 
 def data_of(html: bytes) -> Any:
@@ -200,8 +205,8 @@ def test_few_labels_have_a_map(n: int) -> None:
         assert (flat <= 1).all()
 
 
-def test_settings_say_what_was_chosen() -> None:
-    case = fitted(FeatureNeighbors(n_neighbors=7))
+def test_settings_say_what_was_chosen(case_of: Callable[[Any], Case]) -> None:
+    case = case_of(FeatureNeighbors(n_neighbors=7))
     settings = {name: (value, chosen) for name, value, chosen in case.report.settings}
     assert settings["n_neighbors"] == ("7", "")
     assert settings["threshold"] == ("auto", f"{case.model.threshold_:.6g}")

@@ -46,6 +46,7 @@ def test_label_split_holds_out_every_label_in_its_share() -> None:
     assert (kept[frequency > 1] > 0).all()
 
 
+@pytest.mark.twins
 def test_label_split_takes_any_sparse_matrix() -> None:
     Y = make_xmc(200, 20, 30, random_state=0).Y
     expected = selection.label_split(Y, 0.2, random_state=0)[1]
@@ -53,6 +54,7 @@ def test_label_split_takes_any_sparse_matrix() -> None:
         np.testing.assert_array_equal(selection.label_split(form, 0.2, random_state=0)[1], expected)
 
 
+@pytest.mark.twins
 def test_label_split_is_exact_in_number_when_labels_resist() -> None:
     for share in (0.1, 0.5, 0.9):
         Y = csr_matrix(np.repeat(np.eye(10), 3, axis=0))
@@ -92,6 +94,7 @@ def test_folds_hold_out_every_row_once() -> None:
         list(selection.folds(3, 4))
 
 
+@pytest.mark.twins
 def test_cross_predict_never_sees_the_row(library: Dataset) -> None:
     # With one neighbour, a model that has seen the row answers with the row's own labels.
     model = FeatureNeighbors(n_neighbors=1, threshold=0.5)

@@ -333,7 +333,7 @@ def test_options_count(run: Run, files: Path, tmp_path: Path) -> None:
         ]
 
     assert psp() != psp("--propensity", "0.9,1.5")
-    run("train", files / "train.txt", "-o", tmp_path / "m", "--seed", 7)
+    run("train", files / "train.txt", "-o", tmp_path / "m", "--seed", 7, "--method", "feature-neighbors")
     assert exmlds.load(tmp_path / "m").random_state == 7
     (tmp_path / "one.txt").write_text("1 1:2\n2 2:3\n")
     assert run("convert", tmp_path / "one.txt", tmp_path / "zero.txt", "--one-based").code == 0

@@ -125,73 +125,71 @@ def test_a_pipe_is_answered_line_by_line(files: Path) -> None:
     assert answers[0].split("\t")[0] in load(files / "model").classes_
 
 
-def piped(data: bytes | None, *arguments: object) -> Any:
-    """Run a command in its own process, with data piped in, or with standard input closed."""
-    command = [sys.executable, "-m", "exmlds", *map(str, arguments)]
-    if data is None:
-        command = ["sh", "-c", 'exec "$@" <&-', "sh", *command]
-    return subprocess.run(command, input=data, capture_output=True, timeout=120)
-
-
 @pytest.mark.parametrize("kind", ["texts", "numbers"])
 def test_commands_take_standard_input(
     files: Path, numbers: Path, run: Run, tmp_path: Path, kind: str
 ) -> None:
     path = files / "train.jsonl" if kind == "texts" else numbers / "train.txt"
     data, model = path.read_bytes(), path.with_name("model")
-    trained = piped(data, "train", "-", "-o", tmp_path / "m", "--method", "exmlds1", "--json")
-    assert json.loads(trained.stdout)["rows"] == len(data.splitlines()) - (kind == "numbers")
-    measured = piped(data, "evaluate", model, "-", "--json").stdout.decode()
+    trained = run("train", "-", "-o", tmp_path / "m", "--method", "exmlds1", "--json", data=data)
+    assert json.loads(trained.out)["rows"] == len(data.splitlines()) - (kind == "numbers")
+    measured = run("evaluate", model, "-", "--json", data=data).out
     assert measured == run("evaluate", model, path, "--json").out
     assert json.loads(measured)["P@1"] > 0.5
     page = tmp_path / "page.html"
-    assert piped(data, "report", model, "-", "-o", page).returncode == 0
+    assert run("report", model, "-", "-o", page, data=data).code == 0
     assert " on standard input</title>" in page.read_text(encoding="utf-8")
-    why = piped(data, "explain", model, "-", "--row", "3", "--json").stdout.decode()
+    why = run("explain", model, "-", "--row", "3", "--json", data=data).out
     assert why == run("explain", model, path, "--row", "3", "--json").out
-    of_pipe = piped(data, "predict", model, "-", "--json").stdout.decode()
+    of_pipe = run("predict", model, "-", "--json", data=data).out
     of_file = run("predict", model, path, "--json").out
     assert [json.loads(row)["labels"] for row in of_pipe.splitlines()] == [
         json.loads(row)["labels"] for row in of_file.splitlines()
     ]
 
 
+CLOSED = "Standard input is closed; name a file"
+
+
 @pytest.mark.parametrize("command", ["train", "evaluate", "predict", "report"])
-def test_a_closed_standard_input_is_reported(files: Path, tmp_path: Path, command: str) -> None:
-    data = ("-",) if command == "train" else (files / "model", "-")
-    done = piped(None, command, *data, *(() if command == "evaluate" else ("-o", tmp_path / "n")))
-    assert (done.returncode, done.stdout) == (2, b"")
-    assert b"Standard input is closed; name a file" in done.stderr
+def test_a_closed_standard_input_is_reported(files: Path, run: Run, tmp_path: Path, command: str) -> None:
+    given = ("-",) if command == "train" else (files / "model", "-")
+    done = run(command, *given, *(() if command == "evaluate" else ("-o", tmp_path / "n")), data=None)
+    assert (done.code, done.out) == (2, "")
+    assert CLOSED in done.err
     assert not (tmp_path / "n").exists()
 
 
-def test_a_gzipped_pipe_is_read_as_a_file(files: Path) -> None:
+def test_a_shell_closes_standard_input(files: Path) -> None:
+    command = f'exec "{sys.executable}" -m exmlds predict "{files / "model"}" - <&-'
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert CLOSED in done.stderr
+
+
+def test_a_gzipped_pipe_is_read_as_a_file(files: Path, run: Run) -> None:
     packed = (files / "test.jsonl.gz").read_bytes()
-    command = [sys.executable, "-m", "exmlds", "predict", str(files / "model")]
-    piped, named = (
-        subprocess.run([*command, source, "-k", "1"], input=given, capture_output=True, check=True).stdout
-        for source, given in (("-", packed), (str(files / "test.jsonl.gz"), b""))
-    )
-    assert piped == named
-    assert len(piped.splitlines()) == 100
-    done = subprocess.run([*command[:3], "train", "-", "-o", "m"], input=b"", capture_output=True, text=False)
-    assert done.stderr == b"exmlds: standard input is empty.\n"
+    piped = run("predict", files / "model", "-", "-k", "1", data=packed)
+    assert piped == run("predict", files / "model", files / "test.jsonl.gz", "-k", "1")
+    assert piped.code == 0
+    assert len(piped.out.splitlines()) == 100
+    assert run("train", "-", "-o", "m", data=b"").err == "exmlds: standard input is empty.\n"
 
 
-def test_options_about_the_lines_of_a_pipe(files: Path) -> None:
+def test_options_about_the_lines_of_a_pipe(files: Path, run: Run) -> None:
     def answer(data: str, *options: str) -> Any:
-        return piped(data.encode(), "predict", files / "model", "-", "-k", "1", *options)
+        return run("predict", files / "model", "-", "-k", "1", *options, data=data.encode())
 
     text = (files / "one.txt").read_text(encoding="utf-8")
-    expected = answer(text).stdout
+    expected = answer(text).out
     row = json.dumps({"text": "other", "words": text, "tail": "baking bread"})
-    assert answer(row, "--text-column", "words").stdout == expected
-    assert answer(f'text,labels\n"{text}",a\n', "--format", "csv").stdout == expected
+    assert answer(row, "--text-column", "words").out == expected
+    assert answer(f'text,labels\n"{text}",a\n', "--format", "csv").out == expected
     done = answer('one\n{"words": "a"}\n')
-    assert done.returncode == 2
-    assert b"standard input:2: no field has a standard name for texts" in done.stderr
-    assert b"Pass --text-column" in done.stderr
-    assert done.stdout.count(b"\n") == 1  # the first line was answered
+    assert done.code == 2
+    assert "standard input:2: no field has a standard name for texts" in done.err
+    assert "Pass --text-column" in done.err
+    assert done.out.count("\n") == 1  # the first line was answered
 
 
 def test_explain_in_words_and_as_data(files: Path, run: Run) -> None:

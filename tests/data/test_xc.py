@@ -99,12 +99,14 @@ def test_empty_rows_at_the_end_count_when_the_header_says_so(tmp_path: Path) -> 
     assert read_xc(written(tmp_path, "1 2 2\n0 0:1\n\n\n")).X.shape == (1, 2)
 
 
+@pytest.mark.twins
 def test_svmlight_with_comments(tmp_path: Path) -> None:
     text = "# made by hand\n1,3 1:0.5 2:2 # a row\n1:7\n2 3:1\n"
     data = read_xc(written(tmp_path, text), one_based=True)
     assert_is(data, [[0.5, 2, 0], [7, 0, 0], [0, 0, 1]], [[1, 0, 1], [0, 0, 0], [0, 1, 0]])
 
 
+@pytest.mark.twins
 def test_ids_out_of_order_and_repeated_give_one_warning(tmp_path: Path) -> None:
     path = written(tmp_path, "2 4 3\n2,0,2 3:1 1:2 3:4\n1,1 0:1 0:1\n")
     with pytest.warns(DataWarning, match=r"2 repeated features were summed, 2 repeated labels") as caught:
@@ -115,6 +117,7 @@ def test_ids_out_of_order_and_repeated_give_one_warning(tmp_path: Path) -> None:
     assert data.Y.indices.tolist() == [0, 2, 1]
 
 
+@pytest.mark.twins
 def test_numbers_are_the_nearest_float32(tmp_path: Path) -> None:
     numbers = ["0.1", "1e-45", "3.4028235e38", "16777217", "0.30000001192092896", "123456789.123456789123"]
     row = " ".join(f"{i}:{number}" for i, number in enumerate(numbers))
@@ -184,6 +187,7 @@ def test_names_must_be_utf8(tmp_path: Path) -> None:
         read_names(written(tmp_path, b"ok\n\xff\n", "names.txt"))
 
 
+@pytest.mark.twins
 def test_label_filter(tmp_path: Path) -> None:
     path = written(tmp_path, "0 2\n0 1\n2 0\n0 2\n", "filter_labels_test.txt")
     np.testing.assert_array_equal(
@@ -267,6 +271,7 @@ def test_blocks_give_the_same_rows(tmp_path: Path) -> None:
     assert sum(p.X.shape[0] for p in iter_xc(bare, n_features=40)) == 300
 
 
+@pytest.mark.twins
 def test_blocks_may_end_anywhere(tmp_path: Path) -> None:
     text = "4 3 2\n0 1:0.25\n\n\n1 2:1\n"
     whole = read_xc(written(tmp_path, text))
@@ -275,6 +280,7 @@ def test_blocks_may_end_anywhere(tmp_path: Path) -> None:
         np.testing.assert_array_equal(np.vstack([p.X.toarray() for p in pieces]), whole.X.toarray())
 
 
+@pytest.mark.twins
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.integers(0, 2**32 - 1), st.sampled_from([".txt", ".txt.gz"]))
 def test_writing_and_reading_gives_the_same(tmp_path: Path, seed: int, suffix: str) -> None:

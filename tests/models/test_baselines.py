@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,6 +29,7 @@ def test_neighbors_on_a_checkerboard() -> None:
     assert model.score(X, X) == 1
 
 
+@pytest.mark.twins
 def test_uniform_votes_by_hand() -> None:
     X, Y = np.array([[0.0], [1.0], [3.0], [10.0]]), [["a"], ["a", "b"], ["b"], ["c"]]
     model = FeatureNeighbors(n_neighbors=3, metric="euclidean", vote="uniform").fit(X, Y)
@@ -42,6 +45,7 @@ def test_rows_without_label_do_not_vote() -> None:
     assert model.predict_topk([[1.0, 0]], 1)[0].tolist() == [[1]]
 
 
+@pytest.mark.twins
 def test_rows_without_feature_get_the_most_frequent() -> None:
     X, Y = np.array([[1.0, 0], [1, 0], [0, 1]]), [["a"], ["a"], ["b"]]
     for form in (X, csr_matrix(X)):
@@ -51,6 +55,7 @@ def test_rows_without_feature_get_the_most_frequent() -> None:
         np.testing.assert_allclose(scores, [[2 / 3, 1 / 3]])
 
 
+@pytest.mark.twins
 def test_the_threshold_leaves_the_row_itself_out() -> None:
     # All rows are alike and have a label of their own: asked of the others, none can be right.
     model = FeatureNeighbors(n_neighbors=1).fit(np.ones((20, 1)), np.eye(20))
@@ -60,6 +65,7 @@ def test_the_threshold_leaves_the_row_itself_out() -> None:
     assert 0.05 < chosen < 0.8
 
 
+@pytest.mark.twins
 def test_rows_with_nothing_in_common_do_not_vote() -> None:
     X = np.zeros((100, 101))
     X[np.arange(100), np.arange(100)] = 1
@@ -78,11 +84,11 @@ def test_rows_with_nothing_in_common_do_not_vote() -> None:
     [("n_neighbors", 3), ("metric", "euclidean"), ("vote", "uniform"), ("temperature", 1.0)],
 )
 def test_every_modelling_parameter_changes_the_result(
-    library: Dataset, parameter: str, value: object
+    library: Dataset, fitted: Callable[..., Any], parameter: str, value: object
 ) -> None:
-    def scores(**parameters: object) -> np.ndarray:
-        model = FeatureNeighbors(threshold=0.5, **parameters)  # type: ignore[arg-type]
-        return model.fit(library.X[:300], library.Y[:300]).decision_function(library.X[300:]).toarray()
+    def scores(**parameters: Any) -> np.ndarray:
+        model = fitted(FeatureNeighbors(threshold=0.5, **parameters), library, slice(300))
+        return model.decision_function(library.X[300:]).toarray()
 
     assert not np.allclose(scores(), scores(**{parameter: value}))
 

@@ -152,10 +152,10 @@ def test_missing_labels_are_for_joint_sppmi(made: tuple[Dataset, Dataset]) -> No
     assert model.shortlister_.visible_share_ < 0.5
 
 
-def test_a_time_budget_is_kept_in_mind(made: tuple[Dataset, Dataset]) -> None:
+def test_a_time_budget_is_kept_in_mind(made: tuple[Dataset, Dataset], model: ExMLDS) -> None:
     train, _ = made
-    short, whole = (ExMLDS(**FIXED, time_budget=budget).fit(train.X, train.Y) for budget in (1e-3, None))
-    assert short.shortlister_.n_samples_fit_ < whole.shortlister_.n_samples_fit_ == train.X.shape[0]
+    short = ExMLDS(**FIXED, time_budget=1e-3).fit(train.X, train.Y)
+    assert short.shortlister_.n_samples_fit_ < model.shortlister_.n_samples_fit_ == train.X.shape[0]
 
 
 def test_save_and_load_with_what_is_within(

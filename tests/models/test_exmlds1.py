@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +25,18 @@ FIXED: dict[str, Any] = {
 }
 
 
-def scores(data: Dataset, **changes: Any) -> np.ndarray:
-    model = ExMLDS1(random_state=0, **{**FIXED, **changes}).fit(data.X[:300], data.Y[:300])
-    return model.decision_function(data.X[300:]).toarray()
+Scores = Callable[..., np.ndarray]
+
+
+@pytest.fixture
+def scores(library: Dataset, fitted: Callable[..., Any]) -> Scores:
+    """Of the last 100 rows by a model of the first 300 with these parameters changed."""
+
+    def of(**changes: Any) -> np.ndarray:
+        model = fitted(ExMLDS1(random_state=0, **{**FIXED, **changes}), library, slice(300))
+        return model.decision_function(library.X[300:]).toarray()
+
+    return of
 
 
 def slow_algorithms(X: np.ndarray, Y: np.ndarray, Q: np.ndarray, r: int, l2: float, k: int) -> np.ndarray:
@@ -48,6 +58,7 @@ def slow_algorithms(X: np.ndarray, Y: np.ndarray, Q: np.ndarray, r: int, l2: flo
     return votes
 
 
+@pytest.mark.twins
 def test_the_papers_algorithms() -> None:
     data = make_xmc(260, 40, 12, random_state=0)
     X, Y = data.X.toarray().astype(float), data.Y.toarray().astype(float)
@@ -88,17 +99,18 @@ def test_it_learns_more_than_the_features_say() -> None:
         ("temperature", 1.0),
     ],
 )
-def test_every_modelling_parameter_changes_the_result(library: Dataset, parameter: str, value: Any) -> None:
+def test_every_modelling_parameter_changes_the_result(scores: Scores, parameter: str, value: Any) -> None:
     # Learners differ by their partition, so an ensemble needs more than one part.
     base: dict[str, Any] = {"n_parts": 3} if parameter == "n_learners" else {}
-    assert not np.allclose(scores(library, **base), scores(library, **base, **{parameter: value}), atol=1e-4)
+    assert not np.allclose(scores(**base), scores(**base, **{parameter: value}), atol=1e-4)
 
 
-def test_more_parts_asked_change_the_result(library: Dataset) -> None:
-    one, two = (scores(library, n_parts=3, n_parts_probed=m) for m in (1, 2))
+def test_more_parts_asked_change_the_result(scores: Scores) -> None:
+    one, two = (scores(n_parts=3, n_parts_probed=m) for m in (1, 2))
     assert not np.allclose(one, two)
 
 
+@pytest.mark.twins
 def test_parts_and_learners_come_back_from_disk(library: Dataset, tmp_path: Path) -> None:
     model = ExMLDS1(random_state=0, n_parts=3, n_learners=2, n_parts_probed=2, **FIXED).fit(
         library.X, library.Y
@@ -112,8 +124,9 @@ def test_parts_and_learners_come_back_from_disk(library: Dataset, tmp_path: Path
     assert sum(len(part.rows) for part in model.learners_[0].parts) == 400
 
 
-def test_settings_are_chosen_on_held_out_rows(library: Dataset) -> None:
-    model = ExMLDS1(n_components=20, random_state=0).fit(library.X, library.Y)
+@pytest.mark.twins
+def test_settings_are_chosen_on_held_out_rows(library: Dataset, fitted: Callable[..., Any]) -> None:
+    model = fitted(ExMLDS1(n_components=20, random_state=0), library)
     assert model.features_ in ("l2", "log1p-l2", "none", "standardize")
     assert model.l2_ in (0.1, 1.0, 10.0)
     assert 0.05 < model.threshold_ < 0.8
@@ -137,10 +150,10 @@ def test_a_fit_of_the_kernel_that_is_stopped_leaves_the_last_one(monkeypatch: py
     model = ExMLDS1(**{**FIXED, "features": "nystroem", "n_components": 5}, random_state=0)
     before = model.fit(data.X, data.Y).predict_topk(data.X, 3)[1]
 
-    def stop(*_: Any) -> None:
+    def stop(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(ExMLDS1, "_fit_learner", stop)
+    monkeypatch.setattr("exmlds.stages.regress.path", stop)
     with pytest.raises(KeyboardInterrupt):
         model.fit(data.X, data.Y)
     np.testing.assert_array_equal(model.predict_topk(data.X, 3)[1], before)

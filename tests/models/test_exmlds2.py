@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ import pytest
 from exmlds import ExMLDS2, MostFrequent, metrics
 from exmlds.data import Dataset, make_xmc
 from exmlds.data import load as load_data
+from exmlds.models.exmlds2 import SMALL
+from exmlds.stages import sgns
 
 FIXED: dict[str, Any] = {
     "features": "l2",
@@ -24,22 +27,50 @@ FIXED: dict[str, Any] = {
 }
 
 
-def scores(data: Dataset, **changes: Any) -> np.ndarray:
-    model = ExMLDS2(random_state=0, **{**FIXED, **changes}).fit(data.X[:300], data.Y[:300])
-    return model.decision_function(data.X[300:]).toarray()
+Scores = Callable[..., np.ndarray]
 
 
-def test_contexts_are_the_nearest_rows_by_labels() -> None:
+@pytest.fixture
+def scores(library: Dataset, fitted: Callable[..., Any]) -> Scores:
+    """Of the last 100 rows by a model of the first 300 with these parameters changed."""
+
+    def of(**changes: Any) -> np.ndarray:
+        model = fitted(ExMLDS2(random_state=0, **{**FIXED, **changes}), library, slice(300))
+        return model.decision_function(library.X[300:]).toarray()
+
+    return of
+
+
+@pytest.fixture
+def skip_grams(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What the stage was given in the last fit: `pairs`, (n, n), `n_negative` and `n_epochs`."""
+    seen: dict[str, Any] = {}
+    relate, init = sgns.relate, sgns.init
+
+    def watched_relate(pairs: Any, n_negative: int, **options: Any) -> Any:
+        seen.update(pairs=pairs, n_negative=n_negative)
+        return relate(pairs, n_negative, **options)
+
+    def watched_init(*sizes: int, n_epochs: int, **options: Any) -> Any:
+        seen.update(n_epochs=n_epochs)
+        return init(*sizes, n_epochs=n_epochs, **options)
+
+    monkeypatch.setattr(sgns, "relate", watched_relate)
+    monkeypatch.setattr(sgns, "init", watched_init)
+    return seen
+
+
+@pytest.mark.twins
+def test_contexts_are_the_nearest_rows_by_labels(skip_grams: dict[str, Any]) -> None:
     data = make_xmc(80, 20, 10, random_state=0)
     Y = data.Y[np.diff(data.Y.indptr) > 0]
-    rng = np.random.default_rng(0)
-    model = ExMLDS2()
-    near = model._contexts(*model._context_points(data.X, Y, 5, rng), 6, rng)
+    ExMLDS2(**{**FIXED, "n_neighbors_fit": 6}, random_state=0).fit(data.X, data.Y)
+    near = np.split(skip_grams["pairs"].indices, skip_grams["pairs"].indptr[1:-1])
+    assert len(near) == Y.shape[0]
     dense = Y.toarray() / np.linalg.norm(Y.toarray(), axis=1, keepdims=True)
     cosines = dense @ dense.T
     np.fill_diagonal(cosines, -1)
     for row, found in enumerate(near):
-        found = found[found >= 0]
         assert row not in found
         assert len(set(found)) == len(found) == min(6, (cosines[row] > 0).sum())
         np.testing.assert_allclose(
@@ -47,6 +78,7 @@ def test_contexts_are_the_nearest_rows_by_labels() -> None:
         )
 
 
+@pytest.mark.twins
 def test_rows_that_share_no_label_have_no_pairs() -> None:
     model = ExMLDS2(smoothing=0.75, **{**FIXED, "n_components": 3}).fit(np.eye(30), np.eye(30))
     assert np.isfinite(model.predict_topk(np.eye(30), 2)[1]).all()
@@ -78,16 +110,30 @@ def test_it_learns() -> None:
         ("learning_rate", 0.2),
     ],
 )
-def test_every_parameter_of_its_own_changes_the_result(library: Dataset, parameter: str, value: Any) -> None:
-    assert not np.allclose(scores(library), scores(library, **{parameter: value}), atol=1e-4)
+def test_every_parameter_of_its_own_changes_the_result(scores: Scores, parameter: str, value: Any) -> None:
+    assert not np.allclose(scores(), scores(**{parameter: value}), atol=1e-4)
 
 
-def test_the_effort_falls_with_the_rows_as_in_the_paper() -> None:
-    model = ExMLDS2()
-    assert model._effort(5_000) == (15, 35)
-    assert model._effort(40_000) == (8, 18)
-    assert model._effort(10**6) == (2, 5)
-    assert ExMLDS2(n_negative=3, n_epochs=4)._effort(5_000) == (3, 4)
+@pytest.mark.parametrize(
+    ("small", "given", "n_negative", "n_epochs"),
+    [(100, "auto", 15, 35), (30, "auto", 8, 18), (1, "auto", 2, 5), (100, 3, 3, 3)],
+)
+def test_the_effort_falls_with_the_rows_as_in_the_paper(
+    small: int,
+    given: str | int,
+    n_negative: int,
+    n_epochs: int,
+    skip_grams: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("exmlds.models.exmlds2.SMALL", small)  # here 60 rows may be many
+    X, Y = np.eye(60), np.eye(3)[np.arange(60) % 3]
+    ExMLDS2(**{**FIXED, "n_negative": given, "n_epochs": given}, random_state=0).fit(X, Y)
+    assert (skip_grams["n_negative"], skip_grams["n_epochs"]) == (n_negative, n_epochs)
+
+
+def test_data_are_small_up_to_20_000_rows() -> None:
+    assert SMALL == 20_000
 
 
 @pytest.mark.data

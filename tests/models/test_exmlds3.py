@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,14 @@ FIXED: dict[str, Any] = {
 }
 
 
-def fitted(data: Dataset, n: int = 300, side: dict[str, Any] | None = None, **changes: Any) -> ExMLDS3:
+def fit(data: Dataset, n: int = 300, side: dict[str, Any] | None = None, **changes: Any) -> ExMLDS3:
     return ExMLDS3(random_state=0, **{**FIXED, **changes}).fit(data.X[:n], data.Y[:n], **(side or {}))
+
+
+@pytest.fixture
+def model_with(library: Dataset, fitted: Callable[..., Any]) -> Callable[..., ExMLDS3]:
+    """A model of the first 300 rows of the library with these parameters changed."""
+    return lambda **changes: fitted(ExMLDS3(random_state=0, **{**FIXED, **changes}), library, slice(300))
 
 
 def slow_algorithms(
@@ -54,6 +61,7 @@ def slow_algorithms(
     return s1 / np.linalg.norm(s1, axis=1, keepdims=True) + s2 / np.linalg.norm(s2, axis=1, keepdims=True)
 
 
+@pytest.mark.twins
 def test_the_papers_algorithms() -> None:
     data = make_xmc(260, 40, 12, random_state=0)
     X, Y = data.X.toarray().astype(float), data.Y.toarray().astype(float)
@@ -81,9 +89,11 @@ def test_the_papers_algorithms() -> None:
         ("temperature", 1.0),
     ],
 )
-def test_every_parameter_changes_the_result(library: Dataset, parameter: str, value: Any) -> None:
+def test_every_parameter_changes_the_result(
+    library: Dataset, model_with: Callable[..., ExMLDS3], parameter: str, value: Any
+) -> None:
     base: dict[str, Any] = {"n_parts": 3} if parameter == "n_learners" else {}
-    one, other = fitted(library, **base), fitted(library, **{**base, parameter: value})
+    one, other = model_with(**base), model_with(**{**base, parameter: value})
     first, second = (model.decision_function(library.X[300:]).toarray() for model in (one, other))
     assert not np.allclose(first, second, atol=1e-4)
 
@@ -99,9 +109,9 @@ def test_every_parameter_changes_the_result(library: Dataset, parameter: str, va
     ],
 )
 def test_every_parameter_of_the_skip_grams_changes_the_result(
-    library: Dataset, parameter: str, value: Any
+    model_with: Callable[..., ExMLDS3], parameter: str, value: Any
 ) -> None:
-    one, other = fitted(library, solver="sgns"), fitted(library, solver="sgns", **{parameter: value})
+    one, other = model_with(solver="sgns"), model_with(solver="sgns", **{parameter: value})
     assert not np.allclose(one.label_embeddings_, other.label_embeddings_, atol=1e-4)
 
 
@@ -109,32 +119,34 @@ def test_skip_grams_learn_the_same_space() -> None:
     data = make_xmc(1_500, 400, 30, random_state=0)
     test = data.rows(slice(1_200, None))
     by_factors, by_skip_grams = (
-        fitted(data, 1_200, solver=solver, n_components=30, n_epochs=15).score(test.X, test.Y)
+        fit(data, 1_200, solver=solver, n_components=30, n_epochs=15).score(test.X, test.Y)
         for solver in ("sppmi", "sgns")
     )
     assert by_skip_grams > by_factors - 0.1
 
 
+@pytest.mark.twins
 def test_what_is_given_of_the_labels_counts(library: Dataset) -> None:
     full = library.Y.T @ library.Y
     hidden = library._replace(Y=selection.hide_labels(library.Y, 0.7, random_state=0))
-    with_it = fitted(hidden, side={"label_cooccurrence": full})
+    with_it = fit(hidden, side={"label_cooccurrence": full})
     assert with_it.visible_share_ == pytest.approx(0.3, abs=0.1)
-    assert fitted(hidden).visible_share_ == 1
-    assert not np.allclose(with_it.label_embeddings_, fitted(hidden).label_embeddings_)
+    without = fit(hidden)
+    assert without.visible_share_ == 1
+    assert not np.allclose(with_it.label_embeddings_, without.label_embeddings_)
     # The unit of C does not count.
-    other_unit = fitted(hidden, side={"label_cooccurrence": 7.0 * full})
+    other_unit = fit(hidden, side={"label_cooccurrence": 7.0 * full})
     np.testing.assert_allclose(other_unit.label_embeddings_, with_it.label_embeddings_, atol=1e-3)
 
 
-def test_a_known_no_is_never_completed(library: Dataset) -> None:
+def test_a_known_no_is_never_completed(library: Dataset, model_with: Callable[..., ExMLDS3]) -> None:
     Y = library.Y[:300]
-    free = fitted(library, complete_labels=1.0)
+    free = model_with(complete_labels=1.0)
     added = csr_matrix(free.labels_ - Y[np.diff(Y.indptr) > 0])
     assert added.nnz > 100
     known = np.zeros(Y.shape, bool)
     known[:150] = True
-    bound = fitted(library, complete_labels=1.0, side={"observed": known})
+    bound = fit(library, complete_labels=1.0, side={"observed": known})
     labelled = np.flatnonzero(np.diff(Y.indptr))
     is_known = labelled < 150
     np.testing.assert_array_equal(bound.labels_[is_known].toarray(), Y[labelled[is_known]].toarray())
@@ -148,8 +160,8 @@ def test_settings_are_chosen(library: Dataset) -> None:
     assert model.label_embeddings_.shape == (len(model.classes_), 20)
 
 
-def test_similar_labels(library: Dataset, tmp_path: Path) -> None:
-    model = ExMLDS3(random_state=0, **FIXED).fit(library.X, library.Y, label_names=library.label_names)
+def test_similar_labels(library: Dataset, fitted: Callable[..., Any], tmp_path: Path) -> None:
+    model = fitted(ExMLDS3(random_state=0, **FIXED), library)
     near = model.similar_labels("baking", 4)
     cosines = [cosine for _, cosine in near]
     assert len(near) == 4
@@ -212,9 +224,10 @@ def test_memory_counts_the_labels() -> None:
 
 def test_a_cooccurrence_that_counts_no_rows_says_nothing_of_what_is_visible(library: Dataset) -> None:
     taxonomy = cooccurrence_from_taxonomy([None] + [0] * (library.Y.shape[1] - 1))
-    assert fitted(library, side={"label_cooccurrence": taxonomy}).visible_share_ == 1
+    assert fit(library, side={"label_cooccurrence": taxonomy}).visible_share_ == 1
 
 
+@pytest.mark.twins
 def test_rows_with_no_visible_label_and_labels_with_no_row() -> None:
     data = make_xmc(200, 30, 10, random_state=0)
     Y = data.Y.toarray()

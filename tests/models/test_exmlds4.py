@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +32,18 @@ FIXED: dict[str, Any] = {
 }
 
 
-def scores(data: Dataset, **changes: Any) -> np.ndarray:
-    model = ExMLDS4(random_state=0, **{**FIXED, **changes}).fit(data.X[:300], data.Y[:300])
-    return model.decision_function(data.X[300:]).toarray()
+Scores = Callable[..., np.ndarray]
+
+
+@pytest.fixture
+def scores(library: Dataset, fitted: Callable[..., Any]) -> Scores:
+    """Of the last 100 rows by a model of the first 300 with these parameters changed."""
+
+    def of(**changes: Any) -> np.ndarray:
+        model = fitted(ExMLDS4(random_state=0, **{**FIXED, **changes}), library, slice(300))
+        return model.decision_function(library.X[300:]).toarray()
+
+    return of
 
 
 def test_it_learns_more_than_the_features_say() -> None:
@@ -63,19 +73,21 @@ def test_it_learns_more_than_the_features_say() -> None:
         ("storage", "int8"),
     ],
 )
-def test_every_parameter_changes_the_result(library: Dataset, parameter: str, value: Any) -> None:
-    assert not np.allclose(scores(library), scores(library, **{parameter: value}), atol=1e-4)
+def test_every_parameter_changes_the_result(scores: Scores, parameter: str, value: Any) -> None:
+    assert not np.allclose(scores(), scores(**{parameter: value}), atol=1e-4)
 
 
+@pytest.mark.twins
 @pytest.mark.parametrize(("parameter", "value"), [("partition", "kmeans"), ("n_rounds", 1)])
-def test_the_parameters_of_parts_change_the_result(library: Dataset, parameter: str, value: Any) -> None:
-    one, other = scores(library, n_parts=3), scores(library, n_parts=3, **{parameter: value})
+def test_the_parameters_of_parts_change_the_result(scores: Scores, parameter: str, value: Any) -> None:
+    one, other = scores(n_parts=3), scores(n_parts=3, **{parameter: value})
     assert not np.allclose(one, other, atol=1e-4)
 
 
+@pytest.mark.twins
 @pytest.mark.parametrize(("parameter", "value"), [("margin", 0.0), ("n_negative", 2.0)])
-def test_the_parameters_of_sgns_change_the_result(library: Dataset, parameter: str, value: Any) -> None:
-    one, other = scores(library, loss="sgns"), scores(library, loss="sgns", **{parameter: value})
+def test_the_parameters_of_sgns_change_the_result(scores: Scores, parameter: str, value: Any) -> None:
+    one, other = scores(loss="sgns"), scores(loss="sgns", **{parameter: value})
     assert not np.allclose(one, other, atol=1e-4)
 
 
@@ -102,38 +114,47 @@ def test_delicious(real_data: Path) -> None:
     assert metrics.precision_at_k(test.Y, ids, 1) > 0.65
 
 
-def killed_after(folder: Path, n: int, data: Dataset, **changes: Any) -> None:
+def killed_after(folder: Path, n: int, data: Dataset) -> None:
     """A real process that fits with a checkpoint and is killed while it keeps something for the n-th time."""
     np.savez(folder / "data.npz", X=data.X.toarray(), Y=data.Y.toarray())
     program = f"""
 import os, signal, sys
 import numpy as np
-from exmlds import ExMLDS4, storage
-real, count = storage._commit, 0
-def commit(*given):
+from exmlds import ExMLDS4
+real, count = os.replace, 0
+def replace(*given):
     global count
     count += 1
     if count == {n}:
         os.kill(os.getpid(), signal.SIGKILL)
     real(*given)
-storage._commit = commit
+os.replace = replace
 data = np.load({str(folder / "data.npz")!r})
-ExMLDS4(**{ ({**FIXED, **changes})!r}).fit(data["X"], data["Y"], checkpoint={str(folder / "kept")!r})
+ExMLDS4(**{KILLED!r}).fit(data["X"], data["Y"], checkpoint={str(folder / "kept")!r})
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == -signal.SIGKILL, done.stderr
 
 
+KILLED: dict[str, Any] = {**FIXED, "n_learners": 2, "random_state": 3, "n_parts": 2}
+
+
+@pytest.fixture(scope="module")
+def whole(library: Dataset) -> ExMLDS4:
+    data = library.rows(slice(0, 200))
+    return ExMLDS4(**KILLED).fit(data.X.toarray(), data.Y.toarray())
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="sends SIGKILL")
 @pytest.mark.parametrize("moment", [1, 2, 4, 7])
-def test_a_killed_fit_goes_on_to_the_same_model(library: Dataset, tmp_path: Path, moment: int) -> None:
+def test_a_killed_fit_goes_on_to_the_same_model(
+    library: Dataset, whole: ExMLDS4, tmp_path: Path, moment: int
+) -> None:
     data = library.rows(slice(0, 200))
-    changes = {"n_learners": 2, "random_state": 3, "n_parts": 2}
     X, Y = data.X.toarray(), data.Y.toarray()
-    whole = ExMLDS4(**{**FIXED, **changes}).fit(X, Y)
-    killed_after(tmp_path, moment, data, **changes)
-    model = ExMLDS4(**{**FIXED, **changes}).fit(X, Y, checkpoint=tmp_path / "kept")
+    killed_after(tmp_path, moment, data)
+    model = ExMLDS4(**KILLED).fit(X, Y, checkpoint=tmp_path / "kept")
     for one, other in zip(whole.predict_topk(X, 5), model.predict_topk(X, 5)):
         np.testing.assert_array_equal(one, other)
 
@@ -168,14 +189,12 @@ def test_contexts_within_a_part() -> None:
 
 
 def test_approximate_search_is_saved_with_the_model(
-    library: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    library: Dataset, fitted: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("usearch")
+    one = fitted(ExMLDS4(random_state=0, **FIXED, index="exact"), library, slice(300))
     monkeypatch.setattr("exmlds.voting.memory.APPROXIMATE_FROM", 100)
-    one, other = (
-        ExMLDS4(random_state=0, **FIXED, index=kind).fit(library.X[:300], library.Y[:300])
-        for kind in ("exact", "approximate")
-    )
+    other = ExMLDS4(random_state=0, **FIXED, index="approximate").fit(library.X[:300], library.Y[:300])
     assert isinstance(other.learners_[0].parts[0].row_index.segments[0].rows, ann_index.Graph)
     exact, near = (model.predict_topk(library.X[300:], 3)[0] for model in (one, other))
     assert np.mean(exact == near) > 0.95
@@ -185,9 +204,9 @@ def test_approximate_search_is_saved_with_the_model(
     np.testing.assert_array_equal(again.predict_topk(library.X[300:], 3)[0], near)
 
 
-def test_small_parts_are_searched_exactly(library: Dataset) -> None:
+def test_small_parts_are_searched_exactly(scores: Scores) -> None:
     pytest.importorskip("usearch")
-    np.testing.assert_array_equal(scores(library), scores(library, index="approximate"))
+    np.testing.assert_array_equal(scores(), scores(index="approximate"))
 
 
 def test_maps_of_the_kernel_are_not_rounded() -> None:

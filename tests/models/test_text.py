@@ -20,7 +20,7 @@ TEXTS = SPORT + BAKING
 LABELS = [["sport"]] * 4 + [["baking"]] * 4
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def model() -> TextClassifier:
     return TextClassifier(model=FeatureNeighbors(n_neighbors=3)).fit(TEXTS, LABELS)
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import gc
 import sys
+import weakref
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -57,14 +60,24 @@ def test_segments_of_both_kinds_merge(rows: np.ndarray) -> None:
     assert (np.diff(similar, axis=1) <= 0).all()
 
 
-def test_an_open_graph_is_closed_with_its_bytes(rows: np.ndarray) -> None:
+def test_an_open_graph_is_closed_with_its_bytes(rows: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
     graph = ann_index.build(rows[:50], "cosine", "float16")
-    before = len(ann_index._graphs)
-    ann_index.search(graph, rows[:2], 3, 1)
-    assert len(ann_index._graphs) == before + 1
+    usearch, opened = ann_index.require(), []
+
+    class Index(usearch.Index):  # type: ignore[misc, name-defined]
+        @classmethod
+        def restore(cls, *given: Any, **options: Any) -> Any:
+            made = usearch.Index.restore(*given, **options)
+            opened.append(weakref.ref(made))
+            return made
+
+    monkeypatch.setattr(ann_index, "require", lambda: SimpleNamespace(Index=Index))
+    for _ in range(2):
+        ann_index.search(graph, rows[:2], 3, 1)
+    assert [one() is not None for one in opened] == [True]  # opened once, and kept
     del graph
     gc.collect()
-    assert len(ann_index._graphs) == before
+    assert opened[0]() is None
 
 
 def test_the_install_command_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

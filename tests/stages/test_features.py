@@ -76,13 +76,27 @@ def test_landmarks_may_repeat(rng: np.random.Generator) -> None:
     np.testing.assert_allclose(np.square(mapped).sum(axis=1), 1, atol=1e-4)  # of a row, the kernel is 1
 
 
-@pytest.mark.parametrize("beside", [0.5, 1.0, 2.0])  # with 2, there is a negative eigenvalue
-def test_the_projection_is_a_root_of_the_inverse(beside: float) -> None:
-    K = np.array([[1, beside], [beside, 1]])
-    P = features._projection(K)
+@pytest.mark.parametrize("rows", ["apart", "repeated", "differing by rounding errors"])
+def test_the_projection_is_a_root_of_the_inverse(rows: str, rng: np.random.Generator) -> None:
+    """P Pᵀ = (K + ε I)⁻¹; ε is small unless K has a negative eigenvalue and is no kernel."""
+    X = rng.normal(size=(60, 5))
+    if rows == "repeated":
+        X = np.repeat(X[:20], 3, axis=0)
+    elif rows != "apart":
+        X = 1e-3 * X
+        X[-1] = 1e3
+    X = X.astype(np.float32)
+    fitted = features.fit("nystroem", X, rng)
+    K = features.apply(features.without_projection(fitted), X).astype(np.float64)
+    P = fitted.projection.astype(np.float64)
+    least, *_, most = np.linalg.eigvalsh(K)
     added = np.linalg.inv(P @ P.T) - K
-    np.testing.assert_allclose(added, added[0, 0] * np.eye(2), atol=1e-6)
-    assert 0 < added[0, 0] < (1e-5 if beside <= 1 else 20)
+    np.testing.assert_allclose(added, added[0, 0] * np.eye(60), atol=1e-4 if least < -1 else 1e-6)
+    if rows in ("apart", "repeated"):
+        assert 0 < added[0, 0] < 2e-6 * most
+    else:
+        assert least < -1
+        assert -least < added[0, 0] < 60
 
 
 def test_the_projection_folds_into_a_map(rng: np.random.Generator) -> None:

@@ -12,6 +12,7 @@ from sklearn.neighbors import NearestNeighbors
 from exmlds.stages import index
 
 
+@pytest.mark.twins
 @pytest.mark.parametrize("metric", ["cosine", "euclidean"])
 @pytest.mark.parametrize("density", [0.05, 0.9], ids=["sparse", "dense enough"])
 @pytest.mark.parametrize("as_dense", [False, True])
@@ -28,6 +29,7 @@ def test_same_as_scikit_learn(metric: str, density: float, as_dense: bool, rng: 
     assert (ids >= 0).all()
 
 
+@pytest.mark.twins
 @settings(max_examples=50)
 @given(
     st.integers(0, 2**32 - 1),
@@ -85,12 +87,14 @@ def test_rows_are_left_out_by_their_bias() -> None:
     assert ids.tolist() == [[1, 2, -1]]
 
 
+@pytest.mark.twins
 def test_fewer_rows_than_neighbors_are_padded() -> None:
     ids, similarities = index.search(index.build(csr_matrix(np.eye(2)), "cosine"), csr_matrix([[1.0, 0]]), 4)
     assert ids.tolist() == [[0, 1, -1, -1]]
     assert similarities[0, :2].tolist() == [1, 0]
 
 
+@pytest.mark.twins
 def test_rows_of_zeros_stay_zero() -> None:
     for X in (np.zeros((1, 3), np.float32), csr_matrix((1, 3), dtype=np.float32)):
         assert np.isfinite(index.search(index.build(X, "cosine"), X, 1)[1]).all()

@@ -149,6 +149,7 @@ def trained(n_epochs: int, n_jobs: int = 1, dense: bool = False, seed: int = 0) 
     return state
 
 
+@pytest.mark.twins
 def test_a_seed_gives_one_result_whatever_the_threads() -> None:
     one = trained(3)
     np.testing.assert_array_equal(one.V, trained(3, n_jobs=2).V)
@@ -156,6 +157,7 @@ def test_a_seed_gives_one_result_whatever_the_threads() -> None:
     assert not np.allclose(one.V, trained(3, seed=1).V)
 
 
+@pytest.mark.twins
 def test_an_epoch_resumes_from_a_state() -> None:
     data = make_xmc(100, 30, 8, random_state=0)
     neighbors = np.tile(np.arange(1, 4), (100, 1))
@@ -172,6 +174,7 @@ def test_an_epoch_resumes_from_a_state() -> None:
     assert on.epoch == 3
 
 
+@pytest.mark.twins
 @every_loss
 def test_training_brings_related_rows_together(loss: joint.Loss) -> None:
     rng = np.random.default_rng(0)

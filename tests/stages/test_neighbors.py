@@ -11,6 +11,7 @@ from scipy.sparse import csr_matrix
 from exmlds.stages import neighbors
 
 
+@pytest.mark.twins
 @settings(max_examples=100)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 20), st.integers(1, 6), st.integers(1, 8))
 def test_nearest_groups_come_first_and_never_a_row_itself(seed: int, n: int, n_groups: int, k: int) -> None:
@@ -41,6 +42,7 @@ def test_by_hand(rng: np.random.Generator) -> None:
     assert found[3, 2] == -1
 
 
+@pytest.mark.twins
 def test_rows_of_a_group_are_drawn_at_random() -> None:
     nearest, group = np.zeros((1, 1), np.int64), np.zeros(200, np.int64)
     first, again, other = (
@@ -53,6 +55,7 @@ def test_rows_of_a_group_are_drawn_at_random() -> None:
     assert (taken > 0).mean() > 0.9
 
 
+@pytest.mark.twins
 @pytest.mark.parametrize("measure", ["cosine", "overlap"])
 def test_the_nearest_sets_are_those_of_all_pairs(measure: str, rng: np.random.Generator) -> None:
     dense = (rng.random((60, 15)) < 0.2).astype(np.float64)
@@ -66,6 +69,7 @@ def test_the_nearest_sets_are_those_of_all_pairs(measure: str, rng: np.random.Ge
         np.testing.assert_allclose(expected[i, present], -np.sort(-expected[i])[: len(present)])
 
 
+@pytest.mark.twins
 def test_a_budget_leaves_out_the_common_labels(rng: np.random.Generator) -> None:
     """All sets have label 0; pairs of sets share two of the others."""
     dense = np.zeros((100, 101), np.float32)
@@ -97,6 +101,7 @@ def test_graph_of_nothing(shape: tuple[int, int]) -> None:
     assert found.nnz == 0
 
 
+@pytest.mark.twins
 def test_graph_of_expanded_neighbors_has_no_loops(rng: np.random.Generator) -> None:
     nearest, group = np.array([[0, 1], [1, 0]]), rng.integers(0, 2, 40)
     found = neighbors.graph(neighbors.expand(nearest, group, 6, rng), 40)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from scipy.sparse import csr_matrix
 
 from exmlds.stages import partition
@@ -62,6 +63,7 @@ def homes(parts: list[np.ndarray]) -> np.ndarray:
     return home
 
 
+@pytest.mark.twins
 def test_a_gate_keeps_neighbours_together(rng: np.random.Generator) -> None:
     X, neighbors, truth = two_views(rng)
     new, _, new_truth = two_views(rng)
@@ -83,6 +85,7 @@ def test_a_gate_keeps_neighbours_together(rng: np.random.Generator) -> None:
     assert min(together["gate"]) > 0.99
 
 
+@pytest.mark.twins
 def test_no_part_of_a_gate_is_above_the_cap(rng: np.random.Generator) -> None:
     X, truth = blobs(rng, (90, 5, 5))
     neighbors = np.array([rng.choice(np.flatnonzero(truth == own), 4) for own in truth])
@@ -92,6 +95,7 @@ def test_no_part_of_a_gate_is_above_the_cap(rng: np.random.Generator) -> None:
         assert max(map(len, parts)) <= max(cap, 34)
 
 
+@pytest.mark.twins
 def test_no_part_of_a_gate_becomes_empty(rng: np.random.Generator) -> None:
     kind = rng.choice(5, 400, p=[0.5, 0.2, 0.15, 0.1, 0.05])
     X = np.hstack([np.eye(5)[kind] + rng.random((400, 5)) / 2, rng.random((400, 8))])
@@ -137,10 +141,25 @@ def test_a_gate_takes_rows_without_neighbours_and_without_features(rng: np.rando
 
 
 def test_neighbourhood_counts_in_both_directions() -> None:
-    pairs = partition._pairs(np.array([[1, 2], [0, -1], [-1, -1]]))
-    assert pairs.toarray().tolist() == [[1, 2, 1], [2, 1, 0], [1, 0, 1]]
+    """Reversed edges give the same gate, and an edge in both directions counts as two in one."""
+    X, neighbors, _ = two_views(np.random.default_rng(0))
+    reversed_ = [np.repeat(np.arange(240), 5)[neighbors.ravel() == row] for row in range(240)]
+    backwards = np.full((240, max(map(len, reversed_))), -1)
+    for row, own in enumerate(reversed_):
+        backwards[row, : len(own)] = own
+
+    def centers(neighbors: np.ndarray) -> np.ndarray:
+        return partition.gate(X, neighbors, 3, 160, np.random.default_rng(0))[0].centers
+
+    once = centers(neighbors)
+    np.testing.assert_array_equal(centers(backwards), once)
+    twice, both_ways = centers(np.hstack([neighbors, neighbors])), centers(np.hstack([neighbors, backwards]))
+    np.testing.assert_array_equal(twice, both_ways)
+    assert not np.array_equal(twice, once)  # a row counts once for itself
+    assert not np.array_equal(centers(np.full((240, 1), -1)), once)
 
 
+@pytest.mark.twins
 def test_l1_keeps_features_out_of_a_gate(rng: np.random.Generator) -> None:
     X, neighbors, _ = two_views(rng)
     used = [

@@ -31,6 +31,7 @@ def test_ridge(
         np.testing.assert_allclose(V, expected, atol=2e-3)
 
 
+@pytest.mark.twins
 def test_without_l2_repeated_features_do_no_harm(rng: np.random.Generator) -> None:
     X, Z = problem(50, 5, rng)
     twice = csr_matrix(np.hstack([X.toarray(), X.toarray()]))
@@ -39,6 +40,7 @@ def test_without_l2_repeated_features_do_no_harm(rng: np.random.Generator) -> No
     np.testing.assert_allclose(twice @ V, X @ np.linalg.lstsq(X.toarray(), Z)[0], atol=1e-2)
 
 
+@pytest.mark.twins
 def test_admm_minimizes_the_objective(rng: np.random.Generator) -> None:
     X, Z = problem(25, 6, rng)
     full, Z = X.toarray().astype(float), Z[:, :2]
@@ -55,6 +57,7 @@ def test_admm_minimizes_the_objective(rng: np.random.Generator) -> None:
     assert objective(V.ravel()) <= best * 1.002
 
 
+@pytest.mark.twins
 def test_l1_shrinks_the_embedding_and_none_is_ridge(rng: np.random.Generator) -> None:
     X, Z = problem(60, 20, rng)
     sizes = [np.abs(X @ regress.fit(X, Z, l2=1.0, l1=l1)).sum() for l1 in (0.0, 0.5, 2.0)]
@@ -66,6 +69,7 @@ def test_l1_shrinks_the_embedding_and_none_is_ridge(rng: np.random.Generator) ->
     )
 
 
+@pytest.mark.twins
 def test_a_path_is_its_fits(rng: np.random.Generator) -> None:
     X, Z = problem(60, 20, rng)
     for l2, V in zip((0.1, 1.0), regress.path(X, Z, (0.1, 1.0))):

@@ -50,6 +50,7 @@ def test_examples_by_hand() -> None:
     assert found.signs.tolist() == [1, -1, 1, 1, 1, -1]
 
 
+@pytest.mark.twins
 def test_rows_count_as_much_as_their_weights(data: Dataset) -> None:
     ids = all_labels(data)
     weights = np.where(np.arange(200) < 100, 0.001, 1.0)
@@ -59,6 +60,7 @@ def test_rows_count_as_much_as_their_weights(data: Dataset) -> None:
     assert fits[100:].mean() > fits[:100].mean()
 
 
+@pytest.mark.twins
 def test_small_weights_are_pruned(data: Dataset) -> None:
     given = rerank.examples(data.Y, all_labels(data))
     whole, pruned = (rerank.fit(data.X, given, keep_from=share)[0] for share in (0.0, 0.2))
@@ -70,6 +72,7 @@ def test_small_weights_are_pruned(data: Dataset) -> None:
     np.testing.assert_array_equal(whole.bias, pruned.bias)
 
 
+@pytest.mark.twins
 def test_warm_start_from_some_of_the_rows(data: Dataset) -> None:
     ids = all_labels(data)
     few, all_ = rerank.examples(data.Y[50:], ids[50:]), rerank.examples(data.Y, ids)
@@ -93,6 +96,7 @@ def test_warm_start_without_common_examples(data: Dataset) -> None:
     assert not rerank.carry_alphas(none, np.zeros(0, np.float32), np.arange(3), given).any()
 
 
+@pytest.mark.twins
 def test_a_label_without_examples_and_lists_with_pads(data: Dataset) -> None:
     Y = csr_matrix((data.Y.data, data.Y.indices, data.Y.indptr), shape=(200, 9))
     given = rerank.examples(Y, np.full((200, 2), -1))
@@ -102,6 +106,7 @@ def test_a_label_without_examples_and_lists_with_pads(data: Dataset) -> None:
     assert np.isneginf(margins[[0, 2, 2], [1, 0, 1]]).all()
 
 
+@pytest.mark.twins
 def test_threads_do_not_matter(data: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rerank, "LABELS", 2)
     given = rerank.examples(data.Y, all_labels(data))

@@ -67,6 +67,7 @@ def test_the_limit_by_hand() -> None:
     np.testing.assert_allclose(limit(counts, 0, 1), np.log(np.array([[1.5, 0.5]] * 2)))
 
 
+@pytest.mark.twins
 @pytest.mark.parametrize("tied", [True, False])
 def test_a_seed_gives_one_result(tied: bool) -> None:
     first, again, other = (trained(ring(20), seed, tied=tied) for seed in (0, 0, 1))
@@ -75,6 +76,7 @@ def test_a_seed_gives_one_result(tied: bool) -> None:
     assert np.abs(first.vectors - other.vectors).max() > 0.1
 
 
+@pytest.mark.twins
 @pytest.mark.parametrize("tied", [True, False])
 def test_training_resumes_where_it_was_left(tied: bool, rng: np.random.Generator) -> None:
     relations = [sgns.relate(ring(20), 3), sgns.relate(ring(20), 2, weight=0.5)]
@@ -93,6 +95,7 @@ def test_training_resumes_where_it_was_left(tied: bool, rng: np.random.Generator
     np.testing.assert_array_equal(ends[0].contexts, ends[1].contexts)
 
 
+@pytest.mark.twins
 def test_an_epoch_draws_its_own_order_and_negatives(rng: np.random.Generator) -> None:
     relations = [sgns.relate(ring(20), 3)]
     start = sgns.init(20, 4, n_epochs=1000, tied=True, rng=rng)
@@ -103,6 +106,7 @@ def test_an_epoch_draws_its_own_order_and_negatives(rng: np.random.Generator) ->
     assert np.abs(steps[0] - steps[1]).max() > 0.1 * np.abs(steps[0]).max()
 
 
+@pytest.mark.twins
 def test_the_learning_rate_falls_to_almost_nothing(rng: np.random.Generator) -> None:
     relations = [sgns.relate(ring(500), 0)]
     start = sgns.init(500, 4, n_epochs=100, tied=True, rng=rng)
@@ -114,6 +118,7 @@ def test_the_learning_rate_falls_to_almost_nothing(rng: np.random.Generator) -> 
     assert 0 < sizes[3] < 0.01 * sizes[0]
 
 
+@pytest.mark.twins
 def test_chunks_do_not_lose_pairs(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sgns, "CHUNK", 7)
     state = sgns.init(20, 4, n_epochs=10**6, tied=False, rng=rng)  # so many that the rate stays
@@ -149,6 +154,7 @@ def test_pairs_of_a_graph() -> None:
     assert relation.n_negative == 4
 
 
+@pytest.mark.twins
 @pytest.mark.parametrize("power", [0.0, 0.75])
 @pytest.mark.parametrize("tied", [True, False])
 def test_offsets_say_which_vectors_change(power: float, tied: bool, rng: np.random.Generator) -> None:
@@ -166,6 +172,7 @@ def test_offsets_say_which_vectors_change(power: float, tied: bool, rng: np.rand
         assert np.flatnonzero(state.contexts.any(axis=1)).tolist() == [6, 7, 8, 9]
 
 
+@pytest.mark.twins
 def test_a_relation_of_weight_0_changes_nothing(rng: np.random.Generator) -> None:
     state = sgns.init(20, 4, n_epochs=1, tied=True, rng=rng)
     before = state.vectors.copy()
@@ -173,6 +180,7 @@ def test_a_relation_of_weight_0_changes_nothing(rng: np.random.Generator) -> Non
     np.testing.assert_array_equal(state.vectors, before)
 
 
+@pytest.mark.twins
 def test_training_brings_blocks_together(rng: np.random.Generator) -> None:
     blocks = csr_matrix(block_diag([np.ones((8, 8), np.float32) - np.eye(8, dtype=np.float32)] * 4))
     blocks.eliminate_zeros()

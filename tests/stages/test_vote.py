@@ -31,6 +31,7 @@ def algorithm_4(
     return (unit(s1) + unit(np.asarray(s2))) / 2
 
 
+@pytest.mark.twins
 def test_uniform_votes_are_equation_1() -> None:
     neighbors = np.array([[0, 1], [2, -1]])
     weights = vote.weigh(neighbors, np.array([[0.9, 0.1], [0.3, -np.inf]], np.float32), "uniform", 1.0)
@@ -39,6 +40,7 @@ def test_uniform_votes_are_equation_1() -> None:
     assert shares.tolist() == [[1, 0.5, 0], [1, 0, 0]]
 
 
+@pytest.mark.twins
 def test_similarity_weighs_by_closeness_to_the_nearest() -> None:
     neighbors = np.array([[0, 2, -1]])
     weights = vote.weigh(neighbors, np.array([[0.5, 0.4, -np.inf]], np.float32), "similarity", 0.1)
@@ -47,6 +49,7 @@ def test_similarity_weighs_by_closeness_to_the_nearest() -> None:
     np.testing.assert_allclose(shares, [[1 / (1 + np.exp(-1)), np.exp(-1) / (1 + np.exp(-1))]], rtol=1e-5)
 
 
+@pytest.mark.twins
 def test_without_votes_the_label_frequencies_count() -> None:
     neighbors = np.array([[-1, -1]])
     weights = vote.weigh(neighbors, np.full((1, 2), -np.inf, np.float32), "similarity", 0.1)
@@ -65,6 +68,7 @@ def test_drop_dissimilar() -> None:
     assert kept.tolist() == [[3, -1, -1]]
 
 
+@pytest.mark.twins
 @settings(max_examples=50)
 @given(
     st.integers(0, 2**32 - 1), st.integers(1, 20), st.integers(1, 12), st.integers(1, 3), st.integers(1, 6)
@@ -100,6 +104,7 @@ def test_votes_with_labels_are_algorithm_4(
         np.testing.assert_allclose(expected[row, found], scores[row, : len(found)], atol=1e-4)
 
 
+@pytest.mark.twins
 def test_votes_with_labels_by_hand() -> None:
     scorer = vote.label_scorer(np.array([[3, 0], [0, 4], [-3, 0]], np.float32))
     neighbors, weights = np.array([[0, 1]]), np.array([[1, 1]], np.float32)
@@ -110,6 +115,7 @@ def test_votes_with_labels_by_hand() -> None:
     np.testing.assert_allclose(scores, [[(1 / 5**0.5 + 1) / 2, 2 / 5**0.5 / 2, 0]], rtol=1e-5)
 
 
+@pytest.mark.twins
 def test_embeddings_count_equally_whatever_their_lengths() -> None:
     scorer = vote.label_scorer(np.eye(3, dtype=np.float32))
     embeddings = [np.array([[1e-3, 0, 0]], np.float32), np.array([[0, 1e3, 0]], np.float32)]
@@ -120,6 +126,7 @@ def test_embeddings_count_equally_whatever_their_lengths() -> None:
     np.testing.assert_allclose(scores, [[0.5**0.5 / 2, 0.5**0.5 / 2, 0]], rtol=1e-5)
 
 
+@pytest.mark.twins
 def test_labels_that_score_nothing_are_no_candidates() -> None:
     scorer = vote.label_scorer(np.array([[1, 0], [0, 1], [-1, 0]], np.float32))
     here = [np.array([[1, 0], [-1, 0]], np.float32)]
@@ -129,6 +136,7 @@ def test_labels_that_score_nothing_are_no_candidates() -> None:
     np.testing.assert_allclose(scores, [[0.5**0.5 / 2, 0, 0]] * 2, rtol=1e-5)
 
 
+@pytest.mark.twins
 def test_without_scores_the_label_frequencies_count() -> None:
     weighted = csr_matrix(np.array([[1, 0, 0.5], [0.2, 1, 0], [1, 0, 0]], np.float32))
     scorer = vote.label_scorer(np.eye(3, dtype=np.float32))

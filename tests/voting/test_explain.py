@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
 from exmlds import ExMLDS, ExMLDS1, ExMLDS3, ExMLDS4, MostFrequent
-from exmlds.data import Dataset, make_library
+from exmlds.data import Dataset
 from exmlds.stages import features
 
 FAST: dict[str, Any] = {"random_state": 0, "features": "l2", "temperature": 0.05}
 
 
+Fitted = Callable[..., Any]
+
+
 @pytest.fixture(scope="module")
-def books() -> Dataset:
-    return make_library(400, random_state=0)
+def books(library: Dataset) -> Dataset:
+    return library
 
 
 METHODS = {
@@ -34,10 +38,11 @@ METHODS = {
 
 
 @pytest.fixture(scope="module", params=METHODS, ids=str)
-def model(request: pytest.FixtureRequest, books: Dataset) -> Any:
-    return METHODS[request.param].fit(books.X[:350], books.Y[:350], label_names=books.label_names)
+def model(request: pytest.FixtureRequest, books: Dataset, fitted: Fitted) -> Any:
+    return fitted(METHODS[request.param], books, slice(350))
 
 
+@pytest.mark.twins
 def test_the_parts_add_up(model: Any, books: Dataset) -> None:
     asked = books.X[350:360]
     ids, scores = model.predict_topk(asked, 1)
@@ -67,9 +72,9 @@ def test_log_odds_become_the_probability(model: Any, books: Dataset) -> None:
             assert why.score == pytest.approx(probability * gain, abs=1e-5)
 
 
-def test_top_rank_adjustments_are_explained(books: Dataset) -> None:
+def test_top_rank_adjustments_are_explained(books: Dataset, fitted: Fitted) -> None:
     """Scores fall from place to place; one that moved has another label's probability, and says so."""
-    model = ExMLDS(random_state=0).fit(books.X[:350], books.Y[:350])
+    model = fitted(METHODS["exmlds"], books, slice(350))
     ids, scores = model.predict_topk(books.X[350:], 9)
     plain = without_top_reranker(model)
     theirs, same_scores = plain.predict_topk(books.X[350:], 9)
@@ -109,8 +114,8 @@ def test_margins_add_up(model: Any, books: Dataset) -> None:
         assert all(term.weight < 0 for term in margin.against)
 
 
-def test_terms_of_a_voter_add_up_to_its_similarity(books: Dataset) -> None:
-    model = ExMLDS1(n_components=30, **FAST).fit(books.X[:350], books.Y[:350])
+def test_terms_of_a_voter_add_up_to_its_similarity(books: Dataset, fitted: Fitted) -> None:
+    model = fitted(METHODS["exmlds1"], books, slice(350))
     x = books.X[350:351]
     (why,) = model.explain(x, n=50)
     A = features.apply(model.feature_map_, books.X[:351])
@@ -133,12 +138,12 @@ def test_terms_of_a_voter_add_up_to_its_similarity(books: Dataset) -> None:
     "method",
     [
         ExMLDS4(n_components=30, n_epochs=4, n_learners=3, **FAST),
-        ExMLDS1(n_components=20, n_parts=3, n_parts_probed=2, n_learners=2, **FAST),
+        METHODS["parts"],
     ],
     ids=["learners", "parts"],
 )
-def test_terms_are_of_the_map_that_found_the_voter(method: Any, books: Dataset) -> None:
-    model = method.fit(books.X[:350], books.Y[:350])
+def test_terms_are_of_the_map_that_found_the_voter(method: Any, books: Dataset, fitted: Fitted) -> None:
+    model = fitted(method, books, slice(350))
     compared = 0
     for why in model.explain(books.X[350:370], n=1_000):
         for voter in why.voters:
@@ -220,8 +225,8 @@ def test_names_numbers_and_kept_rows(books: Dataset) -> None:
     assert {term.feature for term in why.margin.for_} <= mine
 
 
-def test_as_words(books: Dataset) -> None:
-    model = ExMLDS(random_state=0).fit(books.X, books.Y, label_names=books.label_names)
+def test_as_words(books: Dataset, fitted: Fitted) -> None:
+    model = fitted(ExMLDS(random_state=0), books)
     (why,) = model.explain(books.X[:1], n=2, feature_names=books.feature_names)
     lines = str(why).splitlines()
     assert lines[0].startswith(f"{why.label}: score {why.score:.3f}")
@@ -229,8 +234,8 @@ def test_as_words(books: Dataset) -> None:
     assert f"{why.margin.for_[0].feature} {why.margin.for_[0].weight:+.2f}" in str(why)
 
 
-def test_a_label_may_be_asked_about(books: Dataset) -> None:
-    model = ExMLDS1(n_components=30, **FAST).fit(books.X, books.Y, label_names=books.label_names)
+def test_a_label_may_be_asked_about(books: Dataset, fitted: Fitted) -> None:
+    model = fitted(METHODS["exmlds1"], books)
     (why,) = model.explain(books.X[:1], "baking")
     assert why.label == "baking"
     for label, said in (("bakin", "'bakin' is not known"), (7, "7 is not known")):
@@ -269,8 +274,8 @@ def test_similarity_alone_where_features_are_not_mapped_linearly() -> None:
     assert all(voter.terms == [] for voter in why.voters)
 
 
-def test_nobody_votes(books: Dataset) -> None:
-    model = ExMLDS1(n_components=30, **FAST).fit(books.X, books.Y)
+def test_nobody_votes(books: Dataset, fitted: Fitted) -> None:
+    model = fitted(METHODS["exmlds1"], books)
     (why,) = model.explain(books.X[:1] * 0)
     assert (why.voters, why.prior_or_label_score) == ([], pytest.approx(why.score))
     assert why.score == pytest.approx(why.prior)

@@ -1,0 +1,51 @@
+"""Whole models, on whichever engine runs, use every kernel: so the pass on the twins leaves none out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from exmlds import ExMLDS, ExMLDS1, ExMLDS2, ExMLDS3, ExMLDS4, FeatureNeighbors, kernels, metrics, selection
+from exmlds.data import make_xmc, read_xc, write_xc
+
+PLAIN: dict[str, Any] = {"features": "l2", "temperature": 0.05, "n_components": 5, "random_state": 0}
+
+
+@pytest.fixture
+def used(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """The names of the kernels that were called."""
+    names: set[str] = set()
+
+    def watched(name: str, operation: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*given: Any) -> Any:
+            names.add(name)
+            return operation(*given)
+
+        return call
+
+    for name in kernels.OPERATIONS:
+        monkeypatch.setattr(kernels, name, watched(name, getattr(kernels, name)))
+    return names
+
+
+@pytest.mark.twins
+def test_every_kernel_is_used_by_a_model(used: set[str], tmp_path: Path) -> None:
+    made = make_xmc(90, 60, 12, random_state=0)
+    write_xc(tmp_path / "train.txt", made)
+    data = read_xc(tmp_path / "train.txt")
+    train, held = selection.label_split(data.Y, 0.2, random_state=0)
+    for method in (
+        FeatureNeighbors(random_state=0),
+        ExMLDS1(**PLAIN),
+        ExMLDS2(**PLAIN, n_epochs=2),
+        ExMLDS3(**PLAIN),
+        ExMLDS4(**PLAIN, n_epochs=2, n_parts=2),
+        ExMLDS(candidates="joint", cost=1.0, shortlist=8, random_state=0),
+    ):
+        model = method.fit(data.X[train], data.Y[train])
+        scores = model.decision_function(data.X[held])
+        assert metrics.precision_at_k(data.Y[held], scores, 1) > 0.3, method
+    assert used == set(kernels.OPERATIONS)
