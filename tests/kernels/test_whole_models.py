@@ -27,7 +27,7 @@ def used(monkeypatch: pytest.MonkeyPatch) -> set[str]:
         return call
 
     for name in kernels.OPERATIONS:
-        monkeypatch.setattr(kernels, name, watched(name, getattr(kernels, name)))
+        monkeypatch.setattr(kernels.DEFAULT, name, watched(name, getattr(kernels.DEFAULT, name)))
     return names
 
 
