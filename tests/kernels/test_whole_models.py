@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from exmlds import ExMLDS, ExMLDS1, ExMLDS2, ExMLDS3, ExMLDS4, FeatureNeighbors, kernels, metrics, selection
@@ -49,3 +50,22 @@ def test_every_kernel_is_used_by_a_model(used: set[str], tmp_path: Path) -> None
         scores = model.decision_function(data.X[held])
         assert metrics.precision_at_k(data.Y[held], scores, 1) > 0.3, method
     assert used == set(kernels.OPERATIONS)
+
+
+class OnTheTwins(ExMLDS4):
+    """The same method with the other engine: an estimator brings its own."""
+
+    engine = kernels.Engine("reference")
+
+
+@pytest.mark.skipif(kernels.DEFAULT.name != "jit", reason="compares the two engines")
+def test_two_engines_run_side_by_side(used: set[str]) -> None:
+    data = make_xmc(90, 60, 12, random_state=0)
+    options: dict[str, Any] = {**PLAIN, "n_epochs": 2, "n_learners": 1, "threshold": 0.0}
+    ids, scores = ExMLDS4(**options).fit(data.X, data.Y).predict_topk(data.X, 3)
+    assert used >= {"adagrad_features", "merge_topk", "vote"}
+    used.clear()
+    twin_ids, twin_scores = OnTheTwins(**options).fit(data.X, data.Y).predict_topk(data.X, 3)
+    assert not used & {"adagrad_features", "merge_topk", "vote"}  # of the compiled engine
+    np.testing.assert_allclose(twin_scores, scores, atol=1e-4)
+    assert np.mean(twin_ids == ids) > 0.95

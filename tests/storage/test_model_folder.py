@@ -22,7 +22,8 @@ from scipy.sparse import csr_matrix
 
 import exmlds
 from exmlds import DataWarning, FeatureNeighbors, ModelError, MostFrequent, XMCEstimator
-from exmlds.data import Dataset
+from exmlds.base import XMCPredictor
+from exmlds.data import Dataset, make_library
 from exmlds.stages.index import Index, Segment
 from exmlds.storage import model_folder
 
@@ -374,3 +375,28 @@ def test_a_reader_never_sees_half_a_model(tmp_path: Path) -> None:
         writer.wait()
         writer.stdout.close()
     assert reader.stdout == "fine\n", reader.stderr
+
+
+@pytest.mark.parametrize("archive", sorted(Path(__file__).parent.glob("saved-*.zip")), ids=lambda p: p.stem)
+def test_models_of_older_versions_still_load(archive: Path, tmp_path: Path) -> None:
+    """A small model of each class, written by `make_saved.py` when that version was made."""
+    shutil.unpack_archive(archive, tmp_path)
+    expected = json.loads((tmp_path / "expected.json").read_text())
+    rows = make_library(80, random_state=0).X[60:]
+    public = (getattr(exmlds, name) for name in exmlds.__all__)
+    concrete = {kind.__name__ for kind in public if isinstance(kind, type) and issubclass(kind, XMCPredictor)}
+    assert set(expected) == concrete - {"XMCEstimator"}
+    for name, labels in expected.items():
+        model = exmlds.load(tmp_path / name)
+        assert type(model).__name__ == name
+        queries = list(model.texts_) if name == "TextClassifier" else rows
+        assert model.predict_labels(queries, k=1) == labels, name
+
+
+def test_manifests_name_neither_modules_nor_attributes(tmp_path: Path) -> None:
+    (archive,) = Path(__file__).parent.glob("saved-0.1.0.zip")
+    shutil.unpack_archive(archive, tmp_path)
+    for path in tmp_path.glob("*/manifest.json"):
+        manifest = json.loads(path.read_text())
+        assert set(manifest["state"]["$dict"]) <= set(model_folder.ATTRIBUTES.values()), path
+        assert "exmlds." not in json.dumps(manifest["state"])
