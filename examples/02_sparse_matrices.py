@@ -23,8 +23,8 @@ predicted = model.predict(test.X)  # csr indicator matrix; the threshold was tun
 print(f"{predicted.nnz / len(test_rows):.1f} labels a row reach the threshold of {model.threshold_:.2f}.")
 
 baseline = FeatureNeighbors().fit(train.X, train.Y)
-ours, theirs = (metrics.Ranking(test.Y, m.predict_topk(test.X, 5), 5) for m in (model, baseline))
-for d in metrics.compare(ours, theirs, ["P@1", "P@3", "P@5"]):
+theirs, _ = baseline.predict_topk(test.X, k=5)
+for d in metrics.compare(test.Y, ids, theirs):
     points = [f"{100 * value:+.1f}" for value in (d.difference, d.low, d.high)]
     print(f"{d.name} beside neighbours by features: {points[0]} ({points[1]} to {points[2]})")
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_matrix
-from sklearn.base import ClassNamePrefixFeaturesOutMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.decomposition import TruncatedSVD
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from ..base import XMCPredictor
@@ -22,7 +23,7 @@ Array = np.ndarray
 COOCCURRENCE_RANK = 100  # dimensions of labels that are embedded by their co-occurrences
 
 
-class LabelSpaceMixin(ClassNamePrefixFeaturesOutMixin, XMCPredictor):
+class LabelSpaceMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, XMCPredictor):
     """A model that embeds rows, and labels with them."""
 
     @abstractmethod
@@ -36,11 +37,17 @@ class LabelSpaceMixin(ClassNamePrefixFeaturesOutMixin, XMCPredictor):
         embeddings of rows in different parts can't be compared.
         """
         check_is_fitted(self)
-        return np.hstack(self._voting_model().embed(self._checked_rows(X, reset=False)))
+        return self._voting_model().embed(self._checked_rows(X, reset=False))
 
     @property
     def _n_features_out(self) -> int:
         return sum(learner.parts[0].V.values.shape[1] for learner in self._voting_model().learners)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        assert tags.transformer_tags is not None
+        tags.transformer_tags.preserves_dtype = ["float32"]
+        return tags
 
     def similar_labels(self, label: Any, k: int = 10) -> list[tuple[Any, float]]:
         """The k labels nearest to a label in the label space, and their cosines."""

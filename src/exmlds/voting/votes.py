@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, issparse
 
 from ..runtime import progress
+from ..runtime.parallel import blocks
 from ..selection import HeldOutScores
 from ..stages import features, partition, quantize
 from ..stages.index import Index
@@ -15,6 +16,8 @@ from ..stages.vote import LabelScorer
 from ..validation.arrays import Matrix
 
 Array = np.ndarray
+
+EMBED_BLOCK = 4_096  # rows that are embedded at a time
 
 
 class Embedding(NamedTuple):
@@ -161,9 +164,14 @@ class VotingModel(NamedTuple):
     scorer: LabelScorer | None
     row_numbers: Array
 
-    def embed(self, X: Matrix) -> list[Array]:
-        """(b, r) the embeddings of rows by each learner, in the part that each row is routed to."""
+    def embed(self, X: Matrix) -> Array:
+        """(n, learners × r) float32 the embeddings of rows, by each learner in the part of each row."""
+        return np.vstack([self._embed(X[block]) for block in blocks(X.shape[0], EMBED_BLOCK)])
+
+    def _embed(self, X: Matrix) -> Array:
         A, found = features.apply(self.feature_map, X), []
+        # Dense products in float64, so that the embedding of a row does not depend on the rows beside it.
+        A = A if issparse(A) else A.astype(np.float64)
         for learner in self.learners:
             choice = np.zeros(X.shape[0], int)
             if len(learner.parts) > 1:
@@ -173,4 +181,4 @@ class VotingModel(NamedTuple):
                 part, rows = learner.parts[p], np.flatnonzero(choice == p)
                 Z[rows] = quantize.times(A[rows], part.V, part.columns)
             found.append(Z)
-        return found
+        return np.hstack(found)
