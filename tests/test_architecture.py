@@ -94,11 +94,15 @@ def test_no_cycles() -> None:
 
 
 def test_the_documentation_shows_the_same_layers() -> None:
-    """The table "room | may import" of docs/architecture.md equals BELOW."""
+    """The table "package or module | may import" of docs/architecture.md equals BELOW."""
     page = SOURCE.parent.parent / "docs" / "architecture.md"
     if not page.exists():
         pytest.skip("the tests run against an installed wheel, without the documentation")
-    table = page.read_text(encoding="utf-8").split("| room | may import |\n|---|---|\n")[1].split("\n\n")[0]
+    table = (
+        page.read_text(encoding="utf-8")
+        .split("| package or module | may import |\n|---|---|\n")[1]
+        .split("\n\n")[0]
+    )
     shown = {}
     for line in table.splitlines():
         room, below = (cell.strip() for cell in line.strip("|").split("|"))

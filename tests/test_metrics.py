@@ -291,7 +291,7 @@ def assert_as_napkinxc(Y: csr_matrix, ids: np.ndarray, weights: np.ndarray) -> N
 
 
 def test_napkinxc_on_random_predictions(rng: np.random.Generator) -> None:
-    Y = csr_matrix(random_array((200, 30), density=0.1, rng=rng) > 0)
+    Y = csr_matrix(random_array((200, 30), density=0.1, random_state=rng) > 0)
     ids = np.argsort(rng.random((200, 30)), axis=1)[:, :5]
     ids[rng.random((200, 5)).cumsum(axis=1) > 2.5] = -1
     assert_as_napkinxc(Y, ids, metrics.inverse_propensity(Y))

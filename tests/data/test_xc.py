@@ -285,9 +285,9 @@ def test_blocks_may_end_anywhere(tmp_path: Path) -> None:
 @given(st.integers(0, 2**32 - 1), st.sampled_from([".txt", ".txt.gz"]))
 def test_writing_and_reading_gives_the_same(tmp_path: Path, seed: int, suffix: str) -> None:
     rng = np.random.default_rng(seed)
-    X = csr_matrix(random_array((9, 7), density=0.3, rng=rng, dtype=np.float32))
+    X = csr_matrix(random_array((9, 7), density=0.3, random_state=rng, dtype=np.float32))
     X.data *= np.float32(10.0) ** rng.integers(-30, 30, X.nnz).astype(np.float32)
-    Y = csr_matrix(random_array((9, 5), density=0.2, rng=rng) > 0, dtype=np.float32)
+    Y = csr_matrix(random_array((9, 5), density=0.2, random_state=rng) > 0, dtype=np.float32)
     path = tmp_path / f"round{suffix}"
     write_xc(path, Dataset(X, Y))
     assert_is(read_xc(path), X.toarray(), Y.toarray())

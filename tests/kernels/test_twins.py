@@ -40,7 +40,7 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 def sparse(rng: np.random.Generator, n: int, d: int, density: float = 0.3) -> csr_matrix:
-    return csr_matrix(random_array((n, d), density=density, rng=rng, dtype=np.float32, format="csr"))
+    return csr_matrix(random_array((n, d), density=density, random_state=rng, dtype=np.float32, format="csr"))
 
 
 def parse(engine: Any, raw: bytes, labelled: bool, base: int = 0, d: int = 50, n_labels: int = 20) -> tuple:

@@ -17,8 +17,8 @@ from exmlds.stages import index
 @pytest.mark.parametrize("density", [0.05, 0.9], ids=["sparse", "dense enough"])
 @pytest.mark.parametrize("as_dense", [False, True])
 def test_same_as_scikit_learn(metric: str, density: float, as_dense: bool, rng: np.random.Generator) -> None:
-    X = csr_matrix(random_array((300, 40), density=density, rng=rng, dtype=np.float32))
-    Q = csr_matrix(random_array((20, 40), density=density, rng=rng, dtype=np.float32))
+    X = csr_matrix(random_array((300, 40), density=density, random_state=rng, dtype=np.float32))
+    Q = csr_matrix(random_array((20, 40), density=density, random_state=rng, dtype=np.float32))
     theirs = NearestNeighbors(n_neighbors=7, metric=metric, algorithm="brute").fit(X.toarray().astype(float))
     distances, _ = theirs.kneighbors(Q.toarray().astype(float))
     if as_dense:

@@ -23,7 +23,7 @@ def test_pack_and_unpack(storage: str, error: float, rng: np.random.Generator) -
 
 @pytest.mark.parametrize("storage", quantize.STORAGES)
 def test_products(storage: str, rng: np.random.Generator) -> None:
-    X = csr_matrix(random_array((5, 20), density=0.2, rng=rng, dtype=np.float32))
+    X = csr_matrix(random_array((5, 20), density=0.2, random_state=rng, dtype=np.float32))
     packed = quantize.pack(rng.normal(size=(20, 6)).astype(np.float32), storage)
     expected = X.toarray() @ quantize.unpack(packed)
     every = np.arange(20)

@@ -11,7 +11,7 @@ from exmlds.stages import regress
 
 
 def problem(n: int, d: int, rng: np.random.Generator) -> tuple[csr_matrix, np.ndarray]:
-    X = csr_matrix(random_array((n, d), density=0.2, rng=rng, dtype=np.float32))
+    X = csr_matrix(random_array((n, d), density=0.2, random_state=rng, dtype=np.float32))
     return X, rng.normal(size=(n, 3)).astype(np.float32)
 
 

@@ -195,12 +195,14 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
         if not labelled.size:
             raise ValueError("No row with a label has a sample_weight above 0.")
         rows = _normalize_weights(TrainingSet(X, Y, side, self._side).subset(labelled))
-        self.kept_rows_ = X.copy() if self.keep_rows else None
+        kept_rows = X.copy() if self.keep_rows else None
         if rows.n < MIN_ROWS_TO_TUNE:  # too few to choose anything on
             self._store_votes_alone(rows, fit_rng, labelled)
+            self.kept_rows_ = kept_rows
             return None
-        self.gains_ = _inverse_propensity_gains(rows.Y) if self.objective == "psp" else None
-        may_grow = self.n_learners == "auto" and self.time_budget is not None
+        # Labels are ranked by probability times gain where rare ones are favoured.
+        gains = _inverse_propensity_gains(rows.Y) if self.objective == "psp" else None
+        adds_learners = self.n_learners == "auto" and self.time_budget is not None
 
         # 1. Search the configuration on a sample of the rows.
         config, trials = self._config_search(side).search(rows, search_rng, budget)
@@ -210,17 +212,17 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
             rows,
             fold_rng=fold_rng,
             fit_rng=fit_rng,
-            ensemble_rng=ensemble_rng if may_grow else None,
+            ensemble_rng=ensemble_rng if adds_learners else None,
             budget=budget,
         )
         # 3. Stack the evidence on held-out rows, and calibrate probabilities there.
         held = rows.subset(fitted.held_rows)
-        stacked = stack(fitted.scores, held, max(5, self.max_labels), self.gains_)
-        # 4. Fit again on all rows.
+        stacked = stack(fitted.scores, held, max(5, self.max_labels), gains)
+        # 4. Fit again on all rows, or keep the last fold where the time is up.
         pipeline, used = refit(fitted, rows, refit_rng, budget)
 
         self._store(pipeline, config.cost, labelled[used], trials)
-        self.stacker_ = stacked.stacker
+        self.stacker_, self.gains_, self.kept_rows_ = stacked.stacker, gains, kept_rows
         self.shortlist_recall_, self.held_out_quality_ = stacked.recall, stacked.quality
         k = self.max_labels
         return HeldOutScores(labelled[fitted.held_rows], stacked.ids[:, :k], stacked.probabilities[:, :k])
