@@ -155,6 +155,7 @@ def test_public_names() -> None:
         "MostFrequent",
         "TextClassifier",
         "XMCEstimator",
+        "XMCPredictor",
         "data",
         "load",
         "metrics",

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csc_matrix, csr_array, csr_matrix
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
@@ -457,3 +458,26 @@ def test_memory_is_estimated_and_bounded(
     for wrong in ("much", 0, True, "-1 GB"):
         with pytest.raises(ValueError, match="'max_memory' parameter"):
             method(max_memory=wrong).fit(data.X, data.Y)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_fit_that_fails_leaves_the_model_as_it_was(
+    method: type[XMCEstimator], data: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = method(random_state=0)
+
+    def stop(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(XMCEstimator, "_choose_threshold", stop)  # at the very end
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(data.X[:60], data.Y[:60])
+    with pytest.raises(NotFittedError):
+        model.predict_topk(data.X)
+    monkeypatch.undo()
+    before = model.fit(data.X, data.Y).predict_topk(data.X)
+    monkeypatch.setattr(XMCEstimator, "_choose_threshold", stop)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(data.X[:60, :9], data.Y[:60, :4])
+    for old, new in zip(before, model.predict_topk(data.X)):
+        np.testing.assert_array_equal(old, new)

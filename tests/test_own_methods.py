@@ -63,7 +63,13 @@ def test_the_command_line_takes_it(folder: Path) -> None:
     done = run(folder, "evaluate", "model", "test.txt")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "import my_methods first (--method my_methods:NearestMean on the command line)" in done.stderr
-    for wrong in ("my_methods:Nothing", "no_such_module:Any", "my_methods:np"):
+    for wrong in (
+        "my_methods:Nothing",
+        "no_such_module:Any",
+        "my_methods:np",
+        ".relative:Any",
+        "exmlds:XMCEstimator",
+    ):
         done = run(folder, "train", "train.txt", "-o", "other", "--method", wrong)
         assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from . import data, metrics, selection
-    from .base import XMCEstimator, load
+    from .base import XMCEstimator, XMCPredictor, load
     from .errors import DataError, DataWarning, ExmldsError, ModelError
     from .models.baselines import FeatureNeighbors, MostFrequent
     from .models.exmlds import ExMLDS
@@ -38,6 +38,7 @@ _HOME = {
     "MostFrequent": "models.baselines",
     "TextClassifier": "models.text",
     "XMCEstimator": "base",
+    "XMCPredictor": "base",
     "load": "base",
 }
 _MODULES = ("data", "metrics", "selection")
@@ -57,6 +58,7 @@ __all__ = [
     "MostFrequent",
     "TextClassifier",
     "XMCEstimator",
+    "XMCPredictor",
     "data",
     "load",
     "metrics",

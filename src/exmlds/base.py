@@ -6,8 +6,12 @@ checks, named labels, top-k, thresholds, allow and deny lists, scores as csr, sa
 
 from __future__ import annotations
 
+import copy
+import re
+import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any, ClassVar, NamedTuple, Self
@@ -19,7 +23,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import __version__, kernels, metrics, selection
-from .errors import ModelError
+from .errors import DataWarning, ModelError
 from .runtime import progress
 from .runtime.memory import DataSize, Estimate
 from .runtime.parallel import blocks, map_blocks, one_blas_thread
@@ -187,6 +191,14 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
         }
         model_folder.save(path, description, self._state())
 
+    def with_engine(self, engine: kernels.Engine) -> Self:
+        """The estimator with another engine; everything else is shared."""
+        if engine is self.engine:
+            return self
+        other = copy.copy(self)
+        other.engine = engine
+        return other
+
     def plain_parameters(self) -> dict[str, Any]:
         """The parameters as they stand in a manifest."""
         return model_folder.plain_parameters(self.get_params(deep=False))
@@ -349,8 +361,20 @@ class XMCEstimator(XMCPredictor):
         return Estimate(data.rows_bytes() + data.labels_bytes(), 0.0)
 
     def _learn(self, X: Any, Y: Any, label_names: Sequence[str] | None, **side: Any) -> Self:
-        X, Y, rng, side = self._start(X, Y, label_names, **side)
-        return self._train(X, Y, rng, side)
+        with self._all_or_nothing():
+            X, Y, rng, side = self._start(X, Y, label_names, **side)
+            return self._train(X, Y, rng, side)
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """A fit that fails, or is stopped, leaves the model as it was before."""
+        before = dict(self.__dict__)
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
 
     def _start(
         self, X: Any, Y: Any, label_names: Sequence[str] | None, **side: Any
@@ -468,7 +492,7 @@ class XMCEstimator(XMCPredictor):
 
     def _probe(self) -> Self:
         """An unfitted clone whose threshold needs no rows."""
-        return clone(self).set_params(threshold=0.0)
+        return clone(self).set_params(threshold=0.0).with_engine(self.engine)
 
     def _start_as(self, other: XMCEstimator, Y: csr_matrix) -> None:
         """Take over the labels and features of another estimator, to learn from some of its rows."""
@@ -486,12 +510,18 @@ def _generator(random_state: Any) -> np.random.Generator:
 def load(path: PathLike) -> XMCPredictor:
     """Load a model that `save` wrote, as the class that it was."""
     manifest, state = model_folder.load(path)
-    return restored(manifest["class"], manifest["parameters"], state, path)
+    return restored(manifest.get("class"), manifest.get("parameters"), state, path)
 
 
-def restored(name: str, parameters: Mapping[str, Any], state: dict[str, Any], path: PathLike) -> XMCPredictor:
+def restored(name: Any, parameters: Any, state: Any, path: PathLike) -> XMCPredictor:
     """A method by its name, with parameters and what it learnt; path : named in errors."""
-    method = known_methods().get(name)
+    if not isinstance(name, str) or not isinstance(parameters, dict) or not isinstance(state, dict):
+        raise ModelError(f"{path} is damaged: its manifest does not describe an estimator.")
+    learnt = model_folder.to_attributes(state)
+    strange = [attribute for attribute in learnt if not re.fullmatch(r"[a-z]\w*_", attribute)]
+    if strange:
+        raise ModelError(f"{path} is damaged: {strange[0]!r} is not what an estimator learns.")
+    method = find_method(name)
     if method is None:
         module, _, own = name.partition(":")
         raise ModelError(
@@ -504,10 +534,13 @@ def restored(name: str, parameters: Mapping[str, Any], state: dict[str, Any], pa
         model = method.from_plain(parameters)
     except (TypeError, KeyError) as error:
         raise ModelError(f"{path} has parameters that {name} does not take: {error}.") from None
-    for attribute, value in model_folder.to_attributes(state).items():
+    for attribute, value in learnt.items():
         setattr(model, attribute, restored(*value, path) if isinstance(value, Fitted) else value)
-    if state:
-        model._restore()
+    if learnt:
+        try:
+            model._restore()
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise ModelError(f"{path} is damaged: {error!r}.") from error
     return model
 
 
@@ -517,13 +550,20 @@ def class_reference(method: type[XMCPredictor]) -> str:
     return method.__name__ if is_ours else f"{method.__module__}:{method.__qualname__}"
 
 
-def known_methods() -> dict[str, type[XMCPredictor]]:
-    """Every concrete estimator by its reference: the package's, those of entry points, and imported ones."""
+def find_method(name: str) -> type[XMCPredictor] | None:
+    """A concrete estimator by its reference; entry points are loaded where nothing else has that name."""
+    found = imported_methods()
+    if name not in found:
+        own_methods()
+        found = imported_methods()
+    return found.get(name)
+
+
+def imported_methods() -> dict[str, type[XMCPredictor]]:
+    """Every concrete estimator by its reference: the package's, and those that are imported."""
     package = import_module(__package__)
     for name in package.__all__:
         getattr(package, name)
-    for entry in entry_points(group=METHODS):
-        entry.load()
     found: dict[str, type[XMCPredictor]] = {}
     todo: list[Any] = [XMCPredictor]
     while todo:
@@ -531,4 +571,18 @@ def known_methods() -> dict[str, type[XMCPredictor]]:
             todo.append(method)
             if not getattr(method, "__abstractmethods__", None):
                 found.setdefault(class_reference(method), method)
+    return found
+
+
+def own_methods() -> dict[str, type[XMCEstimator]]:
+    """The estimators of entry points by their names; one that can't be loaded is left out with a warning."""
+    found = {}
+    for entry in entry_points(group=METHODS):
+        try:
+            method = entry.load()
+        except Exception as error:
+            warnings.warn(f"The method {entry.name!r} can't be loaded: {error!r}.", DataWarning, stacklevel=2)
+            continue
+        if isinstance(method, type) and issubclass(method, XMCEstimator):
+            found[entry.name] = method
     return found

@@ -411,6 +411,7 @@ def compare(
     >>> row.first, row.second
     (0.5, 1.0)
     """
+    names = list(names)
     k = max((parse_name(name)[1] for name in names), default=1)
     a, b = (Ranking(Y_true, found, k, inverse_propensity) for found in (first, second))
     return compare_rankings(a, b, names, level=level, n_resamples=n_resamples, random_state=random_state)

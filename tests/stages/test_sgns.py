@@ -182,7 +182,9 @@ def test_a_relation_of_weight_0_changes_nothing(rng: np.random.Generator) -> Non
 
 @pytest.mark.twins
 def test_training_brings_blocks_together(rng: np.random.Generator) -> None:
-    blocks = csr_matrix(block_diag([csr_matrix(np.ones((8, 8), np.float32) - np.eye(8, dtype=np.float32))] * 4))
+    blocks = csr_matrix(
+        block_diag([csr_matrix(np.ones((8, 8), np.float32) - np.eye(8, dtype=np.float32))] * 4)
+    )
     blocks.eliminate_zeros()
     pairs = blocks.nonzero()
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .settings import OwnMethod, import_method
 from .texts import EncodingErrors, Format, GivenText, TextColumn, TextOptions
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ def explain(
     text_column: TextColumn = None,
     format: Format = None,
     encoding_errors: EncodingErrors = "strict",
+    method: OwnMethod = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Explain the score of a label: which neighbours voted, what its classifier saw, how frequent it is."""
@@ -33,6 +35,7 @@ def explain(
     from .output import print_json
     from .sources import one_row
 
+    import_method(method)
     fitted: Any = load(model)
     names = {str(name): name for name in fitted.classes_.tolist()}
     if label is not None and label not in names:

@@ -7,10 +7,13 @@ from typing import Annotated, Any
 
 import typer
 
+from .settings import OwnMethod, import_method
+
 
 def inspect(
     model: Annotated[Path, typer.Argument(help="A model folder.")],
     verify: Annotated[bool, typer.Option("--verify", help="Compare every file with its checksum.")] = False,
+    method: OwnMethod = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show the properties, parameters and files of a saved model; --verify checks the files."""
@@ -24,6 +27,7 @@ def inspect(
     wrong = model_folder.verify(model) if verify else []
     if wrong:
         raise ModelError(f"{model} is damaged: {'; '.join(wrong)}.")
+    import_method(method)
     fitted = load(model)
     files = manifest["files"]
     facts: dict[str, object] = {

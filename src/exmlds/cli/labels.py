@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from .settings import OwnMethod, import_method
+
 
 def labels(
     model: Annotated[Path, typer.Argument(help="A model folder.")],
@@ -18,6 +20,7 @@ def labels(
         str | None, typer.Option(help="Show the training rows that are most typical of this label.")
     ] = None,
     n: Annotated[int, typer.Option("-n", min=1, help="The number of labels or rows to show.")] = 10,
+    method: OwnMethod = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show the labels of a model: the most frequent, by name, similar ones, or the typical rows of one."""
@@ -28,6 +31,7 @@ def labels(
     from .output import harmless, print_json, print_table
     from .settings import method_name
 
+    import_method(method)
     fitted: Any = load(model)
     names, counts = fitted.classes_.tolist(), fitted.label_counts_
     columns = {str(name): column for column, name in enumerate(names)}

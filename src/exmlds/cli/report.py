@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from .settings import OwnMethod, import_method
 from .texts import EncodingErrors, Format, LabelColumn, LabelSeparator, TextColumn, TextOptions
 
 
@@ -26,6 +27,7 @@ def report(
     label_separator: LabelSeparator = None,
     format: Format = None,
     encoding_errors: EncodingErrors = "strict",
+    method: OwnMethod = None,
 ) -> None:
     """Write an evaluation report as one HTML file: metrics, charts, label lists and a label map, offline."""
     from ..data import propensity_parameters
@@ -43,6 +45,7 @@ def report(
     if output.is_dir():
         raise DataError(f"{output} is a folder; name a file.")
     check_output(output, locate(data, "test"))
+    import_method(method)
     with progress.shown(), replacing(output) as file:
         test, (fitted,) = read_for(
             data,

@@ -6,7 +6,7 @@ import re
 import sys
 import tomllib
 from importlib import import_module
-from importlib.metadata import entry_points
+from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,12 +27,14 @@ def method_name(class_name: str) -> str:
 
 def methods() -> dict[str, Any]:
     """The estimators by the names that --method takes: the package's, and those of entry points."""
-    from ..base import METHODS, XMCEstimator, known_methods
+    from ..base import XMCEstimator, imported_methods, own_methods
 
-    known = known_methods()
-    found = {method_name(name): method for name, method in known.items() if issubclass(method, XMCEstimator)}
-    entries = {entry.name: entry.load() for entry in entry_points(group=METHODS)}
-    return {name: method for name, method in found.items() if ":" not in name} | entries
+    ours = {
+        method_name(name): method
+        for name, method in imported_methods().items()
+        if ":" not in name and issubclass(method, XMCEstimator)
+    }
+    return {**own_methods(), **ours}
 
 
 def find_method(name: str) -> Any:
@@ -56,14 +58,15 @@ def import_method(name: str | None) -> Any:
     if name is None:
         return None
     module, _, own = name.partition(":")
-    if "" not in sys.path:  # a console script looks beside itself instead
-        sys.path.insert(0, "")
+    if "" not in sys.path:  # a console script looks beside itself only
+        sys.path.append("")
     try:
-        found = getattr(import_module(module), own)
-    except (ImportError, AttributeError, ValueError) as error:
+        found = attrgetter(own)(import_module(module))
+    except (ImportError, AttributeError, ValueError, TypeError) as error:
         raise DataError(f"--method {name} can't be imported: {error}.") from None
-    if not (isinstance(found, type) and issubclass(found, XMCEstimator)):
-        raise DataError(f"--method {name} is not a class on exmlds.XMCEstimator.")
+    is_method = isinstance(found, type) and issubclass(found, XMCEstimator)
+    if not is_method or getattr(found, "__abstractmethods__", None):
+        raise DataError(f"--method {name} is not a concrete class on exmlds.XMCEstimator.")
     return found
 
 
@@ -135,7 +138,11 @@ def parse_value(text: str) -> Any:
 
 def as_toml(model: Any) -> str:
     """The text of a config file with a method and its parameters."""
-    lines = [f'method = "{method_name(type(model).__name__)}"', "", "[parameters]"]
+    from ..base import class_reference
+
+    names = [name for name, method in methods().items() if method is type(model)]
+    name = names[0] if names else class_reference(type(model))
+    lines = [f'method = "{name}"', "", "[parameters]"]
     for name, value in model.get_params(deep=False).items():
         if value is None:
             lines.append(f"# {name} is not set")

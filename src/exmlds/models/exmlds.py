@@ -205,7 +205,7 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
         adds_learners = self.n_learners == "auto" and self.time_budget is not None
 
         # 1. Search the configuration on a sample of the rows.
-        config, trials = self._config_search(side).search(rows, search_rng, budget)
+        config, trials = self._config_search(self._first_method(side)).search(rows, search_rng, budget)
         # 2. Fit it on folds, and score the rows that each fold holds out.
         fitted = cross_fit(
             config,
@@ -246,10 +246,10 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
         self.gains_, self.stacker_ = None, None
         self.held_out_quality_, self.shortlist_recall_ = np.nan, np.nan
 
-    def _config_search(self, side: Mapping[str, Any]) -> ConfigSearch:
+    def _config_search(self, first_method: str) -> ConfigSearch:
         return ConfigSearch(
             self._make_shortlister,
-            self._first_method(side),
+            first_method,
             self.candidates == "auto",
             self.shortlist,
             self.loss,
@@ -281,10 +281,14 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
         if name == "joint":
             n_learners = 1 if self.n_learners == "auto" else int(self.n_learners)
             # Converting float16 embeddings would take most of the time of a single query.
-            return ExMLDS4(n_epochs=n_epochs, n_learners=n_learners, storage="float32", **shared)
-        if name == "missing":
-            return ExMLDS3(complete_labels=self.complete_labels, **{**shared, "temperature": "auto"})
-        return ExMLDS3(n_components=100, l2=1.0, mu=(1.0, 1.0, 10.0), complete_labels=0.0, **shared)
+            method: NeighborVoting = ExMLDS4(
+                n_epochs=n_epochs, n_learners=n_learners, storage="float32", **shared
+            )
+        elif name == "missing":
+            method = ExMLDS3(complete_labels=self.complete_labels, **{**shared, "temperature": "auto"})
+        else:
+            method = ExMLDS3(n_components=100, l2=1.0, mu=(1.0, 1.0, 10.0), complete_labels=0.0, **shared)
+        return method.with_engine(self.engine)
 
     def _candidates(self, X: Matrix, k: int) -> tuple[Array, Array]:
         if self.stacker_ is None:
@@ -361,7 +365,8 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
         return scores
 
     def _estimate(self, data: DataSize) -> Estimate:
-        estimate = self._config_search({}).estimate(data)
+        first_method = "sppmi" if self.candidates == "sppmi" else "joint"
+        estimate = self._config_search(first_method).estimate(data)
         return estimate.with_rows(data) if self.keep_rows else estimate
 
 

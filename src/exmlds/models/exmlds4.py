@@ -11,6 +11,7 @@ from scipy.sparse import csr_matrix
 
 from .. import __version__
 from ..runtime.memory import DataSize
+from ..selection import HeldOutScores
 from ..stages import ann_index, joint, neighbors, partition, quantize, sppmi
 from ..storage.checkpoint import Checkpoint, digest
 from ..storage.files import PathLike
@@ -18,7 +19,7 @@ from ..validation import params
 from ..validation.arrays import Matrix, unit_rows
 from ..voting.base import NeighborVoting
 from ..voting.memory import MemoryModel, part_rows
-from ..voting.votes import Embedding, LinearMap, MapContext, MapWarmStart
+from ..voting.votes import Embedding, FitContext, FitRun, LinearMap, MapWarmStart
 
 Array = np.ndarray
 
@@ -195,17 +196,31 @@ class ExMLDS4(NeighborVoting):
         """
         if self.index == "approximate":
             ann_index.require()  # fail before a long fit, not after it
-        X, Y, rng, side = self._start(X, Y, label_names)
         if checkpoint is None:
-            return self._train(X, Y, rng, side)
+            return self._learn(X, Y, label_names)
+        with self._all_or_nothing():
+            return self._fit_with_checkpoint(X, Y, label_names, checkpoint)
+
+    def _fit_with_checkpoint(
+        self, X: Any, Y: Any, label_names: Sequence[str] | None, folder: PathLike
+    ) -> Self:
+        X, Y, rng, side = self._start(X, Y, label_names)
         parameters = {k: v for k, v in self.get_params(deep=False).items() if k not in NOT_OF_THE_RESULT}
         run = {
             "version": __version__,
             "data": digest(X, Y),
             "parameters": json.dumps(parameters, default=str),
         }
-        kept = Checkpoint(checkpoint, run, rng)
-        return self._train(X, Y, kept.rng(), side, checkpoint=kept)
+        checkpoint = Checkpoint(folder, run, rng)
+        return self._train(X, Y, checkpoint.rng(), side, checkpoint=checkpoint)
+
+    def _fit_voting(
+        self, X: Matrix, Y: csr_matrix, rng: np.random.Generator, run: FitRun, **side: Any
+    ) -> tuple[HeldOutScores | None, MapWarmStart | None]:
+        held_out, ended = super()._fit_voting(X, Y, rng, run, **side)
+        if ended is not None:
+            self.n_epochs_ = ended.state.epoch  # more than was set where training was resumed
+        return held_out, ended
 
     def _embed(
         self, X: Matrix, Y: csr_matrix, rank: int, rng: np.random.Generator, **given: Any
@@ -236,7 +251,7 @@ class ExMLDS4(NeighborVoting):
         paths: list[dict[str, Any]],
         rank: int,
         rng: np.random.Generator,
-        context: MapContext | None = None,
+        context: FitContext | None = None,
     ) -> Iterator[LinearMap]:
         """Joint learning: AdaGrad with Z, the contexts of rows; the number of epochs is the setting."""
         sets, group, _ = sppmi.distinct(Y)
@@ -244,9 +259,10 @@ class ExMLDS4(NeighborVoting):
         loss = joint.Loss(self.loss, self.similarity, self.gamma, self.margin, self.n_negative)
         state = joint.init(X.shape[1], rank, rng)
         ends = [path["n_epochs"] for path in paths]
-        checkpoint = None if context is None else context.checkpoint
-        if context is not None and context.warm_start is not None:
-            state = _resume(context.warm_start, state, context.columns)
+        checkpoint = None if context is None else context.run.checkpoint
+        if context is not None and context.run.warm_start is not None:
+            assert context.columns is not None
+            state = _resume(context.run.warm_start, state, context.columns)
             ends = [state.epoch + MORE_EPOCHS]
         name = f"map-{state.seed:016x}"
         kept = checkpoint.get(name) if checkpoint else None

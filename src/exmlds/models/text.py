@@ -128,8 +128,12 @@ class TextClassifier(LabelSpaceMixin):
             setattr(self, name, getattr(self.model_, name))
         return self
 
+    def side_rows(self, side: Mapping[str, Any], rows: Array) -> dict[str, Any]:
+        """The arguments of the estimator's `fit` for some of the rows."""
+        return (self.model or ExMLDS()).side_rows(side, rows)
+
     def predict_proba(self, X: Any) -> csr_matrix:
-        """As the model's."""
+        """The scores or probabilities of the estimator."""
         X = self._checked_rows(X, reset=False)
         return self.model_.predict_proba(X)
 
@@ -163,6 +167,7 @@ class TextClassifier(LabelSpaceMixin):
         self, n: int, d: int, n_labels: int, nnz: int | None = None, nnz_labels: int | None = None
     ) -> Estimate:
         """The memory that a fit of the model will take, and its size; see `XMCEstimator.estimate`."""
+        params.check(type(self).__name__, self.get_params(deep=False), self._constraints)
         return (self.model or ExMLDS()).estimate(n, d, n_labels, nnz, nnz_labels)
 
     def plain_parameters(self) -> dict[str, Any]:

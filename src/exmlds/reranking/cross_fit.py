@@ -60,7 +60,7 @@ def cross_fit(
 
     ensemble_rng : draws the learners that are added while held-out rows reward them; None adds none
     """
-    started = budget.spent()
+    started, last = budget.spent(), None
     scores: list[ShortlistScores] = []
     held_rows: list[Array] = []
     for hold_out in HoldOut.folds(rows.n, fold_rng):
@@ -68,18 +68,21 @@ def cross_fit(
             break
         train, held = hold_out.split(rows)
         with phase(f"fold {len(scores) + 1}", train.n):
-            if scores:
-                last = fit_pipeline(config, train, fit_rng)
-            else:
+            if last is None:
                 config, last = _fit_first_fold(config, train, held, fit_rng, ensemble_rng, budget)
+            else:
+                del last  # its memory, before the next is fitted
+                last = fit_pipeline(config, train, fit_rng)
             scores.append(last.pipeline.score_in_blocks(held.X))
         held_rows.append(hold_out.held_rows)
+        train_rows = hold_out.train_rows  # of the last fold that was fitted
+    assert last is not None
     # The refit on all rows continues from the last fold.
-    warm_start = last.warm_start._replace(rows=hold_out.train_rows)
+    warm_start = last.warm_start._replace(rows=train_rows)
     return CrossFit(
         config,
         last._replace(warm_start=warm_start),
-        hold_out.train_rows,
+        train_rows,
         concatenate(scores),
         np.concatenate(held_rows),
         (budget.spent() - started) / len(scores),

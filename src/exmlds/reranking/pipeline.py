@@ -176,7 +176,7 @@ def fit_shortlister(
     warm_start: MapWarmStart | None = None,
 ) -> tuple[NeighborVoting, MapWarmStart | None]:
     """The method fitted to the rows, and where a fit on more rows continues from."""
-    fitted = clone(method).set_params(random_state=int(rng.integers(2**31)))
+    fitted = clone(method).set_params(random_state=int(rng.integers(2**31))).with_engine(method.engine)
     with phase(f"short-listing by {type(method).__name__}", rows.n):
         # V can be float16; the stored row embeddings are read at every query, so they stay float32.
         return fitted, fitted.fit_as_shortlister(rows, warm_start=warm_start, map_storage="float16")

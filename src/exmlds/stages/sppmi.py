@@ -69,7 +69,7 @@ class Overlaps(NamedTuple):
     """What each block of SPPMI is computed from, for m label sets and the L labels or none after them.
 
     sets : (m, L) csr of ones
-    pattern : (m, m) csr of ones, the overlaps that are cache; None keeps all
+    pattern : (m, m) csr of ones, the overlaps that are kept; None keeps all
     mu : the weights (μ₂, μ₃) of M and Y
     below : (L, m + L) csr, the lower block row [μ₃ Yᵀ, μ₁ C] of A; None where labels are not embedded
     logs : (m + L,) float32, log of a_i / |A|, the share of each row of A

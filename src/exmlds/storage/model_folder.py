@@ -32,7 +32,7 @@ from scipy.sparse import csr_matrix, issparse
 from ..errors import DataWarning, ModelError
 from .files import PathLike
 
-FORMAT = 1
+FORMAT = 2
 MANIFEST = "manifest.json"
 _GENERATION = re.compile(r"g-[0-9a-f]{12}")
 _FOREIGN = re.compile(r"[/\\]|^\.*$")  # file names that point outside the generation
@@ -232,6 +232,8 @@ def load(path: PathLike) -> tuple[dict[str, Any], dict[str, Any]]:
         manifest = read_manifest(folder)
         try:
             return manifest, _Reader(folder, manifest).decode(manifest["state"])
+        except (KeyError, TypeError, AttributeError, IndexError) as error:
+            raise ModelError(f"{folder} is damaged: its state can't be read ({error!r}).") from None
         except _Replaced:  # Another process replaced the model after the manifest was read.
             if read_manifest(folder)["generation"] == manifest["generation"]:
                 raise ModelError(
@@ -273,6 +275,8 @@ def read_manifest(path: PathLike) -> dict[str, Any]:
     if not isinstance(manifest, dict) or manifest.get("package") != "exmlds":
         raise ModelError(f"{folder} is not a model of exmlds.")
     version = manifest.get("format")
+    if version == 1:
+        raise ModelError(f"{folder} was written by an unreleased version of exmlds. Fit the model again.")
     if isinstance(version, int) and version > FORMAT:
         raise ModelError(
             f"{folder} was written by a newer exmlds ({manifest.get('version')}, format {version}; this one "
@@ -377,6 +381,8 @@ class _Reader:
         raise ModelError(f"{self.folder} is damaged: its state has an unknown part {sorted(value)}.")
 
     def _array(self, entry: dict[str, Any]) -> Array:
+        if entry.get("$array") not in self.files:
+            raise ModelError(f"{self.folder} is damaged: it names an array that is not among its files.")
         path = self.generation / entry["$array"]
         try:
             size = path.stat().st_size

@@ -29,10 +29,10 @@ from .memory import MemoryModel, part_rows
 from .settings_search import Grid, choose
 from .votes import (
     Embedding,
+    FitContext,
     FitRun,
     Learner,
     LinearMap,
-    MapContext,
     MapWarmStart,
     Part,
     SearchResult,
@@ -58,8 +58,8 @@ REGRESSION: Mapping[str, params.Constraint] = {
 class NeighborVoting(LabelSpaceMixin, XMCEstimator):
     """Features → parts → embed → map → index → vote; a method says how rows are embedded and mapped.
 
-    A method implements `_embed`. It may override `_grid`, `_fit_maps`, `_partition`, `_voting_labels`,
-    `_rank`, `_vote_shares` and `_memory_model`.
+    A method implements `_embed`. It may override `_grid`, `_paths`, `_fit_maps`, `_partition`,
+    `_voting_labels`, `_rank`, `_vote_shares` and `_memory_model`.
 
     Attributes after fit
     --------------------
@@ -151,7 +151,7 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
         paths: list[dict[str, Any]],
         rank: int,
         rng: np.random.Generator,
-        context: MapContext | None = None,
+        context: FitContext | None = None,
     ) -> Iterator[LinearMap]:
         """A map from transformed features X to embeddings, for each setting in turn: ridge regression on Z.
 
@@ -225,7 +225,7 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
         side = {name: value for name, value in rows.side.items() if name in self._side}
         X, Y, rng, side = self._start(rows.X, rows.Y, None, **side)
         fit_rng, _ = rng.spawn(2)
-        run = FitRun(warm_start=warm_start, row_weights=rows.row_weights, map_storage=map_storage)
+        run = FitRun(None, warm_start, rows.row_weights, map_storage, keeps_state=True)
         _, ended = self._fit_voting(X, Y, fit_rng, run, **side)
         self.threshold_ = 0.0
         return ended
@@ -247,9 +247,8 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
             with phase("embedding", rows.n):
                 whole = self._embed(rows.X, rows.Y, self.n_components, whole_rng, **given)
         with phase("maps and index", rows.n):
-            seeds = parts_rng.spawn(self.n_learners)
-            fitted = self._fit_learners(rows, whole, feature_map, settings, seeds, run)
-        # All at once at the end: a fit that is stopped leaves the last one whole.
+            context = FitContext(feature_map, settings, run)
+            fitted = self._fit_learners(rows, whole, context, parts_rng.spawn(self.n_learners))
         label_embeddings = None if whole is None else whole.labels
         self.scorer_ = None if label_embeddings is None else vote.label_scorer(label_embeddings)
         self.labels_ = self._voting_labels(rows.Y, **given)
@@ -285,24 +284,17 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
         self,
         rows: TrainingSet,
         whole: Embedding | None,
-        feature_map: Features,
-        settings: Settings,
+        context: FitContext,
         seeds: list[np.random.Generator],
-        run: FitRun,
     ) -> list[tuple[Learner, MapWarmStart | None]]:
         """Fit the members of the ensemble, on threads of their own where they need little memory."""
-
-        def fit_learner(
-            number: int, advance: progress.Advance = _ignore
-        ) -> tuple[Learner, MapWarmStart | None]:
-            return self._fit_learner(rows, whole, feature_map, settings, seeds[number], run, advance)
-
-        if not self._memory_model().learners_in_parallel or len(seeds) == 1:
-            return [fit_learner(number) for number in range(len(seeds))]  # each shows its own stages
-        total = rows.n * len(seeds) * settings.path.get("n_epochs", 1)
+        if not self._memory_model().learners_in_parallel or len(seeds) == 1:  # each shows its own stages
+            return [self._fit_learner(rows, whole, context, seed) for seed in seeds]
+        total = rows.n * len(seeds) * context.settings.path.get("n_epochs", 1)
         with progress.stage("learners", total) as advance:
+            shared = context._replace(advance=advance)
             fitted = parallel.map_blocks(
-                lambda which: fit_learner(which.start, advance),
+                lambda which: self._fit_learner(rows, whole, shared, seeds[which.start]),
                 parallel.blocks(len(seeds), 1),
                 n_jobs=self.n_jobs,
                 stage="learners",
@@ -311,34 +303,26 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
             return list(fitted)
 
     def _fit_learner(
-        self,
-        rows: TrainingSet,
-        whole: Embedding | None,
-        feature_map: Features,
-        settings: Settings,
-        rng: np.random.Generator,
-        run: FitRun,
-        advance: progress.Advance,
+        self, rows: TrainingSet, whole: Embedding | None, context: FitContext, rng: np.random.Generator
     ) -> tuple[Learner, MapWarmStart | None]:
         """Partition the rows and fit a map in each part; returns also how the map of a single part ended."""
         n_parts = self._memory_model().count_parts(DataSize.of(rows.X, rows.Y))
-        routed = features.apply_for_routing(feature_map, rows.X) if n_parts > 1 else rows.X
+        routed = features.apply_for_routing(context.feature_map, rows.X) if n_parts > 1 else rows.X
         router, parts = self._partition(routed, n_parts, part_rows(rows.n, n_parts), whole, rng)
         del routed
         present = [part for part in parts if part.size]
         if len(present) < n_parts:
             router = partition.Router(router.centers[[part.size > 0 for part in parts]])
-        if len(present) > 1 or self.n_learners > 1:
-            run = run._replace(warm_start=None)
-        fitted = []
+        if len(present) > 1 or self.n_learners > 1:  # a warm start is of one map
+            context = context._replace(run=context.run._replace(warm_start=None, keeps_state=False))
+        given, fitted = {**rows.side, **context.settings.chosen()}, []
         for part, part_rng in zip(present, rng.spawn(len(present))):
             X, Y = rows.X[part], rows.Y[part]
             if whole is None:
-                given = {**rows.side, **settings.chosen()}
                 Z = self._embed(X, Y, self.n_components, part_rng, **given).rows
             else:
                 Z = whole.part(part)
-            fitted.append(self._fit_part(X, Y, Z, part, feature_map, settings, part_rng, run, advance))
+            fitted.append(self._fit_part(X, Y, Z, part, context, part_rng))
         ended = fitted[0][1] if len(fitted) == 1 else None
         return Learner(router, [part for part, _ in fitted]), ended
 
@@ -348,17 +332,15 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
         Y: csr_matrix,
         Z: Array,
         rows: Array,
-        feature_map: Features,
-        settings: Settings,
+        context: FitContext,
         rng: np.random.Generator,
-        run: FitRun,
-        advance: progress.Advance,
     ) -> tuple[Part, MapWarmStart | None]:
+        feature_map, settings, run = context[:3]
         X = features.apply(feature_map, X)
         # A part keeps the rows of V for the features that occur in it.
         columns = np.unique(X.indices) if issparse(X) else np.arange(X.shape[1])
         X = X[:, columns] if len(columns) < X.shape[1] else X
-        context = MapContext(columns, run.warm_start, run.checkpoint, advance)
+        context = context._replace(columns=columns)
         V, state = next(self._fit_maps(X, Y, Z, [settings.path], self.n_components, rng, context))
         is_exact = self._memory_model().is_searched_exactly(len(rows))
         built = index.build(self._searched_rows(X, V, Z), self.metric, self.storage, is_exact=is_exact)
@@ -367,7 +349,8 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
             packed = quantize.pack(features.fold_projection(feature_map, V), "float32")
         else:
             packed = quantize.pack(V, (run.map_storage if issparse(X) else None) or self.storage)
-        return Part(rows, columns, packed, built), None if state is None else MapWarmStart(columns, state)
+        is_kept = run.keeps_state and state is not None
+        return Part(rows, columns, packed, built), MapWarmStart(columns, state) if is_kept else None
 
     def _searched_rows(self, X: Matrix, V: Array, Z: Array) -> Array:
         """(n, r) the embeddings of training rows that are searched among."""
@@ -399,7 +382,8 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
     def tuned_clone(self) -> Self:
         """An unfitted clone with the parameters that were chosen and as many learners."""
         settings = {"temperature": self.temperature_, "n_learners": len(self.learners_)}
-        return clone(self).set_params(**{**self._tuned_params(), **settings})
+        tuned = clone(self).set_params(**{**self._tuned_params(), **settings})
+        return tuned.with_engine(self.engine)
 
     def with_temperature(self, temperature: float) -> Self:
         """The fitted model with another temperature; everything else is shared."""
@@ -525,10 +509,6 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
 
     def _estimate(self, data: DataSize) -> Estimate:
         return self._memory_model().estimate(data)
-
-
-def _ignore(rows: int) -> None:
-    return None
 
 
 def _drop_self(own: Array, found: SearchResult) -> SearchResult:

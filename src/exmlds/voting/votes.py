@@ -20,6 +20,10 @@ Array = np.ndarray
 EMBED_BLOCK = 4_096  # rows that are embedded at a time
 
 
+def ignore(rows: int) -> None:
+    """Nobody wants to know how far a fit is."""
+
+
 class Embedding(NamedTuple):
     """Embeddings of training rows, and of labels where a method embeds them.
 
@@ -54,20 +58,6 @@ class MapWarmStart(NamedTuple):
     state: Any
 
 
-class MapContext(NamedTuple):
-    """What a fit passes on to the training of one map, beside data and settings.
-
-    columns : (d',) numbers of the features of the map's rows among all features
-    warm_start : training that is resumed, or None;  checkpoint : where the training is kept, or None
-    advance : is called with the number of rows that were just learnt from
-    """
-
-    columns: Array
-    warm_start: MapWarmStart | None
-    checkpoint: Any
-    advance: progress.Advance
-
-
 class Settings(NamedTuple):
     """The settings of a fit, as given or as chosen on held-out rows.
 
@@ -94,12 +84,29 @@ class FitRun(NamedTuple):
     warm_start : training of one map that is resumed
     row_weights : (n,) weights of the training rows when they vote
     map_storage : storage of V where it differs from that of the row embeddings
+    keeps_state : whether the training of a single map is returned, to be resumed
     """
 
     checkpoint: Any = None
     warm_start: MapWarmStart | None = None
     row_weights: Array | None = None
     map_storage: str | None = None
+    keeps_state: bool = False
+
+
+class FitContext(NamedTuple):
+    """What a fit passes on to its learners, their parts and their maps.
+
+    feature_map : the fitted feature transform;  settings : as given or chosen;  run : as above
+    advance : is called with the number of rows that were just learnt from
+    columns : (d',) numbers of the features of a part among all features
+    """
+
+    feature_map: features.Features
+    settings: Settings
+    run: FitRun
+    advance: progress.Advance = ignore
+    columns: Array | None = None
 
 
 class Part(NamedTuple):
