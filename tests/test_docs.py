@@ -8,6 +8,7 @@ import io
 import os
 import pkgutil
 import re
+import shlex
 import subprocess
 import sys
 from contextlib import redirect_stdout
@@ -16,6 +17,7 @@ from pathlib import Path
 import pytest
 
 import exmlds
+from exmlds import cli
 
 ROOT = Path(__file__).parent.parent
 README, HOME = ROOT / "README.md", ROOT / "docs" / "index.md"
@@ -93,14 +95,21 @@ def test_python_in_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         exec(compile(code, "README.md", "exec"), names)
 
 
-def test_commands_in_the_readme(tmp_path: Path) -> None:
-    """Every `exmlds` line runs, in one folder, in their order."""
+def test_commands_in_the_readme(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Every `exmlds` line runs, in one folder, in their order; in this process, which is started once."""
     lines = [line for _, code, _ in blocks(README, "bash") for line in code.splitlines()]
-    commands = [line for line in lines if line.startswith("exmlds ")]
+    commands = [shlex.split(line, comments=True) for line in lines if line.startswith("exmlds ")]
     assert commands
     write_documents(tmp_path)
+    monkeypatch.chdir(tmp_path)
     for command in commands:
-        run(command, tmp_path)
+        monkeypatch.setattr(sys, "argv", command)
+        try:
+            cli.main()
+        except SystemExit as stop:
+            assert not stop.code, f"{command}\n{capfd.readouterr().err}"
 
 
 @pytest.mark.slow
