@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +15,8 @@ import exmlds
 from exmlds import DataError
 from exmlds.cli.settings import find_method
 from exmlds.data import Dataset, write_xc
+
+Run = Callable[..., Any]
 
 SOURCE = '''
 import numpy as np
@@ -38,58 +42,57 @@ class NearestMean(XMCEstimator):
 '''
 
 
+OWN = "my_methods:NearestMean"
+
+
 @pytest.fixture
-def folder(tmp_path: Path, library: Dataset) -> Path:
+def folder(tmp_path: Path, library: Dataset, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "my_methods.py").write_text(SOURCE)
     write_xc(tmp_path / "train.txt", library.rows(slice(0, 300)))
     write_xc(tmp_path / "test.txt", library.rows(slice(300, 400)))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "my_methods", raising=False)
     return tmp_path
 
 
-def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "exmlds", *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-
-
-def test_the_command_line_takes_it(folder: Path) -> None:
-    own = "my_methods:NearestMean"
-    done = run(folder, "train", "train.txt", "-o", "model", "--method", own, "--set", "power=2.0")
-    assert done.returncode == 0, done.stderr
-    done = run(folder, "evaluate", "model", "test.txt", "--method", own, "--json")
-    assert done.returncode == 0, done.stderr
-    done = run(folder, "train", "train.txt", "-o", "frequent", "--method", "most-frequent")
-    assert done.returncode == 0, done.stderr
-    done = run(folder, "compare", "model", "frequent", "test.txt", "--method", own)
-    assert done.returncode == 0, done.stderr
-    done = run(folder, "evaluate", "model", "test.txt")
+def test_the_command_line_takes_it(folder: Path, run: Run) -> None:
+    assert run("train", "train.txt", "-o", "model", "--method", OWN, "--set", "power=2.0").code == 0
+    assert run("evaluate", "model", "test.txt", "--method", OWN, "--json").code == 0
+    assert run("train", "train.txt", "-o", "frequent", "--method", "most-frequent").code == 0
+    assert run("compare", "model", "frequent", "test.txt", "--method", OWN).code == 0
+    other = folder / "elsewhere"
+    other.mkdir()
+    command = [sys.executable, "-m", "exmlds", "evaluate", str(folder / "model"), str(folder / "test.txt")]
+    done = subprocess.run(command, cwd=other, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert "import my_methods first (--method my_methods:NearestMean on the command line)" in done.stderr
+    assert f"import my_methods first (--method {OWN} on the command line)" in done.stderr
 
 
 @pytest.mark.parametrize(
     "wrong",
     ["my_methods:Nothing", "no_such_module:Any", "my_methods:np", ".relative:Any", "exmlds:XMCEstimator"],
 )
-def test_what_is_no_method_is_refused(folder: Path, wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(folder)
+def test_what_is_no_method_is_refused(folder: Path, wrong: str) -> None:
     with pytest.raises(DataError, match="can't be imported|not a concrete class"):
         find_method(wrong)
 
 
-def test_an_entry_point_makes_it_a_method_by_name(folder: Path) -> None:
+def test_an_entry_point_makes_it_a_method_by_name(folder: Path, run: Run) -> None:
     info = folder / "my_methods-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: my-methods\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[exmlds.methods]\nnearest-mean = my_methods:NearestMean\n")
-    done = run(folder, "train", "train.txt", "-o", "model", "--method", "nearest-mean")
-    assert done.returncode == 0, done.stderr
-    code = "import exmlds; print(type(exmlds.load('model')).__name__)"
-    done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True)
-    assert done.stdout == "NearestMean\n", done.stderr
+    (info / "entry_points.txt").write_text(f"[exmlds.methods]\nnearest-mean = {OWN}\nbroken = no_such:Any\n")
+    done = run("train", "train.txt", "-o", "model", "--method", "nearest-mean")
+    assert done.code == 0
+    assert "The method 'broken' can't be loaded" in done.err
+    code = "import exmlds, warnings; warnings.simplefilter('ignore')\n"
+    code += "print(type(exmlds.load('model')).__name__)"
+    loaded = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True)
+    assert loaded.stdout == "NearestMean\n", loaded.stderr
 
 
-def test_in_python(folder: Path, library: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(folder)
+def test_in_python(folder: Path, library: Dataset) -> None:
     from my_methods import NearestMean  # type: ignore[import-not-found]
 
     model = NearestMean(power=2.0).fit(library.X[:300], library.Y[:300])
