@@ -13,8 +13,9 @@ from sklearn.base import clone
 
 from ..base import BLOCK, XMCEstimator
 from ..runtime import parallel, progress
-from ..runtime.logs import logger, phase
+from ..runtime.logs import logger
 from ..runtime.memory import DataSize, Estimate
+from ..runtime.progress import phase
 from ..selection import HeldOutScores, TrainingSet
 from ..stages import features, index, neighbors, partition, quantize, regress, vote
 from ..stages.features import Features
