@@ -39,8 +39,7 @@ def train(
     complete_labels: Annotated[
         str | None,
         typer.Option(
-            help="The weight of inferred missing labels in the votes, 0 to 1 or auto.",
-            metavar="STRENGTH",
+            help="The weight of inferred missing labels in the votes, 0 to 1 or auto.", metavar="STRENGTH"
         ),
     ] = None,
     checkpoint: Annotated[
