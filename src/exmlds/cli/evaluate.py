@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-import typer
+from typer import Argument, Option
 
 from .settings import OwnMethod, import_method
 from .texts import EncodingErrors, Format, LabelColumn, LabelSeparator, TextColumn, TextOptions
@@ -17,38 +17,32 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    model: Annotated[str, typer.Argument(help="A model folder; omit it with --predictions.")],
+    model: Annotated[str, Argument(help="A model folder; omit it with --predictions.")],
     data: Annotated[
-        str | None, typer.Argument(help="A file, or the name of a data set (its test split is used).")
+        str | None, Argument(help="A file, or the name of a data set (its test split is used).")
     ] = None,
-    k: Annotated[str, typer.Option("-k", help="The values of k for metrics at k.")] = "1 3 5",
+    k: Annotated[str, Option("-k", help="The values of k for metrics at k.")] = "1 3 5",
     predictions: Annotated[
-        Path | None, typer.Option(help="A file of predictions, one row of `label:score` pairs per line.")
+        Path | None, Option(help="A file of predictions, one row of `label:score` pairs per line.")
     ] = None,
     train: Annotated[
-        str | None,
-        typer.Option(help="The training file; propensity-scored metrics of --predictions need it."),
+        str | None, Option(help="The training file; propensity-scored metrics of --predictions need it.")
     ] = None,
-    labels: Annotated[
-        Path | None, typer.Option(help="The file of labels, if DATA holds features only.")
-    ] = None,
+    labels: Annotated[Path | None, Option(help="The file of labels, if DATA holds features only.")] = None,
     filter_: Annotated[
-        Path | None,
-        typer.Option("--filter", help="A label filter: pairs `row label` that are not predicted."),
+        Path | None, Option("--filter", help="A label filter: pairs `row label` that are not predicted.")
     ] = None,
     propensity: Annotated[
-        str | None, typer.Option(help="A,B of the propensity model.  [default: the data set's, or 0.55,1.5]")
+        str | None, Option(help="A,B of the propensity model.  [default: the data set's, or 0.55,1.5]")
     ] = None,
-    intervals: Annotated[
-        bool, typer.Option("--intervals", help="Show 95% bootstrap intervals over rows.")
-    ] = False,
+    intervals: Annotated[bool, Option("--intervals", help="Show 95% bootstrap intervals over rows.")] = False,
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
     label_separator: LabelSeparator = None,
     format: Format = None,
     encoding_errors: EncodingErrors = "strict",
     method: OwnMethod = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Evaluate a model or a file of predictions.
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 
 def info(
-    method: Annotated[
-        str | None, typer.Argument(help="Print this method's defaults as a config file.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    method: Annotated[str | None, Argument(help="Print this method's defaults as a config file.")] = None,
+    as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show versions, methods and data sets, or a method's defaults."""
     import os

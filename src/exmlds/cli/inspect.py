@@ -5,16 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from .settings import OwnMethod, import_method
 
 
 def inspect(
-    model: Annotated[Path, typer.Argument(help="A model folder.")],
-    verify: Annotated[bool, typer.Option("--verify", help="Compare every file with its checksum.")] = False,
+    model: Annotated[Path, Argument(help="A model folder.")],
+    verify: Annotated[bool, Option("--verify", help="Compare every file with its checksum.")] = False,
     method: OwnMethod = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show the properties, parameters and files of a saved model; --verify checks the files."""
     from .. import load

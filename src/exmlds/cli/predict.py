@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
 from .settings import OwnMethod, import_method
 from .texts import EncodingErrors, Format, GivenText, TextColumn
@@ -21,28 +21,24 @@ if TYPE_CHECKING:
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(help="A model folder.")],
+    model: Annotated[Path, Argument(help="A model folder.")],
     data: Annotated[
-        str | None, typer.Argument(help="A file, - for standard input, or the name of a data set.")
+        str | None, Argument(help="A file, - for standard input, or the name of a data set.")
     ] = None,
     text: GivenText = None,
-    k: Annotated[int, typer.Option("-k", help="The number of labels per row.")] = 5,
+    k: Annotated[int, Option("-k", help="The number of labels per row.")] = 5,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "-o", "--output", help="The file to write; .gz is gzipped.  [default: -, standard output]"
-        ),
+        Option("-o", "--output", help="The file to write; .gz is gzipped.  [default: -, standard output]"),
     ] = None,
-    allow: Annotated[
-        Path | None, typer.Option(help="A file of the only labels to predict, one per line.")
-    ] = None,
-    deny: Annotated[Path | None, typer.Option(help="A file of labels not to predict, one per line.")] = None,
+    allow: Annotated[Path | None, Option(help="A file of the only labels to predict, one per line.")] = None,
+    deny: Annotated[Path | None, Option(help="A file of labels not to predict, one per line.")] = None,
     text_column: TextColumn = None,
     format: Format = None,
     encoding_errors: EncodingErrors = "strict",
     method: OwnMethod = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Write one JSON object per row, with label names.")
+        bool, Option("--json", help="Write one JSON object per row, with label names.")
     ] = False,
 ) -> None:
     """Predict the top k labels of every row.

@@ -10,7 +10,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Option
 
 from ..errors import DataError
 
@@ -73,7 +73,7 @@ def import_method(name: str | None) -> Any:
 # For commands that load a model: its own class must be imported first.
 OwnMethod = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--method", help="The class of a model of your own, module:Class; it is imported before the model."
     ),
 ]

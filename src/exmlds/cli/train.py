@@ -7,7 +7,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-import typer
+from typer import Argument, Option
 
 from .settings import DEFAULT_METHOD
 from .texts import EncodingErrors, Format, LabelColumn, LabelSeparator, TextColumn, TextOptions
@@ -17,53 +17,48 @@ if TYPE_CHECKING:
 
 
 def train(
-    data: Annotated[str, typer.Argument(help="A file, or the name of a data set under EXMLDS_DATA.")],
-    output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write the model to.")],
-    labels: Annotated[
-        Path | None, typer.Option(help="The file of labels, if DATA holds features only.")
-    ] = None,
+    data: Annotated[str, Argument(help="A file, or the name of a data set under EXMLDS_DATA.")],
+    output: Annotated[Path, Option("-o", "--output", help="The folder to write the model to.")],
+    labels: Annotated[Path | None, Option(help="The file of labels, if DATA holds features only.")] = None,
     method: Annotated[
-        str | None,
-        typer.Option(help=f"The method, or module:Class of your own.  [default: {DEFAULT_METHOD}]"),
+        str | None, Option(help=f"The method, or module:Class of your own.  [default: {DEFAULT_METHOD}]")
     ] = None,
     set_: Annotated[
-        list[str] | None, typer.Option("--set", help="A parameter as key=value; may be repeated.")
+        list[str] | None, Option("--set", help="A parameter as key=value; may be repeated.")
     ] = None,
     config: Annotated[
-        Path | None, typer.Option(help="A TOML config file, as `exmlds info METHOD` prints it.")
+        Path | None, Option(help="A TOML config file, as `exmlds info METHOD` prints it.")
     ] = None,
     label_cooccurrence: Annotated[
         Path | None,
-        typer.Option(help="A label co-occurrence matrix: .npz, .npy, or text with rows of `label:value`."),
+        Option(help="A label co-occurrence matrix: .npz, .npy, or text with rows of `label:value`."),
     ] = None,
     complete_labels: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="The weight of inferred missing labels in the votes, 0 to 1 or auto.", metavar="STRENGTH"
         ),
     ] = None,
     checkpoint: Annotated[
         Path | None,
-        typer.Option(help="A checkpoint folder (exmlds4); after a stop, the same command resumes from it."),
+        Option(help="A checkpoint folder (exmlds4); after a stop, the same command resumes from it."),
     ] = None,
     vectorizer: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="The vectorizer of texts: tfidf, or hashing, which stores no vocabulary.  [default: tfidf]"
         ),
     ] = None,
     keep_rows: Annotated[
-        bool, typer.Option("--keep-rows", help="Store the training rows, so that `explain` can show them.")
+        bool, Option("--keep-rows", help="Store the training rows, so that `explain` can show them.")
     ] = False,
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
     label_separator: LabelSeparator = None,
     format: Format = None,
     encoding_errors: EncodingErrors = "strict",
-    seed: Annotated[
-        int | None, typer.Option(help="The random seed; the same seed gives the same model.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    seed: Annotated[int | None, Option(help="The random seed; the same seed gives the same model.")] = None,
+    as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Train a model on a file of texts or of numbers, and write it to a folder."""
     from ..runtime import progress
