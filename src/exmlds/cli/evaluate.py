@@ -49,29 +49,17 @@ def evaluate(
     Prints P, R, nDCG, PSP, PSnDCG, macro-F1 and coverage at k, and a table by label frequency, head to tail.
     """
     from ..runtime import progress
+    from .sources import parse_ks, ranked, read_for
 
     import_method(method)
-    inputs = _check(
-        model,
-        data,
-        predictions,
-        k,
-        propensity,
-        TextOptions(text_column, format, encoding_errors, label_column, label_separator),
-    )
+    path, data = _check(model, data, predictions)
+    ks, a_and_b = parse_ks(k), _propensity(propensity, data)
+    options = TextOptions(text_column, format, encoding_errors, label_column, label_separator)
     with progress.shown():
-        result = _run(inputs, labels, filter_, train, intervals)
+        test, (ranker,) = read_for(data, labels, path, options=options)
+        ids = ranked(ranker, test, max(ks), filter_)
+        result = _run(ranker, test, ids, ks, train, a_and_b, intervals)
     (_print_json if as_json else _print_tables)(result)
-
-
-class _EvaluateInputs(NamedTuple):
-    """The checked options: what is evaluated, on which data, at which k."""
-
-    ranker: Path
-    data: str
-    ks: list[int]
-    propensity: tuple[float, float]
-    options: TextOptions
 
 
 class _EvaluateResult(NamedTuple):
@@ -84,54 +72,34 @@ class _EvaluateResult(NamedTuple):
     groups: list[metrics.FrequencyGroup]
 
 
-def _check(
-    model: str,
-    data: str | None,
-    predictions: Path | None,
-    k: str,
-    propensity: str | None,
-    options: TextOptions,
-) -> _EvaluateInputs:
-    """Check the options before anything is read."""
+def _check(model: str, data: str | None, predictions: Path | None) -> tuple[Path, str]:
+    """Return what is evaluated, a model or predictions, and on which data."""
     from ..errors import DataError
-    from .sources import parse_ks
 
     if predictions is not None:
         if data is not None:
             raise DataError("Name a model or --predictions, not both.")
-        model, data = str(predictions), model  # the first argument is the data then
-    elif data is None:
+        return predictions, model  # the first argument is the data then
+    if data is None:
         raise DataError("Name the data to evaluate on: `exmlds evaluate MODEL DATA`.")
-    return _EvaluateInputs(Path(model), data, parse_ks(k), _propensity(propensity, data), options)
+    return Path(model), data
 
 
 def _run(
-    inputs: _EvaluateInputs,
-    labels: Path | None,
-    label_filter: Path | None,
-    train: str | None,
-    intervals: bool,
+    ranker: Any, test: Any, ids: Any, ks: list[int], train: str | None, a_and_b: Any, intervals: bool
 ) -> _EvaluateResult:
-    """Read the test rows, rank their labels and compute every measure."""
+    """Compute every measure of the ranked labels, ids, (n, k)."""
     from .. import metrics
-    from .sources import ranked, read_for
 
-    test, (ranker,) = read_for(inputs.data, labels, inputs.ranker, options=inputs.options)
-    k = max(inputs.ks)
-    ids = ranked(ranker, test, k, label_filter)
     counts, n_train = _training_counts(ranker, train, test.Y.shape[1])
     weights, unseen, groups = None, None, []
     if counts is not None:
-        weights = metrics.inverse_propensity(counts, *inputs.propensity, n_rows=n_train)
+        weights = metrics.inverse_propensity(counts, *a_and_b, n_rows=n_train)
         unseen = _unseen(test, counts)
-        groups = metrics.by_frequency(test.Y, ids, counts, k)
-    return _EvaluateResult(
-        metrics.report(test.Y, ids, k=inputs.ks, inverse_propensity=weights, intervals=intervals),
-        k,
-        None if isinstance(ranker, Path) else _at_threshold(ranker, test),
-        unseen,
-        groups,
-    )
+        groups = metrics.by_frequency(test.Y, ids, counts, max(ks))
+    report = metrics.report(test.Y, ids, k=ks, inverse_propensity=weights, intervals=intervals)
+    at_threshold = None if isinstance(ranker, Path) else _at_threshold(ranker, test)
+    return _EvaluateResult(report, max(ks), at_threshold, unseen, groups)
 
 
 def _print_json(result: _EvaluateResult) -> None:
@@ -169,30 +137,13 @@ def _print_tables(result: _EvaluateResult) -> None:
         print("PSP, PSnDCG and the table from head to tail need the training file: --train FILE")
         return
     print()
-    columns = (
-        "tenth",
-        "labels",
-        "training rows",
-        "in test",
-        "found",
-        "recall %",
-        "precision %",
-        "coverage %",
-    )
-    rows = [
-        (
-            group.name,
-            f"{group.n_labels:,}",
-            f"{group.most:,}–{group.least:,}",
-            f"{group.true:,}",
-            f"{group.found:,}",
-            percent(group.recall),
-            percent(group.precision),
-            percent(group.coverage),
-        )
-        for group in result.groups
-    ]
-    print_table(columns, rows, title=f"Head to tail, at {result.k}")
+    header = ("tenth", "labels", "training rows", "in test", "found", "recall %", "precision %", "coverage %")
+    rows = []
+    for group in result.groups:
+        shares = map(percent, (group.recall, group.precision, group.coverage))
+        counts = (group.n_labels, f"{group.most:,}–{group.least:,}", group.true, group.found)
+        rows.append((group.name, *counts, *shares))
+    print_table(header, rows, title=f"Head to tail, at {result.k}")
 
 
 def _training_counts(ranker: Any, train: str | None, n_labels: int) -> tuple[np.ndarray | None, int]:

@@ -68,7 +68,7 @@ def labels(
         print(f"No label of {model} is similar to {harmless(str(similar))}.")
         return
     rows = [
-        (name, f"{counts[columns[str(name)]]:,}", *([] if cosine is None else [f"{cosine:.3f}"]))
+        (str(name), int(counts[columns[str(name)]]), *([] if cosine is None else [f"{cosine:.3f}"]))
         for name, cosine in shown
     ]
     print_table(("label", "rows", *([] if similar is None else ["cosine"])), rows)

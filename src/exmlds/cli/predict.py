@@ -64,24 +64,21 @@ def predict(
         raise DataError("Pass either a file (- for standard input) or --text.")
     options = TextOptions(text_column, format, encoding_errors)
     options.check_given_text(text)
-    if takes_texts(fitted):
-        from_file = data is not None and (data != "-" or format not in STREAMABLE or is_packed_input())
-        source = locate(str(data), "test") if from_file else None
-        if source is not None:
-            check_kind(fitted, model, source, options)
-            check_output(output, source)
+    if text is not None and not takes_texts(fitted):
+        raise DataError(f"{model} was trained on features, not on texts.")
+    streams = takes_texts(fitted) and data == "-" and format in STREAMABLE and not is_packed_input()
+    source = None if text is not None or streams else locate(str(data), "test")
+    if source is not None:
+        check_kind(fitted, model, source, options)
+        check_output(output, source)
+    # There is no progress bar if the predictions may go to the same terminal.
+    if source is None or takes_texts(fitted):
         with progress.shown(output is not None), _opened(output) as file:
             for texts in _texts(source, text, options):
                 ids, scores = fitted.predict_topk(texts, k, allow=allowed, deny=denied)
                 (_write_json if as_json else _write_names)(file, ids, scores, fitted.classes_)
                 file.flush()
         return
-    if text is not None:
-        raise DataError(f"{model} was trained on features, not on texts.")
-    source = locate(str(data), "test")
-    check_kind(fitted, model, source, options)
-    check_output(output, source)
-    # There is no progress bar if the predictions may go to the same terminal.
     with (
         progress.shown(output is not None),
         _opened(output) as file,
