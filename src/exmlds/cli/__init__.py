@@ -17,6 +17,7 @@ from .convert import convert
 from .demo import demo
 from .evaluate import evaluate
 from .explain import explain
+from .help import Command, Group
 from .info import info
 from .inspect import inspect
 from .labels import labels
@@ -29,15 +30,16 @@ from .train import train
 from .tune import tune
 
 app = typer.Typer(
+    cls=Group,
+    context_settings={"help_option_names": ["-h", "--help"]},
     help="Extreme multi-label learning: predict the few relevant labels among up to millions.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
 COMMANDS = (demo, train, predict, explain, evaluate, report, compare, tune, inspect, labels, info, convert)
 for command in COMMANDS:
-    app.command()(command)
+    app.command(cls=Command)(command)
 
 
 LOG_LEVELS = ("debug", "info", "warning", "error")

@@ -7,18 +7,31 @@ from typing import Annotated
 
 from typer import Argument, Option
 
+from .arguments import AsJson, complete_data
+
 
 def convert(
-    source: Annotated[str, Argument(help="A file in any format, or the name of a data set.")],
+    source: Annotated[
+        str,
+        Argument(
+            metavar="SOURCE",
+            help="A file in any format, or the name of a data set.",
+            autocompletion=complete_data,
+        ),
+    ],
     target: Annotated[
-        Path, Argument(help="X.name.npz writes a pair of .npz files, any other name XC text; .gz is gzipped.")
+        Path,
+        Argument(
+            metavar="TARGET",
+            help="X.name.npz writes a pair of .npz files, any other name XC text; .gz is gzipped.",
+        ),
     ],
     labels: Annotated[Path | None, Option(help="The file of labels, if SOURCE holds features only.")] = None,
     split: Annotated[
         str | None, Option(help="The split of a named data set: train or test.  [default: train]")
     ] = None,
     one_based: Annotated[bool, Option("--one-based", help="The ids in SOURCE start from 1.")] = False,
-    as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Convert a data set to XC text or .npz pairs.
 

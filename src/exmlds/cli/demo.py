@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
+from .arguments import AsJson
+
 if TYPE_CHECKING:
     from ..data import Dataset
 
@@ -17,7 +19,7 @@ def demo(
     output: Annotated[
         Path | None, Option("-o", "--output", help="A folder to write the generated data files to.")
     ] = None,
-    as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Train and evaluate models on synthetic data, and show some predictions."""
     from time import perf_counter

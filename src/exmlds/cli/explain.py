@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
+from .arguments import AsJson, ModelFolder, complete_data
 from .settings import OwnMethod, import_method
 from .texts import EncodingErrors, Format, GivenText, TextColumn, TextOptions
 
@@ -15,8 +15,11 @@ if TYPE_CHECKING:
 
 
 def explain(
-    model: Annotated[Path, Argument(help="A model folder.")],
-    data: Annotated[str | None, Argument(help="A file, or the name of a data set.")] = None,
+    model: ModelFolder,
+    data: Annotated[
+        str | None,
+        Argument(metavar="DATA", help="A file, or the name of a data set.", autocompletion=complete_data),
+    ] = None,
     text: GivenText = None,
     label: Annotated[
         str | None, Option(help="The label to explain.  [default: the one with the highest score]")
@@ -27,7 +30,7 @@ def explain(
     format: Format = None,
     encoding_errors: EncodingErrors = "strict",
     method: OwnMethod = None,
-    as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Explain the score of a label: which neighbours voted, what its classifier saw, how frequent it is."""
     from .. import load

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from typer import Argument, Option
+from typer import Argument
+
+from .arguments import AsJson, complete_method
 
 
 def info(
-    method: Annotated[str | None, Argument(help="Print this method's defaults as a config file.")] = None,
-    as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
+    method: Annotated[
+        str | None,
+        Argument(
+            metavar="METHOD",
+            autocompletion=complete_method,
+            help="Print this method's defaults as a config file.",
+        ),
+    ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Show versions, methods and data sets, or a method's defaults."""
     import os

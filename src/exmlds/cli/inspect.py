@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any
 
-from typer import Argument, Option
+from typer import Option
 
+from .arguments import AsJson, ModelFolder
 from .settings import OwnMethod, import_method
 
 
 def inspect(
-    model: Annotated[Path, Argument(help="A model folder.")],
+    model: ModelFolder,
     verify: Annotated[bool, Option("--verify", help="Compare every file with its checksum.")] = False,
     method: OwnMethod = None,
-    as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show the properties, parameters and files of a saved model; --verify checks the files."""
     from .. import load

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any
 
-from typer import Argument, Option
+from typer import Option
 
+from .arguments import AsJson, ModelFolder
 from .settings import OwnMethod, import_method
 
 
 def labels(
-    model: Annotated[Path, Argument(help="A model folder.")],
+    model: ModelFolder,
     similar: Annotated[
         str | None, Option(help="Show the labels most similar to this one, by cosine.")
     ] = None,
@@ -21,7 +21,7 @@ def labels(
     ] = None,
     n: Annotated[int, Option("-n", min=1, help="The number of labels or rows to show.")] = 10,
     method: OwnMethod = None,
-    as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show the labels of a model: the most frequent, by name, similar ones, or the typical rows of one."""
     import numpy as np

@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
+from .arguments import ModelFolder, complete_data
 from .settings import OwnMethod, import_method
 from .texts import EncodingErrors, Format, GivenText, TextColumn
 
@@ -21,9 +22,14 @@ if TYPE_CHECKING:
 
 
 def predict(
-    model: Annotated[Path, Argument(help="A model folder.")],
+    model: ModelFolder,
     data: Annotated[
-        str | None, Argument(help="A file, - for standard input, or the name of a data set.")
+        str | None,
+        Argument(
+            metavar="DATA",
+            help="A file, - for standard input, or the name of a data set.",
+            autocompletion=complete_data,
+        ),
     ] = None,
     text: GivenText = None,
     k: Annotated[int, Option("-k", help="The number of labels per row.")] = 5,

@@ -5,18 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from typer import Argument, Option
+from typer import Option
 
+from .arguments import LabelsFile, MetricKs, ModelFolder, TestData
 from .settings import OwnMethod, import_method
 from .texts import EncodingErrors, Format, LabelColumn, LabelSeparator, TextColumn, TextOptions
 
 
 def report(
-    model: Annotated[Path, Argument(help="A model folder.")],
-    data: Annotated[str, Argument(help="A file, or the name of a data set (its test split is used).")],
+    model: ModelFolder,
+    data: TestData,
     output: Annotated[Path, Option("-o", "--output", help="The HTML file to write.")],
-    k: Annotated[str, Option("-k", help="The values of k for metrics at k.")] = "1 3 5",
-    labels: Annotated[Path | None, Option(help="The file of labels, if DATA holds features only.")] = None,
+    k: MetricKs = "1 3 5",
+    labels: LabelsFile = None,
     title: Annotated[
         str | None, Option(help="The title of the page.  [default: the method and DATA]")
     ] = None,

@@ -18,11 +18,15 @@ TextColumn = Annotated[
     list[str] | None,
     Option(
         "--text-column",
+        metavar="NAME",
         help="The field or column of texts; repeat it to join several.  [default: detected by name]",
     ),
 ]
 LabelColumn = Annotated[
-    str | None, Option("--label-column", help="The field or column of labels.  [default: detected by name]")
+    str | None,
+    Option(
+        "--label-column", metavar="NAME", help="The field or column of labels.  [default: detected by name]"
+    ),
 ]
 LabelSeparator = Annotated[
     str | None, Option("--label-separator", help="The separator between the labels in a cell.")

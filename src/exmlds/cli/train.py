@@ -9,8 +9,9 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Argument, Option
+from typer import Option
 
+from .arguments import AsJson, LabelsFile, TrainingData, complete_method
 from .settings import DEFAULT_METHOD
 from .texts import EncodingErrors, Format, LabelColumn, LabelSeparator, TextColumn, TextOptions
 
@@ -21,14 +22,19 @@ Fit = Callable[[dict[str, Any]], tuple[Any, dict[str, Any]]]  # fit(side) gives 
 
 
 def train(
-    data: Annotated[str, Argument(help="A file, or the name of a data set under EXMLDS_DATA.")],
+    data: TrainingData,
     output: Annotated[Path, Option("-o", "--output", help="The folder to write the model to.")],
-    labels: Annotated[Path | None, Option(help="The file of labels, if DATA holds features only.")] = None,
+    labels: LabelsFile = None,
     method: Annotated[
-        str | None, Option(help=f"The method, or module:Class of your own.  [default: {DEFAULT_METHOD}]")
+        str | None,
+        Option(
+            help=f"The method, or module:Class of your own.  [default: {DEFAULT_METHOD}]",
+            autocompletion=complete_method,
+        ),
     ] = None,
     set_: Annotated[
-        list[str] | None, Option("--set", help="A parameter as key=value; may be repeated.")
+        list[str] | None,
+        Option("--set", metavar="KEY=VALUE", help="A parameter of the method; may be repeated."),
     ] = None,
     config: Annotated[
         Path | None, Option(help="A TOML config file, as `exmlds info METHOD` prints it.")
@@ -62,7 +68,7 @@ def train(
     format: Format = None,
     encoding_errors: EncodingErrors = "strict",
     seed: Annotated[int | None, Option(help="The random seed; the same seed gives the same model.")] = None,
-    as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Train a model on a file of texts or of numbers, and write it to a folder."""
     from ..runtime import progress
