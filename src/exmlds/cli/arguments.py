@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Annotated
 
-from typer import Argument, Option
+from typer import Argument, BadParameter, Option
 
 from .settings import method_name
 
@@ -50,6 +51,13 @@ def _paths(incomplete: str) -> list[Path]:
 def _with_slash(path: Path) -> str:
     is_model = (path / "manifest.json").is_file()
     return f"{path}/" if path.is_dir() and not is_model else str(path)
+
+
+def finite(value: float) -> float:
+    """Refuse nan and inf, which are within any limits."""
+    if not math.isfinite(value):
+        raise BadParameter(f"{value} is not a finite number.")
+    return value
 
 
 ModelFolder = Annotated[

@@ -41,7 +41,7 @@ def convert(
     from ..errors import DataError
     from ..runtime import progress
     from ..storage.files import replacing
-    from .output import print_json
+    from .output import print_json, say
     from .sources import check_output, locate, refuse_texts
 
     if split not in (None, "train", "test"):
@@ -68,4 +68,5 @@ def convert(
         sizes = {"rows": dataset.X.shape[0], "features": dataset.X.shape[1], "labels": dataset.Y.shape[1]}
         print_json({**sizes, "files": list(map(str, written))})
     else:
-        print(f"{dataset!r}\n{', '.join(map(str, written))}")
+        say(f"{dataset!r}")
+        say(f"Wrote {', '.join(map(str, written))}.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -214,4 +215,6 @@ def _propensity(text: str | None, data: str) -> tuple[float, float]:
         A, B = (float(part) for part in text.split(","))
     except ValueError:
         raise DataError(f"--propensity takes A,B such as 0.55,1.5. Got {text!r} instead.") from None
+    if not (0 < A < math.inf and 0 <= B < math.inf):
+        raise DataError(f"--propensity takes a positive A and a B of 0 or more. Got {text!r} instead.")
     return A, B

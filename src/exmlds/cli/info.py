@@ -27,7 +27,7 @@ def info(
 
     from .. import __version__, data
     from ..runtime.parallel import n_threads
-    from .output import print_json, print_table
+    from .output import print_json, print_table, say
     from .settings import as_toml, find_method, methods
 
     if method is not None:
@@ -58,4 +58,4 @@ def info(
     print_table(("data set", "train", "test", "features", "labels", "available"), rows)
     others = sorted(set(here) - {i.folder or name for name, i in data.DATASETS.items()})
     if others:
-        print(f"Also under EXMLDS_DATA: {', '.join(others)}")
+        say(f"Also under EXMLDS_DATA: {', '.join(others)}")

@@ -28,7 +28,7 @@ def labels(
 
     from .. import load
     from ..errors import DataError
-    from .output import harmless, print_json, print_table
+    from .output import print_json, print_table, say
     from .settings import method_name
 
     import_method(method)
@@ -65,7 +65,7 @@ def labels(
         )
         return
     if not shown:
-        print(f"No label of {model} is similar to {harmless(str(similar))}.")
+        say(f"No label of {model} is similar to {similar}.")
         return
     rows = [
         (str(name), int(counts[columns[str(name)]]), *([] if cosine is None else [f"{cosine:.3f}"]))
@@ -85,7 +85,5 @@ def _show_rows(found: list[tuple[int, float]], texts: Any, as_json: bool) -> Non
             ]
         )
         return
-    rows = [
-        (str(row), f"{cosine:.3f}", *([] if texts is None else [short(texts[row])])) for row, cosine in found
-    ]
-    print_table(("training row", "cosine", *([] if texts is None else ["text"])), rows)
+    rows = [(row if texts is None else short(texts[row]), f"{cosine:.3f}") for row, cosine in found]
+    print_table(("training row" if texts is None else "training text", "cosine"), rows)

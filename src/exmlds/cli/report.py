@@ -35,14 +35,13 @@ def report(
     from ..runtime import progress
     from ..storage import model_folder
     from ..storage.files import replacing
+    from .output import say
     from .sources import check_output, display_name, locate, parse_ks, read_for
 
     ks = parse_ks(k)
     model_folder.read_manifest(model)  # raises an error that explains why it is not a model
     if output == Path("-"):
         raise DataError("-o must be a file; a report cannot be written to standard output.")
-    if output.is_dir():
-        raise DataError(f"{output} is a folder; name a file.")
     check_output(output, locate(data, "test"))
     import_method(method)
     with progress.shown(), replacing(output) as file:
@@ -57,4 +56,4 @@ def report(
         if title is None:
             made = made._replace(title=f"{made.method} on {display_name(data)}")
         file.write(page.rendered(made))
-    print(f"Wrote {output}; open it in a browser.")
+    say(f"Wrote {output}; open it in a browser.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from inspect import signature
+from math import isnan, nan
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
@@ -115,6 +116,7 @@ def _check_method(
     from ..errors import DataError
     from ..storage import model_folder
     from .settings import method_name
+    from .sources import check_output_folder
 
     name = method_name(type(model).__name__)
     if label_cooccurrence is not None and "label_cooccurrence" not in model._side:
@@ -122,6 +124,8 @@ def _check_method(
     if checkpoint is not None and "checkpoint" not in signature(model.fit).parameters:
         raise DataError(f"{name} takes no --checkpoint; exmlds4 does.")
     model_folder.check_target(output)
+    for folder in filter(None, (output, checkpoint)):
+        check_output_folder(folder)
     if checkpoint is not None and _overlap(output, checkpoint):
         raise DataError("--output and --checkpoint must be separate folders, neither within the other.")
 
@@ -173,6 +177,7 @@ def _run(
         "features": int(fitted.n_features_in_),
         "labels": len(fitted.classes_),
         **timing,
+        "held_out_quality": _held_out_quality(fitted),
         "bytes": model_folder.size(output),
     }
 
@@ -210,19 +215,30 @@ def _fit_numbers(
 
 
 def _print(summary: dict[str, Any], documents: Texts | None, as_json: bool) -> None:
-    from .output import harmless, print_json, size
+    from shlex import quote
+
+    from .output import percent, print_json, say, size
 
     if as_json:
         print_json(summary)
         return
     rows, features, times = "rows", "features", f"read in {summary['read_seconds']:.1f} s, fitted"
     if documents is not None:
-        rows, features, times = f"texts ({harmless(documents.description)})", "terms", "read and fitted"
-    print(
+        rows, features, times = f"texts ({documents.description})", "terms", "read and fitted"
+    quality = summary["held_out_quality"]
+    say(
         f"{summary['method']} on {summary['rows']:,} {rows} × {summary['features']:,} {features} × "
-        f"{summary['labels']:,} labels: {times} in {summary['fit_seconds']:.1f} s; {summary['model']}, "
-        f"{size(summary['bytes'])}"
+        f"{summary['labels']:,} labels: {times} in {summary['fit_seconds']:.1f} s; "
+        + ("" if quality is None else f"mean of P@1, 3, 5 on held-out rows {percent(quality)}; ")
+        + f"{summary['model']}, {size(summary['bytes'])}"
     )
+    model = quote(summary["model"])
+    say(f"Next: exmlds predict {model} NEW_FILE, or exmlds evaluate {model} TEST_FILE")
+
+
+def _held_out_quality(fitted: Any) -> float | None:
+    quality = getattr(getattr(fitted, "model_", fitted), "held_out_quality_", nan)
+    return None if isnan(quality) else float(quality)
 
 
 def _overlap(one: Path, other: Path) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import io
 import os
@@ -16,6 +17,7 @@ from typing import IO, Any
 from ..errors import DataError
 
 PathLike = str | os.PathLike[str]
+WRITE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # of a disk that is full or broken
 
 
 @contextmanager
@@ -67,6 +69,17 @@ def _listing(path: Path) -> str:
 
 
 @contextmanager
+def naming(path: PathLike) -> Iterator[None]:
+    """Name the file in an error of a disk that is full or broken; the system's message does not."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in WRITE_ERRORS or error.filename is not None:
+            raise
+        raise DataError(f"{path}: cannot be written ({error.strerror}).") from None
+
+
+@contextmanager
 def replacing(path: PathLike) -> Iterator[IO[bytes]]:
     """Write a file under a temporary name, and rename it on success; gzipped if the name ends in .gz.
 
@@ -74,7 +87,7 @@ def replacing(path: PathLike) -> Iterator[IO[bytes]]:
     """
     path = Path(os.path.realpath(path))
     if path.exists() and not path.is_file() and not path.is_dir():
-        with path.open("wb") as device:
+        with naming(path), path.open("wb") as device:
             yield device
         return
     try:
@@ -82,7 +95,7 @@ def replacing(path: PathLike) -> Iterator[IO[bytes]]:
     except OSError as error:
         raise DataError(f"{path}: cannot be written ({error.strerror}).") from None
     try:
-        with os.fdopen(handle, "wb") as raw:
+        with naming(path), os.fdopen(handle, "wb") as raw:
             if path.suffix == ".gz":
                 # With mtime=0 equal content gives equal files.
                 with gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=6, mtime=0) as packed:
