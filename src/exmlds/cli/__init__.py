@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import logging
 import os
@@ -13,7 +14,6 @@ from typing import Annotated, NoReturn
 import typer
 
 from ..errors import DataError
-from ..storage.files import WRITE_ERRORS
 from .compare import compare
 from .convert import convert
 from .demo import demo
@@ -43,8 +43,8 @@ COMMANDS = (demo, train, predict, explain, evaluate, report, compare, tune, insp
 for command in COMMANDS:
     app.command(cls=Command)(command)
 
-
 LOG_LEVELS = ("debug", "info", "warning", "error")
+WRITE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # of a disk that is full or broken
 
 
 @app.callback(invoke_without_command=True)

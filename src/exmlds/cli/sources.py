@@ -56,15 +56,18 @@ def _copied_input() -> Path:
     import shutil
     import tempfile
 
-    from ..storage.files import naming
     from .texts import standard_input
 
     pipe = standard_input()
     folder = Path(tempfile.mkdtemp(prefix="exmlds-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     path = folder / "standard-input"
-    with naming(f"{folder} (a copy of standard input)"), path.open("wb") as file:
-        shutil.copyfileobj(pipe, file)
+    try:
+        with path.open("wb") as file:
+            shutil.copyfileobj(pipe, file)
+    except OSError as error:
+        problem = f"Standard input cannot be copied to {folder} ({error.strerror})"
+        raise DataError(f"{problem}; set TMPDIR to a folder with more space.") from None
     return path
 
 

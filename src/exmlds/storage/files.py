@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import gzip
 import io
 import os
@@ -17,7 +16,6 @@ from typing import IO, Any
 from ..errors import DataError
 
 PathLike = str | os.PathLike[str]
-WRITE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # of a disk that is full or broken
 
 
 @contextmanager
@@ -69,17 +67,6 @@ def _listing(path: Path) -> str:
 
 
 @contextmanager
-def naming(path: PathLike) -> Iterator[None]:
-    """Name the file in an error of a disk that is full or broken; the system's message does not."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in WRITE_ERRORS or error.filename is not None:
-            raise
-        raise DataError(f"{path}: cannot be written ({error.strerror}).") from None
-
-
-@contextmanager
 def replacing(path: PathLike) -> Iterator[IO[bytes]]:
     """Write a file under a temporary name, and rename it on success; gzipped if the name ends in .gz.
 
@@ -87,7 +74,7 @@ def replacing(path: PathLike) -> Iterator[IO[bytes]]:
     """
     path = Path(os.path.realpath(path))
     if path.exists() and not path.is_file() and not path.is_dir():
-        with naming(path), path.open("wb") as device:
+        with _naming(path), path.open("wb") as device:
             yield device
         return
     try:
@@ -95,7 +82,7 @@ def replacing(path: PathLike) -> Iterator[IO[bytes]]:
     except OSError as error:
         raise DataError(f"{path}: cannot be written ({error.strerror}).") from None
     try:
-        with naming(path), os.fdopen(handle, "wb") as raw:
+        with _naming(path), os.fdopen(handle, "wb") as raw:
             if path.suffix == ".gz":
                 # With mtime=0 equal content gives equal files.
                 with gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=6, mtime=0) as packed:
@@ -113,3 +100,16 @@ def replacing(path: PathLike) -> Iterator[IO[bytes]]:
     finally:
         with suppress(FileNotFoundError):
             os.unlink(temporary)
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Name the file where writing to it fails: the error of a full disk names none."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        if error.filename is not None:  # It is about another file.
+            raise
+        raise DataError(f"{path}: cannot be written ({error.strerror}).") from None
