@@ -68,7 +68,9 @@ def train(
     label_separator: LabelSeparator = None,
     format: Format = None,
     encoding_errors: EncodingErrors = "strict",
-    seed: Annotated[int | None, Option(help="The random seed; the same seed gives the same model.")] = None,
+    seed: Annotated[
+        int | None, Option(min=0, help="The random seed; the same seed gives the same model.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Train a model on a file of texts or of numbers, and write it to a folder."""

@@ -1,8 +1,8 @@
 """Decorators that compile the kernels.
 
 numba caches a compiled kernel beside its source, or in the user's cache folder; where neither is writable, it
-compiles the kernel again in each process. A cache that is damaged is rebuilt. A kernel calls only functions of its own file, since numba's cache
-does not detect changes in other files.
+compiles the kernel again in each process, and so it does where a file of the cache is damaged. A kernel calls
+only functions of its own file, since numba's cache does not detect changes in other files.
 """
 
 from __future__ import annotations
