@@ -99,14 +99,7 @@ def hide_labels(Y: csr_matrix, fraction: float, *, random_state: Seed = None) ->
 
 
 def cross_predict(
-    estimator: Any,
-    X: Any,
-    Y: csr_matrix,
-    k: int,
-    *,
-    n_folds: int = 5,
-    random_state: Seed = None,
-    **side: Any,
+    estimator: Any, X: Any, Y: csr_matrix, k: int, *, n_folds: int = 5, random_state: Seed = None, **side: Any
 ) -> tuple[Array, Array]:
     """Cross-fitting: (n, k) ids and scores of every row, predicted by a clone that was not trained on it.
 

@@ -20,13 +20,7 @@ from ..reranking.pipeline import (
     rank_by_stacker,
     transform_sparse,
 )
-from ..reranking.search import (
-    EPOCHS,
-    TEMPERATURES,
-    ConfigSearch,
-    SearchTrial,
-    TimeBudget,
-)
+from ..reranking.search import EPOCHS, TEMPERATURES, ConfigSearch, SearchTrial, TimeBudget
 from ..runtime.memory import DataSize, Estimate
 from ..selection import HeldOutScores, TrainingSet
 from ..stages import features, rerank, stacking

@@ -314,11 +314,7 @@ class ExMLDS3(NeighborVoting):
         of_labels, of_rows, of_both = given if isinstance(given, (tuple, list)) else (given,) * 3
         relations = [
             sgns.relate(
-                neighbors.graph(near_labels, n_labels),
-                of_labels,
-                weight=mu[0],
-                row_offset=n,
-                column_offset=n,
+                neighbors.graph(near_labels, n_labels), of_labels, weight=mu[0], row_offset=n, column_offset=n
             ),
             sgns.relate(neighbors.graph(near, n), of_rows, weight=mu[1]),
             sgns.relate(Y, of_both, weight=mu[2], column_offset=n),

@@ -179,12 +179,7 @@ class ExMLDS4(NeighborVoting):
         self.verbose = verbose
 
     def fit(
-        self,
-        X: Any,
-        Y: Any,
-        *,
-        label_names: Sequence[str] | None = None,
-        checkpoint: PathLike | None = None,
+        self, X: Any, Y: Any, *, label_names: Sequence[str] | None = None, checkpoint: PathLike | None = None
     ) -> Self:
         """Fit the model to rows and their labels.
 

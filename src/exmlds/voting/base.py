@@ -203,12 +203,7 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
     # Fitting.
 
     def _fit(
-        self,
-        X: Matrix,
-        Y: csr_matrix,
-        rng: np.random.Generator,
-        checkpoint: Any = None,
-        **side: Any,
+        self, X: Matrix, Y: csr_matrix, rng: np.random.Generator, checkpoint: Any = None, **side: Any
     ) -> HeldOutScores | None:
         return self._fit_voting(X, Y, rng, FitRun(checkpoint), **side)[0]
 
@@ -327,13 +322,7 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
         return Learner(router, [part for part, _ in fitted]), ended
 
     def _fit_part(
-        self,
-        X: Matrix,
-        Y: csr_matrix,
-        Z: Array,
-        rows: Array,
-        context: FitContext,
-        rng: np.random.Generator,
+        self, X: Matrix, Y: csr_matrix, Z: Array, rows: Array, context: FitContext, rng: np.random.Generator
     ) -> tuple[Part, MapWarmStart | None]:
         feature_map, settings, run = context[:3]
         X = features.apply(feature_map, X)

@@ -108,13 +108,7 @@ def choose(
 
 
 def _probe(
-    method: Tunable,
-    rows: TrainingSet,
-    numbers: Array,
-    rng: np.random.Generator,
-    *,
-    max_rows: int,
-    rank: int,
+    method: Tunable, rows: TrainingSet, numbers: Array, rng: np.random.Generator, *, max_rows: int, rank: int
 ) -> Callable[[Grid], TrialResult]:
     """A function that gives the best trial of a grid on held-out rows of at most `max_rows` rows."""
     embed_rng, features_rng, rows_rng, maps_rng = rng.spawn(4)
