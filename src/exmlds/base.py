@@ -17,6 +17,7 @@ from importlib.metadata import entry_points
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+from numpy.random import Generator
 from scipy.sparse import csr_matrix, issparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import Tags
@@ -349,7 +350,7 @@ class XMCEstimator(XMCPredictor):
         return self._learn(X, Y, label_names)
 
     @abstractmethod
-    def _fit(self, X: Matrix, Y: csr_matrix, rng: np.random.Generator, **side: Any) -> HeldOutScores | None:
+    def _fit(self, X: Matrix, Y: csr_matrix, rng: Generator, **side: Any) -> HeldOutScores | None:
         """Fit to X, (n, d) csr or dense float32, and Y, (n, L) csr of ones, and what else `fit` takes.
 
         A method that scored held-out rows on the way returns their scores, and the threshold is chosen on
@@ -389,9 +390,7 @@ class XMCEstimator(XMCPredictor):
         self._check_memory(DataSize.of(X, Y))
         return X, Y, _generator(self.random_state), side
 
-    def _train(
-        self, X: Matrix, Y: csr_matrix, rng: np.random.Generator, side: dict[str, Any], **run: Any
-    ) -> Self:
+    def _train(self, X: Matrix, Y: csr_matrix, rng: Generator, side: dict[str, Any], **run: Any) -> Self:
         """Fit, then choose the threshold; run : what `_fit` takes beside data, such as a checkpoint."""
         fit_rng, threshold_rng = rng.spawn(2)
         with progress.shown(self.verbose > 0), one_blas_thread():
@@ -461,7 +460,7 @@ class XMCEstimator(XMCPredictor):
             )
 
     def _choose_threshold(
-        self, X: Matrix, Y: csr_matrix, held_out: HeldOutScores | None, rng: np.random.Generator, **side: Any
+        self, X: Matrix, Y: csr_matrix, held_out: HeldOutScores | None, rng: Generator, **side: Any
     ) -> float:
         """The threshold as given, or tuned on held-out rows where it is a string."""
         if not isinstance(self.threshold, str):
@@ -480,7 +479,7 @@ class XMCEstimator(XMCPredictor):
         return selection.best_threshold(hits[present], scores[present], Y[rows].nnz)
 
     def _score_on_holdout(
-        self, X: Matrix, Y: csr_matrix, k: int, rng: np.random.Generator, **side: Any
+        self, X: Matrix, Y: csr_matrix, k: int, rng: Generator, **side: Any
     ) -> HeldOutScores:
         """Fit a clone on a part of the rows and score the others. A method may know a cheaper way."""
         rows = self._trainable_rows(Y, **side)
@@ -501,7 +500,7 @@ class XMCEstimator(XMCPredictor):
         self.n_samples_fit_ = Y.shape[0]
 
 
-def _generator(random_state: Any) -> np.random.Generator:
+def _generator(random_state: Any) -> Generator:
     if isinstance(random_state, np.random.RandomState):
         random_state = random_state.randint(2**31 - 1)
     return np.random.default_rng(random_state)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.random import Generator
 from scipy.sparse import csr_matrix
 
 from ..base import XMCEstimator
@@ -46,7 +47,7 @@ class MostFrequent(XMCEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _fit(self, X: Matrix, Y: csr_matrix, rng: np.random.Generator, **side: Any) -> None:
+    def _fit(self, X: Matrix, Y: csr_matrix, rng: Generator, **side: Any) -> None:
         self.ranking_ = np.argsort(-self.label_counts_, kind="stable")
         self.shares_ = (self.label_counts_[self.ranking_] / self.n_samples_fit_).astype(np.float32)
 
@@ -123,7 +124,7 @@ class FeatureNeighbors(XMCEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _fit(self, X: Matrix, Y: csr_matrix, rng: np.random.Generator, **side: Any) -> None:
+    def _fit(self, X: Matrix, Y: csr_matrix, rng: Generator, **side: Any) -> None:
         self.voters_ = np.flatnonzero(np.diff(Y.indptr))  # rows with a label
         self.index_ = index.build(X[self.voters_], self.metric)
         self.labels_ = Y[self.voters_]
@@ -144,7 +145,7 @@ class FeatureNeighbors(XMCEstimator):
         return vote.top_labels(neighbors, weights, self.labels_, k, engine=self.engine)
 
     def _score_on_holdout(
-        self, X: Matrix, Y: csr_matrix, k: int, rng: np.random.Generator, **side: Any
+        self, X: Matrix, Y: csr_matrix, k: int, rng: Generator, **side: Any
     ) -> HeldOutScores:
         """Leave-one-out: each row is left out of its own neighbours."""
         n_held = min(MAX_HELD_OUT, len(self.voters_))

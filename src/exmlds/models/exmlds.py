@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.random import Generator
 from scipy.sparse import csr_matrix
 
 from .. import metrics
@@ -182,7 +183,7 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
             weights = targets.row_weights(weights, Y.shape[0])
         return {"sample_weight": weights, **targets.of_missing(Y, **side)}
 
-    def _fit(self, X: Matrix, Y: csr_matrix, rng: np.random.Generator, **side: Any) -> HeldOutScores | None:
+    def _fit(self, X: Matrix, Y: csr_matrix, rng: Generator, **side: Any) -> HeldOutScores | None:
         budget = TimeBudget(self.time_budget)
         search_rng, fold_rng, fit_rng, ensemble_rng, refit_rng = rng.spawn(5)
         labelled = self._trainable_rows(Y, **side)
@@ -230,7 +231,7 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
         columns = zip(*trials) if trials else ((), (), (), ())
         self.search_results_ = dict(zip(SearchTrial._fields, map(list, columns)))
 
-    def _store_votes_alone(self, rows: TrainingSet, rng: np.random.Generator, numbers: Array) -> None:
+    def _store_votes_alone(self, rows: TrainingSet, rng: Generator, numbers: Array) -> None:
         """Fit a shortlister with its default settings, whose votes are the prediction."""
         method = self._make_shortlister(self._first_method(rows.side), "l2", EPOCHS)
         shortlister, _ = fit_shortlister(method, rows, rng)

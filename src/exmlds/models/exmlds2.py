@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.random import Generator
 from scipy.sparse import csr_matrix
 
 from ..runtime.memory import DataSize
@@ -154,9 +155,7 @@ class ExMLDS2(NeighborVoting):
 
         return memory._replace(embedding_bytes=embedding_bytes)
 
-    def _embed(
-        self, X: Matrix, Y: csr_matrix, rank: int, rng: np.random.Generator, **given: Any
-    ) -> Embedding:
+    def _embed(self, X: Matrix, Y: csr_matrix, rank: int, rng: Generator, **given: Any) -> Embedding:
         ties_rng, vectors_rng = rng.spawn(2)
         points, group = self._context_points(X, Y, rank, ties_rng)
         near = self._contexts(points, group, self.n_neighbors_fit, ties_rng)
@@ -168,9 +167,7 @@ class ExMLDS2(NeighborVoting):
             state = sgns.epoch(state, pairs, self.learning_rate, engine=self.engine)
         return Embedding(state.vectors)
 
-    def _context_points(
-        self, X: Matrix, Y: csr_matrix, rank: int, rng: np.random.Generator
-    ) -> tuple[Matrix, Array]:
+    def _context_points(self, X: Matrix, Y: csr_matrix, rank: int, rng: Generator) -> tuple[Matrix, Array]:
         """The points that contexts are searched among, and the point of each row; equal sets share one."""
         if self.context == "features":
             return X, np.arange(X.shape[0])

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.random import Generator
 from scipy.sparse import csr_matrix
 from sklearn.utils.validation import check_is_fitted
 
@@ -227,7 +228,7 @@ class ExMLDS3(NeighborVoting):
         )
 
     def _fit_voting(
-        self, X: Matrix, Y: csr_matrix, rng: np.random.Generator, run: FitRun, **side: Any
+        self, X: Matrix, Y: csr_matrix, rng: Generator, run: FitRun, **side: Any
     ) -> tuple[HeldOutScores | None, MapWarmStart | None]:
         C = side["label_cooccurrence"]
         self.visible_share_ = 1.0 if C is None else complete.visible_share(Y, C)
@@ -278,9 +279,7 @@ class ExMLDS3(NeighborVoting):
         label_score = float(scorer.scaled(summed)[0] @ scorer.embeddings[label]) / 2
         return shares, max(label_score, -float(shares.sum()))
 
-    def _embed(
-        self, X: Matrix, Y: csr_matrix, rank: int, rng: np.random.Generator, **given: Any
-    ) -> Embedding:
+    def _embed(self, X: Matrix, Y: csr_matrix, rank: int, rng: Generator, **given: Any) -> Embedding:
         C = given["label_cooccurrence"]
         C = csr_matrix(Y.T @ Y) if C is None else complete.rescale_counts(Y, C, self.visible_share_)
         if self.solver == "sgns":
@@ -296,12 +295,7 @@ class ExMLDS3(NeighborVoting):
         return Embedding(Z[:n_sets][label_sets.group], Z[n_sets:])
 
     def _by_skip_grams(
-        self,
-        Y: csr_matrix,
-        C: csr_matrix,
-        mu: tuple[float, float, float],
-        rank: int,
-        rng: np.random.Generator,
+        self, Y: csr_matrix, C: csr_matrix, mu: tuple[float, float, float], rank: int, rng: Generator
     ) -> Embedding:
         """The combined objective, equation (5): rows are words 0…n−1, labels follow."""
         n, n_labels = Y.shape

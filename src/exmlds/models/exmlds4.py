@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.random import Generator
 from scipy.sparse import csr_matrix
 
 from .. import __version__
@@ -210,16 +211,14 @@ class ExMLDS4(NeighborVoting):
         return self._train(X, Y, checkpoint.rng(), side, checkpoint=checkpoint)
 
     def _fit_voting(
-        self, X: Matrix, Y: csr_matrix, rng: np.random.Generator, run: FitRun, **side: Any
+        self, X: Matrix, Y: csr_matrix, rng: Generator, run: FitRun, **side: Any
     ) -> tuple[HeldOutScores | None, MapWarmStart | None]:
         held_out, ended = super()._fit_voting(X, Y, rng, run, **side)
         if ended is not None:
             self.n_epochs_ = ended.state.epoch  # more than was set where training was resumed
         return held_out, ended
 
-    def _embed(
-        self, X: Matrix, Y: csr_matrix, rank: int, rng: np.random.Generator, **given: Any
-    ) -> Embedding:
+    def _embed(self, X: Matrix, Y: csr_matrix, rank: int, rng: Generator, **given: Any) -> Embedding:
         """The graph of contexts, the same for all learners; there is no embedding beside the map."""
         sets, group, _ = sppmi.distinct(Y)
         k = self.n_neighbors_fit
@@ -229,7 +228,7 @@ class ExMLDS4(NeighborVoting):
         return Contexts(neighbors.expand(near, group, k, rng, engine=self.engine))
 
     def _partition(
-        self, X: Matrix, n_parts: int, cap: int, whole: Embedding | None, rng: np.random.Generator
+        self, X: Matrix, n_parts: int, cap: int, whole: Embedding | None, rng: Generator
     ) -> tuple[partition.Router, list[Array]]:
         if self.partition == "kmeans" or whole is None:
             return super()._partition(X, n_parts, cap, whole, rng)
@@ -245,7 +244,7 @@ class ExMLDS4(NeighborVoting):
         Z: Array,
         paths: list[dict[str, Any]],
         rank: int,
-        rng: np.random.Generator,
+        rng: Generator,
         context: FitContext | None = None,
     ) -> Iterator[LinearMap]:
         """Joint learning: AdaGrad with Z, the contexts of rows; the number of epochs is the setting."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.random import Generator
 from scipy.sparse import csr_matrix, issparse
 from sklearn.base import clone
 
@@ -119,9 +120,7 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
     # What a method implements or overrides.
 
     @abstractmethod
-    def _embed(
-        self, X: Matrix, Y: csr_matrix, rank: int, rng: np.random.Generator, **given: Any
-    ) -> Embedding:
+    def _embed(self, X: Matrix, Y: csr_matrix, rank: int, rng: Generator, **given: Any) -> Embedding:
         """Embed rows with these features, not transformed, and labels; of a part, or all.
 
         given : what `fit` takes beside them, and the chosen settings
@@ -150,7 +149,7 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
         Z: Array,
         paths: list[dict[str, Any]],
         rank: int,
-        rng: np.random.Generator,
+        rng: Generator,
         context: FitContext | None = None,
     ) -> Iterator[LinearMap]:
         """A map from transformed features X to embeddings, for each setting in turn: ridge regression on Z.
@@ -162,7 +161,7 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
         return map(LinearMap, maps)
 
     def _partition(
-        self, X: Matrix, n_parts: int, cap: int, whole: Embedding | None, rng: np.random.Generator
+        self, X: Matrix, n_parts: int, cap: int, whole: Embedding | None, rng: Generator
     ) -> tuple[partition.Router, list[Array]]:
         """A router of new rows, and the training rows of each part, at most `cap`."""
         return partition.fit(X, n_parts, cap=cap, rng=rng)
@@ -203,7 +202,7 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
     # Fitting.
 
     def _fit(
-        self, X: Matrix, Y: csr_matrix, rng: np.random.Generator, checkpoint: Any = None, **side: Any
+        self, X: Matrix, Y: csr_matrix, rng: Generator, checkpoint: Any = None, **side: Any
     ) -> HeldOutScores | None:
         return self._fit_voting(X, Y, rng, FitRun(checkpoint), **side)[0]
 
@@ -226,7 +225,7 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
         return ended
 
     def _fit_voting(
-        self, X: Matrix, Y: csr_matrix, rng: np.random.Generator, run: FitRun, **side: Any
+        self, X: Matrix, Y: csr_matrix, rng: Generator, run: FitRun, **side: Any
     ) -> tuple[HeldOutScores | None, MapWarmStart | None]:
         settings_rng, features_rng, parts_rng, whole_rng = rng.spawn(4)
         labelled = self._trainable_rows(Y, **side)
@@ -257,7 +256,7 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
         return settings.held_out, fitted[0][1] if len(fitted) == 1 else None
 
     def _choose_settings(
-        self, rows: TrainingSet, numbers: Array, rng: np.random.Generator, checkpoint: Any
+        self, rows: TrainingSet, numbers: Array, rng: Generator, checkpoint: Any
     ) -> Settings:
         """Choose the settings that are "auto" on held-out rows, whose scores may serve the threshold too.
 
@@ -276,11 +275,7 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
         return settings
 
     def _fit_learners(
-        self,
-        rows: TrainingSet,
-        whole: Embedding | None,
-        context: FitContext,
-        seeds: list[np.random.Generator],
+        self, rows: TrainingSet, whole: Embedding | None, context: FitContext, seeds: list[Generator]
     ) -> list[tuple[Learner, MapWarmStart | None]]:
         """Fit the members of the ensemble, on threads of their own where they need little memory."""
         if not self._memory_model().learners_in_parallel or len(seeds) == 1:  # each shows its own stages
@@ -298,7 +293,7 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
             return list(fitted)
 
     def _fit_learner(
-        self, rows: TrainingSet, whole: Embedding | None, context: FitContext, rng: np.random.Generator
+        self, rows: TrainingSet, whole: Embedding | None, context: FitContext, rng: Generator
     ) -> tuple[Learner, MapWarmStart | None]:
         """Partition the rows and fit a map in each part; returns also how the map of a single part ended."""
         n_parts = self._memory_model().count_parts(DataSize.of(rows.X, rows.Y))
@@ -322,7 +317,7 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
         return Learner(router, [part for part, _ in fitted]), ended
 
     def _fit_part(
-        self, X: Matrix, Y: csr_matrix, Z: Array, rows: Array, context: FitContext, rng: np.random.Generator
+        self, X: Matrix, Y: csr_matrix, Z: Array, rows: Array, context: FitContext, rng: Generator
     ) -> tuple[Part, MapWarmStart | None]:
         feature_map, settings, run = context[:3]
         X = features.apply(feature_map, X)
@@ -345,7 +340,7 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
         """(n, r) the embeddings of training rows that are searched among."""
         return Z if getattr(self, "search", "mapped") == "embedded" else np.asarray(X @ V)
 
-    def _contexts(self, points: Matrix, group: Array, k: int, rng: np.random.Generator) -> Array:
+    def _contexts(self, points: Matrix, group: Array, k: int, rng: Generator) -> Array:
         """(n, k) the other rows nearest to each by cosine, −1 pads; row i is at the point group[i].
 
         With label sets as points this is N_k(y_i) of the paper.

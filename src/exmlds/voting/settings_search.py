@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from numpy.random import Generator
 from scipy.sparse import csr_matrix, issparse
 
 from .. import metrics
@@ -36,17 +37,9 @@ class Tunable(Protocol):
     vote: str
 
     def _memory_model(self) -> MemoryModel: ...
-    def _embed(
-        self, X: Matrix, Y: csr_matrix, rank: int, rng: np.random.Generator, **given: Any
-    ) -> Embedding: ...
+    def _embed(self, X: Matrix, Y: csr_matrix, rank: int, rng: Generator, **given: Any) -> Embedding: ...
     def _fit_maps(
-        self,
-        X: Matrix,
-        Y: csr_matrix,
-        Z: Array,
-        paths: list[dict[str, Any]],
-        rank: int,
-        rng: np.random.Generator,
+        self, X: Matrix, Y: csr_matrix, Z: Array, paths: list[dict[str, Any]], rank: int, rng: Generator
     ) -> Iterator[LinearMap]: ...
     def _voting_labels(self, Y: csr_matrix, **given: Any) -> csr_matrix: ...
     def _searched_rows(self, X: Matrix, V: Array, Z: Array) -> Array: ...
@@ -85,9 +78,7 @@ class TrialResult(NamedTuple):
     held_out: HeldOutScores
 
 
-def choose(
-    method: Tunable, grid: Grid, rows: TrainingSet, numbers: Array, rng: np.random.Generator
-) -> Settings:
+def choose(method: Tunable, grid: Grid, rows: TrainingSet, numbers: Array, rng: Generator) -> Settings:
     """The best settings of a grid: features first, on fewer rows and dimensions; what rows vote for last.
 
     numbers : (n,) what the rows are called among all
@@ -108,7 +99,7 @@ def choose(
 
 
 def _probe(
-    method: Tunable, rows: TrainingSet, numbers: Array, rng: np.random.Generator, *, max_rows: int, rank: int
+    method: Tunable, rows: TrainingSet, numbers: Array, rng: Generator, *, max_rows: int, rank: int
 ) -> Callable[[Grid], TrialResult]:
     """A function that gives the best trial of a grid on held-out rows of at most `max_rows` rows."""
     embed_rng, features_rng, rows_rng, maps_rng = rng.spawn(4)
