@@ -12,6 +12,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any, ClassVar, NamedTuple, Self
@@ -300,6 +301,7 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
         return {label: column for column, label in enumerate(self.classes_.tolist())}
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class XMCEstimator(XMCPredictor):
     """A scikit-learn classifier on sparse labels.
 
@@ -330,6 +332,14 @@ class XMCEstimator(XMCPredictor):
         "random_state": params.SEED,
         "verbose": params.whole(0),
     }
+
+    # Parameters are dataclass fields: `__init__` stores each under its name, as scikit-learn requires.
+    threshold: str | float = "auto"
+    max_labels: int = 100
+    max_memory: float | str | None = None
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: int = 0
 
     # The search space of `exmlds tune`: parameters with values to try, in this order.
     _space: ClassVar[Mapping[str, tuple[Any, ...]]] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,7 +14,7 @@ from ..runtime.memory import DataSize
 from ..stages import factorize, neighbors, sgns, sppmi
 from ..validation import params
 from ..validation.arrays import Matrix
-from ..voting.base import REGRESSION, NeighborVoting
+from ..voting.base import RegressionVoting
 from ..voting.memory import MemoryModel, part_rows
 from ..voting.votes import Embedding
 
@@ -24,7 +25,8 @@ NEGATIVES = (15, 2)  # the paper's for small data and for large data
 EPOCHS = (35, 5)
 
 
-class ExMLDS2(NeighborVoting):
+@dataclass(kw_only=True, eq=False, repr=False)
+class ExMLDS2(RegressionVoting):
     """Embed rows by skip-grams with negative sampling, regress on features, let nearest rows vote.
 
     Parameters
@@ -56,8 +58,7 @@ class ExMLDS2(NeighborVoting):
     """
 
     _constraints: ClassVar[Mapping[str, params.Constraint]] = {
-        **NeighborVoting._constraints,
-        **REGRESSION,
+        **RegressionVoting._constraints,
         "n_neighbors_fit": params.whole(1),
         "context": params.one_of("labels", "features", "embedding"),
         "tied": params.one_of(True, False),
@@ -73,62 +74,14 @@ class ExMLDS2(NeighborVoting):
         "n_neighbors_fit": (20, 50),
     }
 
-    def __init__(
-        self,
-        *,
-        n_components: int = 100,
-        n_neighbors: int = 50,
-        n_neighbors_fit: int = 30,
-        context: str = "labels",
-        tied: bool = True,
-        n_negative: str | int = "auto",
-        n_epochs: str | int = "auto",
-        smoothing: float = 0.0,
-        learning_rate: float = 0.025,
-        n_parts: str | int = "auto",
-        n_parts_probed: int = 1,
-        n_learners: int = 1,
-        features: str = "auto",
-        l2: str | float = "auto",
-        l1: float = 0.0,
-        metric: str = "cosine",
-        search: str = "mapped",
-        vote: str = "similarity",
-        temperature: str | float = "auto",
-        keep_rows: bool = False,
-        threshold: str | float = "auto",
-        max_labels: int = 100,
-        max_memory: float | str | None = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_components = n_components
-        self.n_neighbors = n_neighbors
-        self.n_neighbors_fit = n_neighbors_fit
-        self.context = context
-        self.tied = tied
-        self.n_negative = n_negative
-        self.n_epochs = n_epochs
-        self.smoothing = smoothing
-        self.learning_rate = learning_rate
-        self.n_parts = n_parts
-        self.n_parts_probed = n_parts_probed
-        self.n_learners = n_learners
-        self.features = features
-        self.l2 = l2
-        self.l1 = l1
-        self.metric = metric
-        self.search = search
-        self.vote = vote
-        self.temperature = temperature
-        self.keep_rows = keep_rows
-        self.threshold = threshold
-        self.max_labels = max_labels
-        self.max_memory = max_memory
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    n_components: int = 100
+    n_neighbors_fit: int = 30
+    context: str = "labels"
+    tied: bool = True
+    n_negative: str | int = "auto"
+    n_epochs: str | int = "auto"
+    smoothing: float = 0.0
+    learning_rate: float = 0.025
 
     @classmethod
     def paper(cls, **changes: Any) -> Self:

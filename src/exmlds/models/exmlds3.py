@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,7 +17,7 @@ from ..stages import complete, factorize, neighbors, sgns, sppmi, vote
 from ..stages.vote import LabelScorer
 from ..validation import params, targets
 from ..validation.arrays import Matrix
-from ..voting.base import REGRESSION, NeighborVoting
+from ..voting.base import RegressionVoting
 from ..voting.memory import MemoryModel
 from ..voting.settings_search import Grid
 from ..voting.votes import Embedding, FitRun, MapWarmStart, Votes
@@ -30,7 +31,8 @@ MU = params.Constraint(
 )
 
 
-class ExMLDS3(NeighborVoting):
+@dataclass(kw_only=True, eq=False, repr=False)
+class ExMLDS3(RegressionVoting):
     """Embed rows and labels jointly, regress on features, score labels by votes and by their embeddings.
 
     It copes with missing labels: `fit` takes label co-occurrences from any source, and a mask of the cells of
@@ -72,8 +74,7 @@ class ExMLDS3(NeighborVoting):
     """
 
     _constraints: ClassVar[Mapping[str, params.Constraint]] = {
-        **NeighborVoting._constraints,
-        **REGRESSION,
+        **RegressionVoting._constraints,
         "mu": params.either(params.one_of("auto"), MU),
         "solver": params.one_of("sppmi", "sgns"),
         "complete_labels": params.either(params.one_of("auto"), params.number(0, 1)),
@@ -96,66 +97,15 @@ class ExMLDS3(NeighborVoting):
         "smoothing": (0.75, 1.0),
     }
 
-    def __init__(
-        self,
-        *,
-        n_components: int = 300,
-        n_neighbors: int = 50,
-        mu: str | tuple[float, float, float] = "auto",
-        solver: str = "sppmi",
-        complete_labels: str | float = "auto",
-        shift: float = 1.0,
-        smoothing: float = 0.75,
-        n_negative: int | tuple[int, int, int] = 15,
-        n_epochs: int = 35,
-        learning_rate: float = 0.05,
-        n_neighbors_fit: int = 20,
-        n_parts: str | int = "auto",
-        n_parts_probed: int = 1,
-        n_learners: int = 1,
-        features: str = "auto",
-        l2: str | float = "auto",
-        l1: float = 0.0,
-        metric: str = "cosine",
-        search: str = "mapped",
-        vote: str = "similarity",
-        temperature: str | float = "auto",
-        keep_rows: bool = False,
-        threshold: str | float = "auto",
-        max_labels: int = 100,
-        max_memory: float | str | None = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_components = n_components
-        self.n_neighbors = n_neighbors
-        self.mu = mu
-        self.solver = solver
-        self.complete_labels = complete_labels
-        self.shift = shift
-        self.smoothing = smoothing
-        self.n_negative = n_negative
-        self.n_epochs = n_epochs
-        self.learning_rate = learning_rate
-        self.n_neighbors_fit = n_neighbors_fit
-        self.n_parts = n_parts
-        self.n_parts_probed = n_parts_probed
-        self.n_learners = n_learners
-        self.features = features
-        self.l2 = l2
-        self.l1 = l1
-        self.metric = metric
-        self.search = search
-        self.vote = vote
-        self.temperature = temperature
-        self.keep_rows = keep_rows
-        self.threshold = threshold
-        self.max_labels = max_labels
-        self.max_memory = max_memory
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    mu: str | tuple[float, float, float] = "auto"
+    solver: str = "sppmi"
+    complete_labels: str | float = "auto"
+    shift: float = 1.0
+    smoothing: float = 0.75
+    n_negative: int | tuple[int, int, int] = 15
+    n_epochs: int = 35
+    learning_rate: float = 0.05
+    n_neighbors_fit: int = 20
 
     @classmethod
     def paper(cls, **changes: Any) -> Self:
