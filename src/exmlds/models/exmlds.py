@@ -211,14 +211,8 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
         self.held_out_quality_, self.shortlist_recall_ = np.nan, np.nan
 
     def _config_search(self, first_method: str) -> ConfigSearch:
-        return ConfigSearch(
-            self._make_shortlister,
-            first_method,
-            self.candidates == "auto",
-            self.shortlist,
-            self.loss,
-            self.cost,
-        )
+        is_open, make = self.candidates == "auto", self._make_shortlister
+        return ConfigSearch(make, first_method, is_open, self.shortlist, self.loss, self.cost)
 
     def _first_method(self, side: Mapping[str, Any]) -> str:
         """The shortlister that is tried before others; labels that are missing need joint SPPMI."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from ..stages import factorize, sppmi
+from ..stages import sppmi
 from ..validation import params
 from ..validation.arrays import Matrix
 from ..voting.base import RegressionVoting
@@ -76,20 +76,6 @@ class ExMLDS1(RegressionVoting):
     smoothing: float = 1.0
     association: str = "pmi"
 
-    @classmethod
-    def paper(cls, **changes: Any) -> Self:
-        """The paper's settings as far as it states them; those that it takes from SLEEC are SLEEC's."""
-        settings: dict[str, Any] = {
-            "n_components": 100,
-            "n_neighbors": 20,
-            "n_parts": "paper",
-            "features": "l2",
-            "l2": 1.0,
-            "vote": "uniform",
-            "temperature": 1.0,
-        }
-        return cls(**{**settings, **changes})
-
     def _embed(
         self, X: Matrix, Y: csr_matrix, rank: int, rng: np.random.Generator, **given: Any
     ) -> Embedding:
@@ -107,7 +93,4 @@ class ExMLDS1(RegressionVoting):
             n_neighbors=self.n_neighbors_fit,
             conditional=conditional,
         )
-        S = sppmi.operator(overlaps, n_jobs=self.n_jobs, max_bytes=self._memory_model().max_overlaps)
-        U, s = factorize.embed(S, rank, rng, symmetric=not conditional)
-        # A row of U belongs to a label set and is W^½ times as long as the embedding of each of its rows.
-        return Embedding((U * np.sqrt(s) / overlaps.scale[:, None])[label_sets.group])
+        return Embedding(self._factorize(overlaps, rank, rng)[label_sets.group])

@@ -11,7 +11,7 @@ from numpy.random import Generator
 from scipy.sparse import csr_matrix
 
 from ..runtime.memory import DataSize
-from ..stages import factorize, neighbors, sgns, sppmi
+from ..stages import neighbors, sgns, sppmi
 from ..validation import params
 from ..validation.arrays import Matrix
 from ..voting.base import RegressionVoting
@@ -86,16 +86,7 @@ class ExMLDS2(RegressionVoting):
     @classmethod
     def paper(cls, **changes: Any) -> Self:
         """The paper's settings, as far as it states them; those that it takes from SLEEC are SLEEC's."""
-        settings: dict[str, Any] = {
-            "n_neighbors": 20,
-            "n_neighbors_fit": 20,
-            "n_parts": "paper",
-            "features": "l2",
-            "l2": 1.0,
-            "vote": "uniform",
-            "temperature": 1.0,
-        }
-        return cls(**{**settings, **changes})
+        return super().paper(**{"n_neighbors_fit": 20, **changes})
 
     def _memory_model(self) -> MemoryModel:
         memory = super()._memory_model()
@@ -127,10 +118,7 @@ class ExMLDS2(RegressionVoting):
         label_sets = sppmi.distinct(Y)
         if self.context == "labels":
             return label_sets.sets, label_sets.group
-        overlaps = sppmi.prepare(label_sets)
-        S = sppmi.operator(overlaps, n_jobs=self.n_jobs, max_bytes=self._memory_model().max_overlaps)
-        U, s = factorize.embed(S, rank, rng)
-        return U * np.sqrt(s) / overlaps.scale[:, None], label_sets.group
+        return self._factorize(sppmi.prepare(label_sets), rank, rng), label_sets.group
 
     def _effort(self, n: int) -> tuple[int, int]:
         """n_negative and n_epochs."""

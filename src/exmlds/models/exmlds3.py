@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..runtime.memory import DataSize
 from ..selection import HeldOutScores, TrainingSet
-from ..stages import complete, factorize, neighbors, sgns, sppmi, vote
+from ..stages import complete, neighbors, sgns, sppmi, vote
 from ..stages.vote import LabelScorer
 from ..validation import params, targets
 from ..validation.arrays import Matrix
@@ -110,19 +110,8 @@ class ExMLDS3(RegressionVoting):
     @classmethod
     def paper(cls, **changes: Any) -> Self:
         """The paper's settings as far as it states them; of μ₁ it says that it is larger than the others."""
-        settings: dict[str, Any] = {
-            "n_components": 100,
-            "n_neighbors": 20,
-            "mu": (5.0, 1.0, 1.0),
-            "complete_labels": 0.0,
-            "smoothing": 1.0,
-            "n_parts": "paper",
-            "features": "l2",
-            "l2": 1.0,
-            "vote": "uniform",
-            "temperature": 1.0,
-        }
-        return cls(**{**settings, **changes})
+        settings = {"mu": (5.0, 1.0, 1.0), "complete_labels": 0.0, "smoothing": 1.0}
+        return super().paper(**{**settings, **changes})
 
     def fit(
         self,
@@ -238,10 +227,7 @@ class ExMLDS3(RegressionVoting):
         A = sppmi.prepare(
             label_sets, shift=self.shift, smoothing=self.smoothing, cooccurrence=C, mu=given["mu"]
         )
-        S = sppmi.operator(A, n_jobs=self.n_jobs, max_bytes=self._memory_model().max_overlaps)
-        U, s = factorize.embed(S, rank, rng)
-        Z = U * np.sqrt(s) / A.scale[:, None]
-        n_sets = len(label_sets.counts)
+        Z, n_sets = self._factorize(A, rank, rng), len(label_sets.counts)
         return Embedding(Z[:n_sets][label_sets.group], Z[n_sets:])
 
     def _by_skip_grams(
@@ -263,10 +249,8 @@ class ExMLDS3(RegressionVoting):
             sgns.relate(neighbors.graph(near, n), of_rows, weight=mu[1]),
             sgns.relate(Y, of_both, weight=mu[2], column_offset=n),
         ]
-        largest = max(mu)
-        relations = [
-            relation._replace(weights=relation.weights / np.float32(largest)) for relation in relations
-        ]
+        largest = np.float32(max(mu))
+        relations = [relation._replace(weights=relation.weights / largest) for relation in relations]
         state = sgns.init(n + n_labels, rank, n_epochs=self.n_epochs, tied=True, rng=vectors_rng)
         while state.epoch < self.n_epochs:
             state = sgns.epoch(state, relations, self.learning_rate, engine=self.engine)

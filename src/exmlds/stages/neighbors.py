@@ -49,19 +49,8 @@ def nearest_sets(
     ids, scores = np.full((m, k), -1, np.int64), np.full((m, k), -np.inf, np.float32)
 
     def search(rows: slice) -> None:
-        engine.nearest_sets(
-            ranked.indptr,
-            ranked.indices,
-            postings.indptr,
-            postings.indices,
-            weights,
-            draws,
-            budget,
-            rows.start,
-            rows.stop,
-            ids,
-            scores,
-        )
+        index = (ranked.indptr, ranked.indices, postings.indptr, postings.indices)
+        engine.nearest_sets(*index, weights, draws, budget, rows.start, rows.stop, ids, scores)
 
     for _ in map_blocks(search, blocks(m, ROWS), n_jobs=n_jobs, stage="neighbours", total=m):
         pass

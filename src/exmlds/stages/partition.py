@@ -101,18 +101,8 @@ def gate(
         part = _assign_with_cap(pairs @ (scores - scores.mean(axis=0)), training_room)
         order = rng.permutation(n)
         for start in range(0, n, SCORED):
-            engine.ftrl_rows(
-                X.indptr,
-                X.indices,
-                X.data,
-                order[start : start + SCORED],
-                part,
-                np.float32(rate),
-                np.float32(l1),
-                weights,
-                gradients,
-                squares,
-            )
+            batch = (X.indptr, X.indices, X.data, order[start : start + SCORED])
+            engine.ftrl_rows(*batch, part, np.float32(rate), np.float32(l1), weights, gradients, squares)
         router = Router(np.ascontiguousarray(weights.T))
     return router, _members(_assign_with_cap(_scores(X, router.centers), room), n_parts)
 

@@ -18,7 +18,7 @@ from ..runtime import parallel, progress
 from ..runtime.logs import logger, phase
 from ..runtime.memory import DataSize, Estimate
 from ..selection import HeldOutScores, TrainingSet
-from ..stages import features, index, neighbors, partition, quantize, regress, vote
+from ..stages import factorize, features, index, neighbors, partition, quantize, regress, sppmi, vote
 from ..stages.index import Index
 from ..stages.vote import LabelScorer
 from ..validation import params
@@ -486,6 +486,13 @@ class RegressionVoting(NeighborVoting):
     l1: float = 0.0
     search: str = "mapped"
 
+    @classmethod
+    def paper(cls, **changes: Any) -> Self:
+        """The paper's settings as far as it states them; those that it takes from SLEEC are SLEEC's."""
+        sizes = {"n_components": 100, "n_neighbors": 20, "n_parts": "paper"}
+        others = {"features": "l2", "l2": 1.0, "vote": "uniform", "temperature": 1.0}
+        return cls(**{**sizes, **others, **changes})
+
     def _paths(self) -> list[dict[str, Any]]:
         return [{"l2": l2} for l2 in (self._l2s if self.l2 == "auto" else (float(self.l2),))]
 
@@ -495,6 +502,13 @@ class RegressionVoting(NeighborVoting):
         scaled = [path["l2"] * _mean_square(data.X) for path in paths]
         maps = regress.path(data.X, data.Z, scaled, l1=self.l1, n_jobs=self.n_jobs, engine=self.engine)
         return map(LinearMap, maps)
+
+    def _factorize(self, overlaps: sppmi.Overlaps, rank: int, rng: Generator) -> Array:
+        """(m, r) the embeddings of label sets, and of labels after them, by a factorization of the SPPMI."""
+        S = sppmi.operator(overlaps, n_jobs=self.n_jobs, max_bytes=self._memory_model().max_overlaps)
+        U, s = factorize.embed(S, rank, rng, symmetric=not overlaps.conditional)
+        # A row of U belongs to a label set and is W^½ times as long as the embedding of each of its rows.
+        return U * np.sqrt(s) / overlaps.scale[:, None]
 
     def _searched_rows(self, X: Matrix, V: Array, Z: Array) -> Array:
         return Z if self.search == "embedded" else super()._searched_rows(X, V, Z)
