@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.random import Generator
 
-from ..runtime.logs import logger, phase
+from ..runtime.logs import logger
+from ..runtime.progress import phase
 from ..selection import HoldOut, TrainingSet
 from ..stages import stacking
 from ..validation.observed import contains

@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 from ..base import BLOCK
 from ..runtime import parallel
-from ..runtime.logs import phase
+from ..runtime.progress import phase
 from ..selection import TrainingSet
 from ..stages import features, label_lift, rerank, stacking, top_rerank
 from ..validation.arrays import Matrix

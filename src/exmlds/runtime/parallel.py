@@ -40,8 +40,8 @@ def _blas() -> ThreadpoolController:
 class _OneBlasThread:
     """A process-wide limit: the first thread that enters sets it, the last that leaves lifts it.
 
-    The two need not be the same thread, so each takes the control of OpenBLAS: threadpoolctl ignores limits of
-    any thread but the one that set the first.
+    The two need not be the same thread, so each takes the control of OpenBLAS: threadpoolctl ignores limits
+    of any thread but the one that set the first.
     """
 
     def __init__(self) -> None:

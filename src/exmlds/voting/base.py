@@ -15,8 +15,9 @@ from sklearn.base import clone
 
 from ..base import BLOCK, XMCEstimator
 from ..runtime import parallel, progress
-from ..runtime.logs import logger, phase
+from ..runtime.logs import logger
 from ..runtime.memory import DataSize, Estimate
+from ..runtime.progress import phase
 from ..selection import HeldOutScores, TrainingSet
 from ..stages import factorize, features, index, neighbors, partition, quantize, regress, sppmi, vote
 from ..stages.index import Index
