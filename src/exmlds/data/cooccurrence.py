@@ -53,8 +53,8 @@ def cooccurrence_from_texts(texts: Sequence[str], *, n_neighbors: int = 10, leas
     n_neighbors : the most similar labels that are kept for each label
     least : smaller cosines are dropped
 
-    Example
-    -------
+    Examples
+    --------
     >>> C = cooccurrence_from_texts(["sea birds", "birds", "tax law"])
     >>> bool(C[0, 1] > 0.1), float(C[0, 2])
     (True, 0.0)
@@ -97,8 +97,8 @@ def cooccurrence_from_taxonomy(broader: Any, *, decay: float = 0.5) -> csr_matri
         one, a list of them, or None; or an (L, L) matrix with a 1 where the column is a parent of the row
     decay : the similarity of a label and its parent, above 0 and at most 1
 
-    Example
-    -------
+    Examples
+    --------
     >>> C = cooccurrence_from_taxonomy([None, 0, 0])  # birds; gulls and owls are birds
     >>> C.toarray().tolist()
     [[1.0, 0.5, 0.5], [0.5, 1.0, 0.25], [0.5, 0.25, 1.0]]

@@ -99,8 +99,8 @@ def open_texts(
     labelled : if False, no labels are read or required, and a file in no other format is read as plain lines
     errors : "replace" reads � in place of bytes that are not UTF-8; "strict" raises an error
 
-    Example
-    -------
+    Examples
+    --------
     >>> from pathlib import Path
     >>> from tempfile import mkdtemp
     >>> path = Path(mkdtemp()) / "two.csv"
