@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from io import BytesIO
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -31,8 +32,9 @@ def read_cooccurrence(path: PathLike) -> csr_matrix:
         if is_npy:
             file.seek(0)
             try:
-                matrix = np.load(file, allow_pickle=False)
-            except ValueError as error:
+                # NumPy would read past a gzip file's decompressor, so it gets the bytes.
+                matrix = np.load(BytesIO(file.read()), allow_pickle=False)
+            except Exception as error:  # damaged headers raise errors of many types, the tokenizer's too
                 raise DataError(f"{path}: cannot be read as a matrix ({error}).") from None
             if matrix.ndim != 2 or matrix.dtype.kind not in "biuf":
                 got = f"{matrix.ndim} dimensions of {matrix.dtype}"
