@@ -67,6 +67,9 @@ def test_files(tmp_path: Path) -> None:
     (tmp_path / "bad.npy").write_bytes((tmp_path / "c.npy").read_bytes().replace(b"(2, 2)", b"(2, 2 "))
     with pytest.raises(DataError, match=r"bad\.npy: cannot be read as a matrix"):
         read_cooccurrence(tmp_path / "bad.npy")
+    np.save(tmp_path / "huge.npy", 1e300 * C)
+    with pytest.raises(DataError, match=r"huge\.npy holds values that are not finite float32 numbers"):
+        read_cooccurrence(tmp_path / "huge.npy")
     (tmp_path / "bad.txt").write_text("0:2 x:1\n")
     with pytest.raises(DataError, match=r"bad\.txt:1"):
         read_cooccurrence(tmp_path / "bad.txt")

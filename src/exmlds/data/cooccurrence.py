@@ -39,7 +39,11 @@ def read_cooccurrence(path: PathLike) -> csr_matrix:
             if matrix.ndim != 2 or matrix.dtype.kind not in "biuf":
                 got = f"{matrix.ndim} dimensions of {matrix.dtype}"
                 raise DataError(f"{path}: must hold a matrix of numbers. Got {got} instead.")
-            return csr_matrix(matrix, dtype=np.float32)
+            with np.errstate(over="ignore"):
+                matrix = csr_matrix(matrix, dtype=np.float32)
+            if not np.isfinite(matrix.data).all():
+                raise DataError(f"{path} holds values that are not finite float32 numbers; remove them.")
+            return matrix
     return read_npz(path) if is_npz(path) else read_sparse(path, noun="label")
 
 
