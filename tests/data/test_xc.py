@@ -255,8 +255,10 @@ def test_header_can_be_decided(tmp_path: Path) -> None:
     assert read_xc(path, header=False).X.shape == (2, 2)
     with pytest.raises(DataError, match="label 0|feature index"):
         read_xc(written(tmp_path, "1 1 1\n0 0 1\n"))
-    with pytest.raises(DataError, match=r":1: expected a header"):
+    with pytest.raises(DataError, match=r":1: expected a header, `rows features labels`"):
         read_xc(written(tmp_path, "0 1:1\n"), header=True)
+    with pytest.raises(DataError, match=r":1: expected a header"):
+        read_xc(written(tmp_path, "1 4\n2,4 1:1\n"), header=True)
 
 
 def test_blocks_give_the_same_rows(tmp_path: Path) -> None:

@@ -70,6 +70,8 @@ class TextFile:
         self.path, self.labelled, self.base, self.block = path, labelled, base, block
         self.n_features, self.n_labels = limits
         self.header, self.is_half = self._read_header(header)
+        if header is True and self.header is None:
+            raise DataError(f"{self.header_at}: expected a header, `rows features labels`.")
         if self.header:
             widths = (self.header.n_features, self.header.n_labels)
             for noun, declared, wanted in zip(nouns, widths, limits):
@@ -108,9 +110,6 @@ class TextFile:
                 "nor a row of this file, `l1,l2 f:v f:v`."
             )
         if choice is False or not whole or len(numbers) not in (2, 3):
-            if choice is True:
-                token = first[:40].decode(errors="backslashreplace")
-                raise DataError(f"{self.header_at}: expected a header `rows features labels`, got {token!r}.")
             return None, False
         if len(numbers) == 3 and (self.labelled or choice is True):
             n_rows, n_features, n_labels = map(int, numbers)
