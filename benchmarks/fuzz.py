@@ -1,10 +1,10 @@
-"""Feed random input to the readers, the commands and the loader of models, and look for anything but an answer.
+"""Feed random input to the readers, the commands and the loader of models.
 
     python benchmarks/fuzz.py readers --count 20000 --add     # runs add up in results/fuzz.json
     python benchmarks/fuzz.py models --only 17                # one case, with its traceback
 
-Every case is made from its seed alone. A failure is a traceback, a crash, a hang or a wrong answer; the package's own
-errors are none. A run goes on with the seeds after those in the results, unless --seed is given.
+Every case is made from its seed alone. A failure is a traceback, a crash, a hang or a wrong answer; an error
+of the package's own is none. A run goes on with the seeds after those in the results, unless --seed is given.
 """
 
 from __future__ import annotations
@@ -34,10 +34,11 @@ KINDS = {"readers": "fuzz_readers", "commands": "fuzz_commands", "models": "fuzz
 RESULTS_FILE = RESULTS / "fuzz.json"
 START = 180.0  # seconds until a worker has imported everything and compiled the kernels for its first case
 SAMPLED = 50  # cases between two looks at the memory
+GROWTH = 100.0  # megabytes that a process may gain after its warm-up, for caches and fragmentation
 
 
 class Outcome(NamedTuple):
-    """What became of a case; a failure has a cause, and some cases tell the memory of their process in bytes."""
+    """What became of a case; a failure has a cause, and some tell the memory of their process in bytes."""
 
     seed: int
     what: str
@@ -49,7 +50,7 @@ class Run(NamedTuple):
     """The sums of a run, as they are committed."""
 
     seed: int
-    count: int
+    cases: int
     outcomes: dict[str, int]
     failures: list[dict[str, Any]]
     memory_growth_mb: float
@@ -88,13 +89,13 @@ def _memory_folder() -> str | None:
 
 
 def _growth(samples: list[int]) -> float:
-    """Bytes between the second fifth of a process's life and its last fifth; the first one is for warming up."""
+    """Bytes gained from the second fifth of a process's life to the last; the first is for warming up."""
     fifth = len(samples) // 5
     return median(samples[-fifth:]) - median(samples[fifth : 2 * fifth]) if fifth else 0.0
 
 
 def _outcomes(kind: str, folder: Path, seeds: range) -> Iterator[Outcome]:
-    """The outcomes of a process until it ends, well or not; the last one is the case that it did not survive."""
+    """The outcomes of a process until it ends; the last one may be the case that it did not survive."""
     limit: float = importlib.import_module(KINDS[kind]).LIMIT
     context = get_context("spawn")
     ours, theirs = context.Pipe(duplex=False)
@@ -180,14 +181,14 @@ def committed() -> dict[str, Any]:
 
 
 def next_seed(results: dict[str, Any], kind: str) -> int:
-    return max((one["seed"] + one["count"] for one in results.get(kind, {}).get("runs", [])), default=0)
+    return max((one["seed"] + one["cases"] for one in results.get(kind, {}).get("runs", [])), default=0)
 
 
 def added(results: dict[str, Any], kind: str, new: Run) -> dict[str, Any]:
     """The results with one more run; seeds that were run before count once only, so they are refused."""
     runs = [*results.get(kind, {}).get("runs", [])]
     for old in runs:
-        if old["seed"] < new.seed + new.count and new.seed < old["seed"] + old["count"]:
+        if old["seed"] < new.seed + new.cases and new.seed < old["seed"] + old["cases"]:
             raise SystemExit(f"The seeds from {old['seed']} on were run before; leave --seed out.")
     of = machine()
     runs.append({"date": of["date"], "commit": of["commit"], **new._asdict()})
@@ -195,7 +196,7 @@ def added(results: dict[str, Any], kind: str, new: Run) -> dict[str, Any]:
     for one in runs:
         outcomes.update(one["outcomes"])
     sums = {
-        "cases": sum(one["count"] for one in runs),
+        "cases": sum(one["cases"] for one in runs),
         "outcomes": dict(sorted(outcomes.items())),
         "failures": sum(len(one["failures"]) for one in runs),
         "memory_growth_mb": max(one["memory_growth_mb"] for one in runs),
@@ -226,10 +227,10 @@ def main() -> None:
         RESULTS_FILE.write_text(text + "\n", encoding="utf-8")
     shown = done._asdict() | {
         "failures": len(done.failures),
-        "cases_per_second": round(done.count / done.seconds),
+        "cases_per_second": round(done.cases / done.seconds),
     }
     print(json.dumps(shown))
-    sys.exit(1 if done.failures else 0)
+    sys.exit(1 if done.failures or done.memory_growth_mb > GROWTH else 0)
 
 
 if __name__ == "__main__":

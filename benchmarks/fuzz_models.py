@@ -1,8 +1,8 @@
 """Copies of saved models with random damage: bytes, files and values of the manifest.
 
-A damaged model must be refused with a ModelError, or predict exactly what the undamaged one predicts. In some cases
-the checksums are made right again, as an attacker would: such a model may be another one, with other predictions,
-but it must not crash, hang or raise another error.
+A damaged model must be refused with a ModelError, or predict exactly what the undamaged one predicts. In some
+cases the checksums are made right again, as an attacker would: such a model may be another one, with other
+predictions, but it must not crash, hang or raise another error.
 """
 
 from __future__ import annotations
@@ -32,9 +32,10 @@ SMALL: dict[str, Any] = {"n_components": 5, "features": "l2", "temperature": 0.1
 TEXTS = ["goals and a red card", "bread with seeds", "the keeper held the ball", "flour, yeast, salt"]
 TEXT_LABELS = [["sport"], ["baking"], ["sport"], ["baking", "bread"]]
 ODD: list[Any] = [
-    *(None, True, -1, 0, 1, 2**31, 2**63, 10**30, 0.5, float("nan"), float("inf"), -1e300, "", "x", "\0", "../../x"),
-    *("/etc/passwd", "\ud800", [], {}, [0], [[]], {"$array": "x"}, {"$record": "part/1", "fields": {}}, "int64", "|O"),
-]  # fmt: skip
+    *(None, True, -1, 0, 1, 2**31, 2**63, 10**30, 0.5, float("nan"), float("inf"), -1e300, "", "x", "\0"),
+    *("../../x", "/dev/zero", "\ud800", "int64", "|O", [], {}, [0], [[]]),
+    *({"$array": "x"}, {"$record": "part/1", "fields": {}}),
+]
 
 
 def prepare(folder: Path) -> None:
@@ -107,7 +108,7 @@ def _copied(model: Path, copy: Path) -> None:
 
 
 def reseal(folder: Path) -> bool:
-    """Make the checksums of a damaged model right, as far as its manifest can be read; return whether it could."""
+    """Make the checksums of a damaged model right; return whether its manifest could be read."""
     path = folder / model_folder.MANIFEST
     try:
         manifest = json.loads(path.read_text(encoding="utf-8"))

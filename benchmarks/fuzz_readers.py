@@ -1,7 +1,7 @@
 """Small files for every reader: valid ones, whose right answer is known, and damaged ones.
 
-A damaged file must be refused with a DataError, or be read as something that its bytes can mean. For XC text, a
-slow and strict parser of the whole file says what that is.
+A damaged file must be refused with a DataError, or be read as something that its bytes can mean. For XC text,
+a slow and strict parser of the whole file says what that is.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import json
 import re
 import warnings
 from collections.abc import Callable
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from random import Random
@@ -28,20 +29,23 @@ from exmlds.errors import DataError, DataWarning
 
 LIMIT = 20.0  # seconds for one case
 DAMAGED = 0.65  # the share of cases with damaged files
-WORDS = ["sea", "tide", "harbour", "bread", "yeast", "tax", "law", "parliament", "keeper", "goal", "red", "card", "ant", "nest", "soil", "rain", "Köln", "łódź", "東京", "naïve", "the", "of", "and", "in", "a", "it's", '"quoted"', "50%", "C++", "1984", "3.14", "end.", "Why?", "(x)"]
+PROSE = """sea tide harbour bread yeast tax law parliament keeper goal red card ant nest soil rain Köln łódź
+東京 naïve the of and in a it's "quoted" 50% C++ 1984 3.14 end. Why? (x)"""
+WORDS = PROSE.split()
 LABELS = ["birds", "sea", "tax law", "Ökologie", "a-b", "42", "c/d", "語", "x" * 40]
 URIS = [f"http://example.org/{name}" for name in ("p1", "p2", "ö", "a#b", "c?d=e")]
 
 # Tokens that readers have to refuse, or that mean something else than they seem to.
 ODD = [
-    *(b"\0", b"\r", b"\n", b"\r\n", b"\n\n", b"\t", b" ", b"#", b",", b":", b"::", b"-", b"+", b".", b"\x0b", b"\x1a"),
-    *(b"1:", b" 1: ", b":1", b"-1:2", b"-1", b"1:-", b"1:1:1", b"1,,2", b",1", b"1,", b"1.5:2", b"1:1e", b"1:.", b"0:-0"),
-    *(b"99999999999999999999:1", b"2147483647:1", b"2147483648:1", b"100000000:1", b"4294967296", b"1:1e400"),
-    *(b"1:3.5e38", b"1:1e-50", b"1:" + b"9" * 60, b"1:0." + b"0" * 60 + b"1", b"1:nan", b"1:inf", b"1:0x10", b"1_0:1"),
-    *("٣:1".encode(), "\u2028".encode(), "\u00a0".encode(), "\ufeff".encode(), b"\xff\xfe", b"\xed\xa0\x80", b"\xc3"),
-    *(b'"', b'""', b"'", b"\\", b"\\ud800", b"\\u0000", b"{", b"}", b"[", b"]", b"[[[[", b"null", b"true", b"1e999"),
-    *(b"NaN", b"|", b";", b"<", b">", b"<>", b"__label__", b"PAR1", b"PK\x03\x04", b"\x1f\x8b", b"\x93NUMPY"),
-]  # fmt: skip
+    *(b"\0", b"\r", b"\n", b"\r\n", b"\n\n", b"\t", b" ", b"\x0b", b"\x1a", b" 1: "),
+    b"1:0." + b"0" * 60 + b"1",
+    *b"# , : :: - + . 1: :1 -1:2 -1 1:- 1:1:1 1,,2 ,1 1, 1.5:2 1:1e 1:. 0:-0 1:3.5e38 1:1e-50 1_0:1".split(),
+    *b"99999999999999999999:1 2147483647:1 2147483648:1 100000000:1 4294967296".split(),
+    *b"1:1e400 1:nan 1:inf 1:0x10 null true 1e999 NaN | ; < > <> __label__ PAR1".split(),
+    *rb"""" "" ' \ \ud800 \u0000 { } [ ] [[[[""".split(),
+    *(text.encode() for text in ("٣:1", "\u2028", "\u00a0", "\ufeff", "1:" + "9" * 60)),
+    *(b"\xff\xfe", b"\xed\xa0\x80", b"\xc3", b"PK\x03\x04", b"\x1f\x8b", b"\x93NUMPY"),
+]
 
 
 class WrongAnswer(AssertionError):
@@ -258,7 +262,7 @@ def _line(rng: Random, row: Row, base: int = 0) -> str:
 
 
 def _float32(rows: list[Row]) -> list[Row]:
-    return [(labels, features, np.float32(values).tolist()) for labels, features, values in rows]
+    return [(labels, features, np.array(values, np.float32).tolist()) for labels, features, values in rows]
 
 
 def _rows_of(X: csr_matrix, Y: csr_matrix) -> list[Row]:
@@ -274,7 +278,7 @@ def _rows_of(X: csr_matrix, Y: csr_matrix) -> list[Row]:
 
 
 def _filled(rows: list[Row]) -> list[Row]:
-    """The rows up to the last one that is not empty: whether blank lines at the end are rows is a convention."""
+    """The rows up to the last one that is not empty; blank lines at the end may be rows or nothing."""
     while rows and not (rows[-1][0] or rows[-1][1]):
         rows = rows[:-1]
     return rows
@@ -463,7 +467,7 @@ def label_filter(rng: Random) -> Case:
 
 
 def names(rng: Random) -> Case:
-    lines = [_text(rng, 4) or "x" for _ in range(rng.randrange(1, 8))]
+    lines = [prose(rng, 4) or "x" for _ in range(rng.randrange(1, 8))]
     raw = (rng.choice(("\n", "\r\n")).join(lines) + rng.choice(("", "\n"))).encode()
     return Case({"names.txt": raw}, lambda folder: data.read_names(folder / "names.txt"), lines)
 
@@ -471,13 +475,13 @@ def names(rng: Random) -> Case:
 # Texts
 
 
-def _text(rng: Random, most: int = 12) -> str:
+def prose(rng: Random, most: int = 12) -> str:
     return " ".join(rng.choices(WORDS, k=rng.randrange(3, most) if most > 3 else rng.randrange(1, most + 1)))
 
 
 def _documents(rng: Random, labels: list[str]) -> tuple[list[str], list[list[str]]]:
     n = rng.randrange(1, 6)
-    return [_text(rng) for _ in range(n)], [rng.sample(labels, rng.randrange(1, 4)) for _ in range(n)]
+    return [prose(rng) for _ in range(n)], [rng.sample(labels, rng.randrange(1, 4)) for _ in range(n)]
 
 
 def _texts(
@@ -586,12 +590,10 @@ def annif_folder(rng: Random) -> Case:
 
 
 def parquet(rng: Random) -> Case:
-    import pyarrow
-    from pyarrow import parquet
-
+    arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
     texts, labels = _documents(rng, LABELS)
     file = io.BytesIO()
-    parquet.write_table(pyarrow.table({"text": texts, "labels": labels}), file)
+    parquet.write_table(arrow.table({"text": texts, "labels": labels}), file)
     return _texts(rng, "parquet", "d.parquet", file.getvalue(), texts, labels)
 
 
