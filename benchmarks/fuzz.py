@@ -69,7 +69,7 @@ def run(kind: str, seed: int, count: int) -> Run:
         following = seed
         while following < seed + count:
             samples = []
-            for outcome in _outcomes(kind, folder, range(following, seed + count)):
+            for outcome in _outcomes(KINDS[kind], folder, range(following, seed + count)):
                 following = outcome.seed + 1
                 outcomes[outcome.what] += 1
                 if outcome.memory:
@@ -94,13 +94,13 @@ def _growth(samples: list[int]) -> float:
     return median(samples[-fifth:]) - median(samples[fifth : 2 * fifth]) if fifth else 0.0
 
 
-def _outcomes(kind: str, folder: Path, seeds: range) -> Iterator[Outcome]:
+def _outcomes(module: str, folder: Path, seeds: range) -> Iterator[Outcome]:
     """The outcomes of a process until it ends; the last one may be the case that it did not survive."""
-    limit: float = importlib.import_module(KINDS[kind]).LIMIT
+    limit: float = importlib.import_module(module).LIMIT
     context = get_context("spawn")
     ours, theirs = context.Pipe(duplex=False)
     stacks = folder / "stacks"
-    worker = context.Process(target=_work, args=(kind, folder, seeds, theirs, stacks), daemon=True)
+    worker = context.Process(target=_work, args=(module, folder, seeds, theirs, stacks), daemon=True)
     worker.start()
     theirs.close()
     following = seeds.start
@@ -133,14 +133,14 @@ def _innermost(stacks: Path) -> str:
     return ours[0].rpartition("/exmlds/")[2] if ours else "outside of exmlds"
 
 
-def _work(kind: str, folder: Path, seeds: range, pipe: Connection, stacks: Path) -> None:
+def _work(module: str, folder: Path, seeds: range, pipe: Connection, stacks: Path) -> None:
     with stacks.open("w") as file:
         faulthandler.enable(file)
         faulthandler.register(signal.SIGUSR1, file)
         temporary = folder / "temporary"
         temporary.mkdir(exist_ok=True)
         tempfile.tempdir = str(temporary)
-        case = importlib.import_module(KINDS[kind]).opened(folder)
+        case = importlib.import_module(module).opened(folder)
         for seed in seeds:
             try:
                 what, cause = case(seed), ""
@@ -219,6 +219,7 @@ def main() -> None:
     if given.only is not None:
         only(given.kind, given.only)
         return
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the files are removed
     results = committed()
     seed = next_seed(results, given.kind) if given.seed is None else given.seed
     done = run(given.kind, seed, given.count)

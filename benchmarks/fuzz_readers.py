@@ -228,7 +228,7 @@ def _lengthen(rng: Random, raw: bytes) -> bytes:
     if rng.random() < 0.95:
         return _insert(rng, raw)
     at = rng.randrange(len(raw) + 1)
-    return raw[:at] + rng.choice((b"7", b" 1:1", b"[", b"a ", b'"', b"\n", b",1")) * 40_000 + raw[at:]
+    return raw[:at] + rng.choice((b"7", b" 1:0", b"[", b"a ", b'"', b"\n", b",1")) * 40_000 + raw[at:]
 
 
 CHANGES = (_flip, _cut, _delete, _insert, _insert, _replace_token, _replace_token, _lines, _encode, _lengthen)
@@ -298,7 +298,9 @@ def xc_meaning(raw: bytes, header: bool) -> list[Row] | None:
     bare = bool(first) and all(map(_ID.fullmatch, first))
     if header and not (bare and len(first) == 3):
         return None
-    if bare and len(first) == 3:
+    # Two numbers are the header of a file of features, if no row of labels follows.
+    half = bare and len(first) == 2 and not re.match(rb"[0-9,]+([ \t]|$)", b"".join(lines[1:2]))
+    if bare and (len(first) == 3 or half):
         lines = lines[1:]
     elif bare and len(first) > 3 and any(b":" in line for line in lines):
         return None  # it is no row of this file, and no header
@@ -307,7 +309,7 @@ def xc_meaning(raw: bytes, header: bool) -> list[Row] | None:
         content = line.partition(b"#")[0]
         tokens = re.split(rb"[ \t\r]+", content.strip(b" \t\r")) if content.strip(b" \t\r") else []
         labels: list[int] = []
-        if tokens and not content.startswith((b" ", b"\t", b"\r")) and b":" not in tokens[0]:
+        if not half and tokens and not content.startswith((b" ", b"\t", b"\r")) and b":" not in tokens[0]:
             parts = tokens.pop(0).split(b",")
             if not all(map(_ID.fullmatch, parts)):
                 return None
