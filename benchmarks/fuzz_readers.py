@@ -299,7 +299,7 @@ def xc_meaning(raw: bytes, header: bool) -> list[Row] | None:
     if header and not (bare and len(first) == 3):
         return None
     # Two numbers are the header of a file of features, if no row of labels follows.
-    half = bare and len(first) == 2 and not re.match(rb"[0-9,]+([ \t]|$)", b"".join(lines[1:2]))
+    half = bare and len(first) == 2 and not re.match(rb"[0-9][^: \t]*([ \t]|$)", b"".join(lines[1:2]))
     if bare and (len(first) == 3 or half):
         lines = lines[1:]
     elif bare and len(first) > 3 and any(b":" in line for line in lines):
