@@ -120,6 +120,8 @@ def open_texts(
     if not start:
         raise DataError(f"{path} is empty.")
     check_encoding(path, start)
+    if b"\r" in start.rstrip() and b"\n" not in start and not start.startswith(PARQUET):
+        raise DataError(f"{path} ends its lines in \\r alone; save it with \\n or \\r\\n.")
     format = format or sniff_format(path, start, options)
     check_options(path, format, options)
     if format in DELIMITERS:
