@@ -24,7 +24,7 @@ BELOW: dict[str, set[str]] = {
     "validation": {"kernels"},
     "runtime": {"validation"},
     "stages": {"kernels", "runtime", "validation"},
-    "topk": {"validation"},
+    "topk": {"runtime", "validation"},
     "metrics": {"errors", "kernels", "validation"},
     "selection": {"kernels", "validation"},
     "data": {"errors", "kernels", "runtime", "storage", "validation"},

@@ -553,7 +553,7 @@ class _Scorer:
             weights = inverse_propensity(
                 estimator.label_counts_, self.A, self.B, n_rows=estimator.n_samples_fit_
             )
-        truth = estimator.label_matrix(Y)
+        truth = estimator.label_matrix(Y, unknown="append")
         if weights is not None:  # Labels that the estimator has not seen have the propensity of count 0.
             unseen = inverse_propensity(np.zeros(1), self.A, self.B, n_rows=estimator.n_samples_fit_)
             weights = np.concatenate((weights, np.repeat(unseen, truth.shape[1] - len(weights))))

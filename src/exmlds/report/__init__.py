@@ -189,15 +189,15 @@ def make(
     propensity : A and B of the propensity model, for PSP and PSnDCG
     title, date : the title and date of the page; by default, the name of the method, and today
 
-    Example
-    -------
+    Examples
+    --------
     >>> from exmlds import MostFrequent
     >>> model = MostFrequent().fit([[0.0], [1.0], [2.0]], [["a"], ["a", "b"], ["a"]])
     >>> make(model, [[3.0], [4.0]], [["a"], ["b"]], k=[1]).measures["P@1"].value
     0.5
     """
     method = getattr(model, "model_", model)  # a TextClassifier wraps the method
-    truth = metrics.label_matrix(Y) if issparse(Y) else model.label_matrix(Y)
+    truth = metrics.label_matrix(Y) if issparse(Y) else model.label_matrix(Y, unknown="append")
     if not truth.nnz:
         raise DataError("No test row has a true label, so there is nothing to evaluate against.")
     n_classes, most = len(model.classes_), max(k)
