@@ -24,21 +24,6 @@ from exmlds.data import Dataset, make_library, read_predictions, read_xc, write_
 Run = Callable[..., Any]
 
 
-@pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with train.txt, test.txt.gz, label names and a model."""
-    folder = tmp_path_factory.mktemp("cli")
-    books = make_library(600, random_state=0)
-    write_xc(folder / "train.txt", books.rows(slice(0, 450)))
-    write_xc(folder / "test.txt.gz", books.rows(slice(450, None)))
-    (folder / "label_names.txt").write_text("\n".join(books.label_names or []), encoding="utf-8")
-    train = read_xc(folder / "train.txt")
-    model = exmlds.FeatureNeighbors(random_state=0).fit(train.X, train.Y, label_names=train.label_names)
-    model.save(folder / "model")
-    exmlds.MostFrequent().fit(train.X, train.Y).save(folder / "frequent")
-    return folder
-
-
 def test_train_predict_evaluate(run: Run, files: Path, tmp_path: Path) -> None:
     method = ("--method", "feature-neighbors")
     trained = run("train", files / "train.txt", "-o", tmp_path / "m", "--seed", 0, *method)

@@ -99,12 +99,11 @@ def _try_writing(output: Path, folder: Path) -> None:
     """Write a file without a name, because permissions alone do not tell what a file system allows."""
     from tempfile import TemporaryFile
 
+    if not folder.is_dir():
+        problem = f"{folder} is a file, not a folder" if folder.exists() else f"there is no folder {folder}"
+        raise DataError(f"{output}: cannot be written ({problem}).")
     try:
         TemporaryFile(dir=folder).close()
-    except FileNotFoundError:
-        raise DataError(f"{output}: cannot be written (there is no folder {folder}).") from None
-    except NotADirectoryError:
-        raise DataError(f"{output}: cannot be written ({folder} is a file, not a folder).") from None
     except OSError as error:
         raise DataError(f"{output}: cannot be written ({error.strerror}).") from None
 
