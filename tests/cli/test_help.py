@@ -68,7 +68,7 @@ def test_the_shell_completes_methods_data_sets_and_models(
     assert completions("train", "data", "--method", "") == sorted(methods())
     assert completions("info", "feat") == ["feature-neighbors"]
     assert completions("evaluate", "model", files.name) == [files.name]
-    assert completions("train", "te") == ["test.txt.gz"]
+    assert "test.txt.gz" in completions("train", "te")
     assert completions("inspect", "") == ["frequent", "model"]
     assert f"../{files.name}/" in completions("inspect", "../")
     assert completions("predict", "mod") == ["model"]
