@@ -718,9 +718,11 @@ def test_train_sums_up(run: Run, files: Path, tmp_path: Path) -> None:
     summary, following = done.out.splitlines()
     assert re.fullmatch(
         r"exmlds on 450 rows × 371 features × 37 labels: read in [\d.]+ s, fitted in [\d.]+ s; "
-        rf"mean of P@1, 3, 5 on held-out rows [\d.]+; {re.escape(str(model))}, [\d.]+ \wB",
+        r"mean of P@1, 3, 5 on held-out rows: [\d.]+%",
         summary,
     )
-    assert following == f"Next: exmlds predict '{model}' NEW_FILE, or exmlds evaluate '{model}' TEST_FILE"
+    written, following = following.split(". Next: ")
+    assert re.fullmatch(rf"Wrote {re.escape(str(model))}, [\d.]+ \wB", written)
+    assert following == f"exmlds predict '{model}' NEW_FILE, or exmlds evaluate '{model}' TEST_FILE"
     as_json = run("train", files / "train.txt", "-o", model, "--method", "most-frequent", "--json")
     assert json.loads(as_json.out)["held_out_quality"] is None

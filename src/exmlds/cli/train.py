@@ -230,12 +230,11 @@ def _print(summary: dict[str, Any], documents: Texts | None, as_json: bool) -> N
     quality = summary["held_out_quality"]
     say(
         f"{summary['method']} on {summary['rows']:,} {rows} × {summary['features']:,} {features} × "
-        f"{summary['labels']:,} labels: {times} in {summary['fit_seconds']:.1f} s; "
-        + ("" if quality is None else f"mean of P@1, 3, 5 on held-out rows {percent(quality)}; ")
-        + f"{summary['model']}, {size(summary['bytes'])}"
+        f"{summary['labels']:,} labels: {times} in {summary['fit_seconds']:.1f} s"
+        + ("" if quality is None else f"; mean of P@1, 3, 5 on held-out rows: {percent(quality)}%")
     )
-    model = quote(summary["model"])
-    say(f"Next: exmlds predict {model} NEW_FILE, or exmlds evaluate {model} TEST_FILE")
+    model, saved = quote(summary["model"]), f"{summary['model']}, {size(summary['bytes'])}"
+    say(f"Wrote {saved}. Next: exmlds predict {model} NEW_FILE, or exmlds evaluate {model} TEST_FILE")
 
 
 def _held_out_quality(fitted: Any) -> float | None:
