@@ -31,7 +31,7 @@ from .selection import HeldOutScores, HoldOut
 from .storage import model_folder
 from .storage.files import PathLike
 from .topk import LabelFilter, padded, to_csr
-from .validation import params, targets
+from .validation import params, stored, targets
 from .validation.arrays import Matrix, block_of
 from .validation.observed import known_cells
 
@@ -210,6 +210,21 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
 
     def _restore(self) -> None:
         """Rebuild unsaved attributes after load."""
+
+    def _check_learnt(self) -> None:
+        """Check types, shapes and ranges of what a model folder held; a ValueError says what is wrong.
+
+        The folder may come from anywhere, and kernels do not check their indices.
+        """
+        stored.record(self.classes_, "the labels", np.ndarray)
+        stored.require(self.classes_.ndim == 1 and len(self.classes_), "there are no labels")
+        counts = stored.array(self.label_counts_, "counts of labels", stored.INTEGERS, len(self.classes_))
+        stored.require(counts.min() >= 0, "counts of labels are negative")
+        stored.whole(self.n_samples_fit_, "the number of training rows", 1)
+        stored.whole(self.n_features_in_, "the number of features", 1)
+        stored.number(self.threshold_, "the threshold")
+        if hasattr(self, "feature_names_in_"):
+            stored.strings(self.feature_names_in_, "the names of features", self.n_features_in_)
 
     def _state(self) -> dict[str, Any]:
         """What was learnt, under its names on disk; a method within this one becomes a `Fitted`."""
@@ -510,6 +525,8 @@ def _generator(random_state: Any) -> np.random.Generator:
 def load(path: PathLike) -> XMCPredictor:
     """Load a model that `save` wrote, as the class that it was."""
     manifest, state = model_folder.load(path)
+    if not state:
+        raise ModelError(f"{path} is not a fitted model.")
     return restored(manifest.get("class"), manifest.get("parameters"), state, path)
 
 
@@ -530,18 +547,18 @@ def restored(name: Any, parameters: Any, state: Any, path: PathLike) -> XMCPredi
             if own
             else f"{path} is a {name}, which this version of exmlds does not have."
         )
-    try:
-        model = method.from_plain(parameters)
-    except (TypeError, KeyError) as error:
-        raise ModelError(f"{path} has parameters that {name} does not take: {error}.") from None
-    for attribute, value in learnt.items():
-        setattr(model, attribute, restored(*value, path) if isinstance(value, Fitted) else value)
-    if learnt:
+    with model_folder.explained(path):
         try:
+            model = method.from_plain(parameters)
+        except (TypeError, KeyError) as error:
+            raise ModelError(f"{path} has parameters that {name} does not take: {error}.") from None
+        params.check(name, model.get_params(deep=False), getattr(method, "_constraints", {}))
+        for attribute, value in learnt.items():
+            setattr(model, attribute, restored(*value, path) if isinstance(value, Fitted) else value)
+        if learnt:
             model._restore()
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
-            raise ModelError(f"{path} is damaged: {error!r}.") from error
-    return model
+            model._check_learnt()
+        return model
 
 
 def class_reference(method: type[XMCPredictor]) -> str:
