@@ -184,6 +184,7 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
     def save(self, path: PathLike) -> None:
         """Write the model to a folder; a model that is there is replaced in one step."""
         check_is_fitted(self)
+        self._check_parameters()
         description = {
             "version": __version__,
             "class": class_reference(type(self)),
@@ -207,6 +208,9 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
     def from_plain(cls, parameters: Mapping[str, Any]) -> Self:
         """An estimator with the parameters of a manifest."""
         return cls(**parameters)
+
+    def _check_parameters(self) -> None:
+        params.check(type(self).__name__, self.get_params(deep=False), getattr(self, "_constraints", {}))
 
     def _restore(self) -> None:
         """Rebuild unsaved attributes after load."""
@@ -395,7 +399,7 @@ class XMCEstimator(XMCPredictor):
         self, X: Any, Y: Any, label_names: Sequence[str] | None, **side: Any
     ) -> tuple[Matrix, csr_matrix, np.random.Generator, dict[str, Any]]:
         """Check parameters and input, and set what every method has; returns what `_fit` takes."""
-        params.check(type(self).__name__, self.get_params(deep=False), self._constraints)
+        self._check_parameters()
         X = self._checked_rows(X, reset=True)
         Y, self.classes_ = self._checked_labels(X, Y, label_names)
         side = self._checked_side(Y, **side)
@@ -425,7 +429,7 @@ class XMCEstimator(XMCPredictor):
         nnz : stored values of X; n × d if not given
         nnz_labels : stored values of Y; five for each row if not given
         """
-        params.check(type(self).__name__, self.get_params(deep=False), self._constraints)
+        self._check_parameters()
         for name, value in {"n": n, "d": d, "n_labels": n_labels}.items():
             params.check_count(name, value)
         return self._estimate(
@@ -552,7 +556,7 @@ def restored(name: Any, parameters: Any, state: Any, path: PathLike) -> XMCPredi
             model = method.from_plain(parameters)
         except (TypeError, KeyError) as error:
             raise ModelError(f"{path} has parameters that {name} does not take: {error}.") from None
-        params.check(name, model.get_params(deep=False), getattr(method, "_constraints", {}))
+        model._check_parameters()
         for attribute, value in learnt.items():
             setattr(model, attribute, restored(*value, path) if isinstance(value, Fitted) else value)
         if learnt:

@@ -1,9 +1,9 @@
 """Crafted models: a saved model with one change, and with checksums that are right again.
 
-`craft` copies a model folder and changes one value of its manifest or one array, so that what refuses it is not
-a checksum but a check of types, shapes and ranges. `flip` flips one bit and leaves the checksums wrong. Both take
-all choices from a random generator, so that a seed names a case. `try_model` loads a folder and uses all that
-loads: it returns what happened, and raises whatever is neither a prediction nor a ModelError.
+`craft` copies a model folder and changes one value of its manifest or one array, so that what refuses it is
+not a checksum but a check of types, shapes and ranges. `flip` flips one bit and leaves the checksums wrong.
+Both take all choices from a random generator, so that a seed names a case. `try_model` loads a folder and
+uses what loads: it returns what happened, and raises whatever is neither a prediction nor a ModelError.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import copy
 import json
 import shutil
 import zlib
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ VALUES: list[Any] = [
     {"$record": "router/1", "fields": {"centers": None}},
 ]
 NUMBERS = [0, 1, -1, 2, 255, 65_535, 2**31 - 1, -(2**31), 2**63 - 1, np.nan, np.inf, -np.inf, 1e-45, 1e300]
-Path_ = list[Any]
+Keys = list[Any]
 
 
 def flip(folder: Path, rng: np.random.Generator) -> str:
@@ -77,7 +78,9 @@ def _change_array(manifest: dict[str, Any], content: Array, rng: np.random.Gener
         return f"{name} is shuffled"
     number = NUMBERS[rng.integers(len(NUMBERS))]
     with np.errstate(all="ignore"):
-        value = np.array([number]).astype(array.dtype) if rng.integers(4) else array[-1:] + array.dtype.type(1)
+        value = (
+            np.array([number]).astype(array.dtype) if rng.integers(4) else array[-1:] + array.dtype.type(1)
+        )
     where: Any = slice(None) if kind == 2 else rng.integers(len(array), size=min(kind, 3))
     array[where] = value[0]
     return f"{name}[{where}] is {value[0]}"
@@ -105,13 +108,13 @@ def _change_entry(manifest: dict[str, Any], content: Array, rng: np.random.Gener
     return f"the entry of {name} is {manifest['arrays'][name]}"
 
 
-def _paths(tree: Any, path: Path_) -> list[Path_]:
+def _paths(tree: Any, path: Keys) -> list[Keys]:
     """Where all values of a JSON tree are."""
     items = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
     return [path, *(found for key, value in items for found in _paths(value, [*path, key]))]
 
 
-def _at(tree: Any, path: Path_) -> Any:
+def _at(tree: Any, path: Keys) -> Any:
     for key in path:
         tree = tree[key]
     return tree
@@ -152,8 +155,6 @@ def try_model(folder: Path, X: Any) -> str:
     model.predict_topk(queries[:1], 50)
     assert ids.max() < len(model.classes_)
     if not isinstance(model, (exmlds.MostFrequent, exmlds.FeatureNeighbors)):
-        try:
+        with suppress(NotImplementedError):
             model.explain(queries[:1])
-        except NotImplementedError:
-            pass
     return f"predicted {scores.shape}"

@@ -92,7 +92,7 @@ class FeatureNeighbors(XMCEstimator):
 
     _constraints: ClassVar[Mapping[str, params.Constraint]] = {
         **XMCEstimator._constraints,
-        "n_neighbors": params.whole(1),
+        "n_neighbors": params.NEIGHBORS,
         "metric": params.one_of("cosine", "euclidean"),
         "vote": params.one_of("similarity", "uniform"),
         "temperature": params.number(0, above=True),

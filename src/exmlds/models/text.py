@@ -207,7 +207,9 @@ class TextClassifier(LabelSpaceMixin):
             with np.errstate(divide="ignore"):  # of the idf, which is replaced
                 vectorizer.fit([""])
         if kept["idf"] is not None:
-            vectorizer.idf_ = stored.array(kept["idf"], "the idf", stored.FLOATS, None)
+            idf = stored.array(kept["idf"], "the idf", stored.FLOATS, None)
+            stored.require(np.isfinite(idf).all(), "the idf is not finite")
+            vectorizer.idf_ = idf
         self.vectorizer_ = vectorizer
 
     def _check_learnt(self) -> None:

@@ -103,10 +103,17 @@ def describe(vectorizer: Any) -> dict[str, Any]:
         )
     plain = {key: _plain(key, value) for key, value in vectorizer.get_params(deep=False).items()}
     try:
-        params.check(name, plain, LIMITS)
+        _check(name, plain)
     except ValueError as error:
         raise ModelError(f"A model with this vectorizer cannot be saved: {error}") from None
     return {"class": name, "parameters": plain}
+
+
+def _check(name: str, parameters: dict[str, Any]) -> None:
+    unknown = sorted(set(parameters) - set(LIMITS))
+    if unknown:
+        raise ValueError(f"The parameters {unknown} of {name} are not known.")
+    params.check(name, parameters, LIMITS)
 
 
 def _plain(name: str, value: Any) -> Any:
@@ -131,10 +138,7 @@ def restore(kept: Any) -> Any:
     kind, parameters = KINDS.get(kept["class"]), dict(kept["parameters"])
     if kind is None:
         raise ModelError(f"A model has a {kept['class']}, which this version of exmlds does not know.")
-    params.check(kept["class"], parameters, LIMITS)
-    unknown = set(parameters) ^ set(kind().get_params())
-    if unknown:
-        raise ValueError(f"the parameters {sorted(unknown)} of {kept['class']} are missing or not known")
+    _check(kept["class"], parameters)
     parameters["dtype"] = np.dtype(parameters["dtype"]).type
     if "ngram_range" in parameters:
         parameters["ngram_range"] = tuple(parameters["ngram_range"])

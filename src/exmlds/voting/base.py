@@ -73,7 +73,7 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
     _constraints: ClassVar[Mapping[str, params.Constraint]] = {
         **XMCEstimator._constraints,
         "n_components": params.whole(1),
-        "n_neighbors": params.whole(1),
+        "n_neighbors": params.NEIGHBORS,
         "n_parts": params.either(params.one_of("auto", "paper"), params.whole(1)),
         "n_parts_probed": params.whole(1),
         "n_learners": params.whole(1),
