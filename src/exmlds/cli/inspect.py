@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from .settings import OwnMethod, import_method
 
 
 def inspect(
-    model: Annotated[Path, typer.Argument(help="A model folder.")],
+    model: Annotated[Path, Argument(help="A model folder.")],
     method: OwnMethod = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Check a saved model, and show its properties, parameters and arrays."""
     from .. import load
@@ -39,21 +39,17 @@ def inspect(
         print_json({**facts, "parameters": manifest["parameters"], "arrays": sizes})
         return
     facts["bytes"] = size(model_folder.size(model))
-    print_table(("property", "value"), [(name, _shown(value)) for name, value in facts.items()])
+    print_table(("property", "value"), list(facts.items()))
     print_table(("parameter", "value"), _flat(manifest["parameters"]))
     print_table(("array", "size"), [(name, size(n_bytes)) for name, n_bytes in sizes.items()])
 
 
-def _flat(parameters: dict[str, Any], before: str = "") -> list[tuple[str, Any]]:
+def _flat(parameters: dict[str, Any], before: str = "") -> list[tuple[str, str]]:
     """Flatten the parameters: those of a nested estimator get its name as a prefix."""
-    found: list[tuple[str, Any]] = []
+    found: list[tuple[str, str]] = []
     for name, value in parameters.items():
         if isinstance(value, dict) and set(value) == {"class", "parameters"}:
             found += [(before + name, value["class"]), *_flat(value["parameters"], f"{before}{name}.")]
         else:
-            found.append((before + name, value))
+            found.append((before + name, str(value)))
     return found
-
-
-def _shown(value: object) -> str:
-    return f"{value:,}" if isinstance(value, int) else str(value)
