@@ -169,6 +169,10 @@ def signature(name: str, value: Any) -> str:
         given, returned = fields(value), ""
     else:
         told = inspect.signature(value)
+        if inspect.isclass(value):  # the parameters of every method come last
+            common = inspect.signature(exmlds.XMCEstimator).parameters
+            last = sorted(told.parameters.values(), key=lambda each: each.name in common)
+            told = told.replace(parameters=last)
         given = [parameter(each) for each in told.parameters.values() if each.name not in ("self", "cls")]
         kinds = [each.kind for each in told.parameters.values() if each.name not in ("self", "cls")]
         if inspect.Parameter.KEYWORD_ONLY in kinds and inspect.Parameter.VAR_POSITIONAL not in kinds:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 from collections.abc import Callable
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,15 @@ EXPECTED_FAILURES = {
 @parametrize_with_checks([method() for method in METHODS], expected_failed_checks=lambda _: EXPECTED_FAILURES)
 def test_scikit_learn_checks(estimator: Any, check: Any) -> None:
     check(estimator)
+
+
+@every_method
+def test_parameters_are_those_of_every_method_and_its_own(method: type[XMCEstimator]) -> None:
+    """An attribute that is learnt must not be annotated in the class: it would become a parameter."""
+    parameters, common = signature(method).parameters, signature(XMCEstimator).parameters
+    assert all(parameters[name] == common[name] for name in common)
+    assert all(told.kind is told.KEYWORD_ONLY for told in parameters.values())
+    assert all(name in method._constraints for name in parameters)
 
 
 Fitted = Callable[..., Any]

@@ -12,11 +12,13 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+from numpy.random import Generator
 from scipy.sparse import csr_matrix, issparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import Tags
@@ -299,6 +301,7 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
         return {label: column for column, label in enumerate(self.classes_.tolist())}
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class XMCEstimator(XMCPredictor):
     """A scikit-learn classifier on sparse labels.
 
@@ -330,6 +333,14 @@ class XMCEstimator(XMCPredictor):
         "verbose": params.whole(0),
     }
 
+    # Parameters are dataclass fields: `__init__` stores each under its name, as scikit-learn requires.
+    threshold: str | float = "auto"
+    max_labels: int = 100
+    max_memory: float | str | None = None
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: int = 0
+
     # The search space of `exmlds tune`: parameters with values to try, in this order.
     _space: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
 
@@ -349,7 +360,7 @@ class XMCEstimator(XMCPredictor):
         return self._learn(X, Y, label_names)
 
     @abstractmethod
-    def _fit(self, X: Matrix, Y: csr_matrix, rng: np.random.Generator, **side: Any) -> HeldOutScores | None:
+    def _fit(self, X: Matrix, Y: csr_matrix, rng: Generator, **side: Any) -> HeldOutScores | None:
         """Fit to X, (n, d) csr or dense float32, and Y, (n, L) csr of ones, and what else `fit` takes.
 
         A method that scored held-out rows on the way returns their scores, and the threshold is chosen on
@@ -389,9 +400,7 @@ class XMCEstimator(XMCPredictor):
         self._check_memory(DataSize.of(X, Y))
         return X, Y, _generator(self.random_state), side
 
-    def _train(
-        self, X: Matrix, Y: csr_matrix, rng: np.random.Generator, side: dict[str, Any], **run: Any
-    ) -> Self:
+    def _train(self, X: Matrix, Y: csr_matrix, rng: Generator, side: dict[str, Any], **run: Any) -> Self:
         """Fit, then choose the threshold; run : what `_fit` takes beside data, such as a checkpoint."""
         fit_rng, threshold_rng = rng.spawn(2)
         with progress.shown(self.verbose > 0), one_blas_thread():
@@ -461,7 +470,7 @@ class XMCEstimator(XMCPredictor):
             )
 
     def _choose_threshold(
-        self, X: Matrix, Y: csr_matrix, held_out: HeldOutScores | None, rng: np.random.Generator, **side: Any
+        self, X: Matrix, Y: csr_matrix, held_out: HeldOutScores | None, rng: Generator, **side: Any
     ) -> float:
         """The threshold as given, or tuned on held-out rows where it is a string."""
         if not isinstance(self.threshold, str):
@@ -480,7 +489,7 @@ class XMCEstimator(XMCPredictor):
         return selection.best_threshold(hits[present], scores[present], Y[rows].nnz)
 
     def _score_on_holdout(
-        self, X: Matrix, Y: csr_matrix, k: int, rng: np.random.Generator, **side: Any
+        self, X: Matrix, Y: csr_matrix, k: int, rng: Generator, **side: Any
     ) -> HeldOutScores:
         """Fit a clone on a part of the rows and score the others. A method may know a cheaper way."""
         rows = self._trainable_rows(Y, **side)
@@ -501,7 +510,7 @@ class XMCEstimator(XMCPredictor):
         self.n_samples_fit_ = Y.shape[0]
 
 
-def _generator(random_state: Any) -> np.random.Generator:
+def _generator(random_state: Any) -> Generator:
     if isinstance(random_state, np.random.RandomState):
         random_state = random_state.randint(2**31 - 1)
     return np.random.default_rng(random_state)

@@ -8,6 +8,7 @@ from numbers import Integral
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+from numpy.random import Generator
 from scipy.sparse import csr_matrix, issparse
 from sklearn.base import clone
 
@@ -99,14 +100,7 @@ def hide_labels(Y: csr_matrix, fraction: float, *, random_state: Seed = None) ->
 
 
 def cross_predict(
-    estimator: Any,
-    X: Any,
-    Y: csr_matrix,
-    k: int,
-    *,
-    n_folds: int = 5,
-    random_state: Seed = None,
-    **side: Any,
+    estimator: Any, X: Any, Y: csr_matrix, k: int, *, n_folds: int = 5, random_state: Seed = None, **side: Any
 ) -> tuple[Array, Array]:
     """Cross-fitting: (n, k) ids and scores of every row, predicted by a clone that was not trained on it.
 
@@ -320,7 +314,7 @@ class HoldOut(NamedTuple):
     held_rows: Array
 
     @classmethod
-    def random(cls, n: int, rng: np.random.Generator) -> HoldOut:
+    def random(cls, n: int, rng: Generator) -> HoldOut:
         """Hold out a random fifth of the rows, at most `MAX_HELD_OUT`."""
         return cls(*random_split(n, min(0.2, MAX_HELD_OUT / n), random_state=rng))
 
@@ -330,7 +324,7 @@ class HoldOut(NamedTuple):
         return cls(np.setdiff1d(np.arange(n), held_rows), held_rows)
 
     @classmethod
-    def folds(cls, n: int, rng: np.random.Generator) -> list[HoldOut]:
+    def folds(cls, n: int, rng: Generator) -> list[HoldOut]:
         """Disjoint splits, each as large as `random`; several where one would hold out few rows."""
         size = max(1, min(n // 5, MAX_HELD_OUT))
         order = rng.permutation(n)

@@ -35,20 +35,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for command in (
-    demo,
-    train,
-    predict,
-    explain,
-    evaluate,
-    report,
-    compare,
-    tune,
-    inspect,
-    labels,
-    info,
-    convert,
-):
+COMMANDS = (demo, train, predict, explain, evaluate, report, compare, tune, inspect, labels, info, convert)
+for command in COMMANDS:
     app.command()(command)
 
 

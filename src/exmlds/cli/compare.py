@@ -5,28 +5,26 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from .settings import OwnMethod, import_method
 from .texts import EncodingErrors, Format, LabelColumn, LabelSeparator, TextColumn, TextOptions
 
 
 def compare(
-    first: Annotated[Path, typer.Argument(help="A model folder or a file of predictions.")],
-    second: Annotated[Path, typer.Argument(help="Another model folder or file of predictions.")],
-    data: Annotated[str, typer.Argument(help="A file, or the name of a data set (its test split is used).")],
-    k: Annotated[str, typer.Option("-k", help="The values of k for metrics at k.")] = "1 3 5",
-    labels: Annotated[
-        Path | None, typer.Option(help="The file of labels, if DATA holds features only.")
-    ] = None,
-    resamples: Annotated[int, typer.Option(min=100, help="The number of bootstrap resamples.")] = 2000,
+    first: Annotated[Path, Argument(help="A model folder or a file of predictions.")],
+    second: Annotated[Path, Argument(help="Another model folder or file of predictions.")],
+    data: Annotated[str, Argument(help="A file, or the name of a data set (its test split is used).")],
+    k: Annotated[str, Option("-k", help="The values of k for metrics at k.")] = "1 3 5",
+    labels: Annotated[Path | None, Option(help="The file of labels, if DATA holds features only.")] = None,
+    resamples: Annotated[int, Option(min=100, help="The number of bootstrap resamples.")] = 2000,
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
     label_separator: LabelSeparator = None,
     format: Format = None,
     encoding_errors: EncodingErrors = "strict",
     method: OwnMethod = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Compare two models or files of predictions by a paired bootstrap.
 

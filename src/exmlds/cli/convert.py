@@ -5,25 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 
 def convert(
-    source: Annotated[str, typer.Argument(help="A file in any format, or the name of a data set.")],
+    source: Annotated[str, Argument(help="A file in any format, or the name of a data set.")],
     target: Annotated[
-        Path,
-        typer.Argument(
-            help="X.name.npz writes a pair of .npz files, any other name XC text; .gz is gzipped."
-        ),
+        Path, Argument(help="X.name.npz writes a pair of .npz files, any other name XC text; .gz is gzipped.")
     ],
-    labels: Annotated[
-        Path | None, typer.Option(help="The file of labels, if SOURCE holds features only.")
-    ] = None,
+    labels: Annotated[Path | None, Option(help="The file of labels, if SOURCE holds features only.")] = None,
     split: Annotated[
-        str | None, typer.Option(help="The split of a named data set: train or test.  [default: train]")
+        str | None, Option(help="The split of a named data set: train or test.  [default: train]")
     ] = None,
-    one_based: Annotated[bool, typer.Option("--one-based", help="The ids in SOURCE start from 1.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    one_based: Annotated[bool, Option("--one-based", help="The ids in SOURCE start from 1.")] = False,
+    as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Convert a data set to XC text or .npz pairs.
 

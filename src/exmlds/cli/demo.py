@@ -5,19 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option
 
 if TYPE_CHECKING:
     from ..data import Dataset
 
 
 def demo(
-    rows: Annotated[int, typer.Option(min=100, help="The number of books to generate.")] = 3000,
-    seed: Annotated[int, typer.Option(min=0, help="The random seed; it determines the books.")] = 0,
+    rows: Annotated[int, Option(min=100, help="The number of books to generate.")] = 3000,
+    seed: Annotated[int, Option(min=0, help="The random seed; it determines the books.")] = 0,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="A folder to write the generated data files to.")
+        Path | None, Option("-o", "--output", help="A folder to write the generated data files to.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Train and evaluate models on synthetic data, and show some predictions."""
     from time import perf_counter

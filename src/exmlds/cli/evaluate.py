@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-import typer
+from typer import Argument, Option
 
 from .settings import OwnMethod, import_method
 from .texts import EncodingErrors, Format, LabelColumn, LabelSeparator, TextColumn, TextOptions
@@ -17,67 +17,49 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    model: Annotated[str, typer.Argument(help="A model folder; omit it with --predictions.")],
+    model: Annotated[str, Argument(help="A model folder; omit it with --predictions.")],
     data: Annotated[
-        str | None, typer.Argument(help="A file, or the name of a data set (its test split is used).")
+        str | None, Argument(help="A file, or the name of a data set (its test split is used).")
     ] = None,
-    k: Annotated[str, typer.Option("-k", help="The values of k for metrics at k.")] = "1 3 5",
+    k: Annotated[str, Option("-k", help="The values of k for metrics at k.")] = "1 3 5",
     predictions: Annotated[
-        Path | None, typer.Option(help="A file of predictions, one row of `label:score` pairs per line.")
+        Path | None, Option(help="A file of predictions, one row of `label:score` pairs per line.")
     ] = None,
     train: Annotated[
-        str | None,
-        typer.Option(help="The training file; propensity-scored metrics of --predictions need it."),
+        str | None, Option(help="The training file; propensity-scored metrics of --predictions need it.")
     ] = None,
-    labels: Annotated[
-        Path | None, typer.Option(help="The file of labels, if DATA holds features only.")
-    ] = None,
+    labels: Annotated[Path | None, Option(help="The file of labels, if DATA holds features only.")] = None,
     filter_: Annotated[
-        Path | None,
-        typer.Option("--filter", help="A label filter: pairs `row label` that are not predicted."),
+        Path | None, Option("--filter", help="A label filter: pairs `row label` that are not predicted.")
     ] = None,
     propensity: Annotated[
-        str | None, typer.Option(help="A,B of the propensity model.  [default: the data set's, or 0.55,1.5]")
+        str | None, Option(help="A,B of the propensity model.  [default: the data set's, or 0.55,1.5]")
     ] = None,
-    intervals: Annotated[
-        bool, typer.Option("--intervals", help="Show 95% bootstrap intervals over rows.")
-    ] = False,
+    intervals: Annotated[bool, Option("--intervals", help="Show 95% bootstrap intervals over rows.")] = False,
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
     label_separator: LabelSeparator = None,
     format: Format = None,
     encoding_errors: EncodingErrors = "strict",
     method: OwnMethod = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Evaluate a model or a file of predictions.
 
     Prints P, R, nDCG, PSP, PSnDCG, macro-F1 and coverage at k, and a table by label frequency, head to tail.
     """
     from ..runtime import progress
+    from .sources import parse_ks, ranked, read_for
 
     import_method(method)
-    inputs = _check(
-        model,
-        data,
-        predictions,
-        k,
-        propensity,
-        TextOptions(text_column, format, encoding_errors, label_column, label_separator),
-    )
+    path, data = _check(model, data, predictions)
+    ks, a_and_b = parse_ks(k), _propensity(propensity, data)
+    options = TextOptions(text_column, format, encoding_errors, label_column, label_separator)
     with progress.shown():
-        result = _run(inputs, labels, filter_, train, intervals)
+        test, (ranker,) = read_for(data, labels, path, options=options)
+        ids = ranked(ranker, test, max(ks), filter_)
+        result = _run(ranker, test, ids, ks, train, a_and_b, intervals)
     (_print_json if as_json else _print_tables)(result)
-
-
-class _EvaluateInputs(NamedTuple):
-    """The checked options: what is evaluated, on which data, at which k."""
-
-    ranker: Path
-    data: str
-    ks: list[int]
-    propensity: tuple[float, float]
-    options: TextOptions
 
 
 class _EvaluateResult(NamedTuple):
@@ -90,54 +72,34 @@ class _EvaluateResult(NamedTuple):
     groups: list[metrics.FrequencyGroup]
 
 
-def _check(
-    model: str,
-    data: str | None,
-    predictions: Path | None,
-    k: str,
-    propensity: str | None,
-    options: TextOptions,
-) -> _EvaluateInputs:
-    """Check the options before anything is read."""
+def _check(model: str, data: str | None, predictions: Path | None) -> tuple[Path, str]:
+    """Return what is evaluated, a model or predictions, and on which data."""
     from ..errors import DataError
-    from .sources import parse_ks
 
     if predictions is not None:
         if data is not None:
             raise DataError("Name a model or --predictions, not both.")
-        model, data = str(predictions), model  # the first argument is the data then
-    elif data is None:
+        return predictions, model  # the first argument is the data then
+    if data is None:
         raise DataError("Name the data to evaluate on: `exmlds evaluate MODEL DATA`.")
-    return _EvaluateInputs(Path(model), data, parse_ks(k), _propensity(propensity, data), options)
+    return Path(model), data
 
 
 def _run(
-    inputs: _EvaluateInputs,
-    labels: Path | None,
-    label_filter: Path | None,
-    train: str | None,
-    intervals: bool,
+    ranker: Any, test: Any, ids: Any, ks: list[int], train: str | None, a_and_b: Any, intervals: bool
 ) -> _EvaluateResult:
-    """Read the test rows, rank their labels and compute every measure."""
+    """Compute every measure of the ranked labels, ids, (n, k)."""
     from .. import metrics
-    from .sources import ranked, read_for
 
-    test, (ranker,) = read_for(inputs.data, labels, inputs.ranker, options=inputs.options)
-    k = max(inputs.ks)
-    ids = ranked(ranker, test, k, label_filter)
     counts, n_train = _training_counts(ranker, train, test.Y.shape[1])
     weights, unseen, groups = None, None, []
     if counts is not None:
-        weights = metrics.inverse_propensity(counts, *inputs.propensity, n_rows=n_train)
+        weights = metrics.inverse_propensity(counts, *a_and_b, n_rows=n_train)
         unseen = _unseen(test, counts)
-        groups = metrics.by_frequency(test.Y, ids, counts, k)
-    return _EvaluateResult(
-        metrics.report(test.Y, ids, k=inputs.ks, inverse_propensity=weights, intervals=intervals),
-        k,
-        None if isinstance(ranker, Path) else _at_threshold(ranker, test),
-        unseen,
-        groups,
-    )
+        groups = metrics.by_frequency(test.Y, ids, counts, max(ks))
+    report = metrics.report(test.Y, ids, k=ks, inverse_propensity=weights, intervals=intervals)
+    at_threshold = None if isinstance(ranker, Path) else _at_threshold(ranker, test)
+    return _EvaluateResult(report, max(ks), at_threshold, unseen, groups)
 
 
 def _print_json(result: _EvaluateResult) -> None:
@@ -175,30 +137,13 @@ def _print_tables(result: _EvaluateResult) -> None:
         print("PSP, PSnDCG and the table from head to tail need the training file: --train FILE")
         return
     print()
-    columns = (
-        "tenth",
-        "labels",
-        "training rows",
-        "in test",
-        "found",
-        "recall %",
-        "precision %",
-        "coverage %",
-    )
-    rows = [
-        (
-            group.name,
-            f"{group.n_labels:,}",
-            f"{group.most:,}–{group.least:,}",
-            f"{group.true:,}",
-            f"{group.found:,}",
-            percent(group.recall),
-            percent(group.precision),
-            percent(group.coverage),
-        )
-        for group in result.groups
-    ]
-    print_table(columns, rows, title=f"Head to tail, at {result.k}")
+    header = ("tenth", "labels", "training rows", "in test", "found", "recall %", "precision %", "coverage %")
+    rows = []
+    for group in result.groups:
+        shares = map(percent, (group.recall, group.precision, group.coverage))
+        counts = (group.n_labels, f"{group.most:,}–{group.least:,}", group.true, group.found)
+        rows.append((group.name, *counts, *shares))
+    print_table(header, rows, title=f"Head to tail, at {result.k}")
 
 
 def _training_counts(ranker: Any, train: str | None, n_labels: int) -> tuple[np.ndarray | None, int]:

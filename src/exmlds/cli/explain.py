@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from .settings import OwnMethod, import_method
 from .texts import EncodingErrors, Format, GivenText, TextColumn, TextOptions
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
 
 
 def explain(
-    model: Annotated[Path, typer.Argument(help="A model folder.")],
-    data: Annotated[str | None, typer.Argument(help="A file, or the name of a data set.")] = None,
+    model: Annotated[Path, Argument(help="A model folder.")],
+    data: Annotated[str | None, Argument(help="A file, or the name of a data set.")] = None,
     text: GivenText = None,
     label: Annotated[
-        str | None, typer.Option(help="The label to explain.  [default: the one with the highest score]")
+        str | None, Option(help="The label to explain.  [default: the one with the highest score]")
     ] = None,
-    row: Annotated[int, typer.Option(min=0, help="The row of DATA to explain, counted from 0.")] = 0,
-    n: Annotated[int, typer.Option("-n", min=1, help="The number of voters and features to show.")] = 5,
+    row: Annotated[int, Option(min=0, help="The row of DATA to explain, counted from 0.")] = 0,
+    n: Annotated[int, Option("-n", min=1, help="The number of voters and features to show.")] = 5,
     text_column: TextColumn = None,
     format: Format = None,
     encoding_errors: EncodingErrors = "strict",
     method: OwnMethod = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Explain the score of a label: which neighbours voted, what its classifier saw, how frequent it is."""
     from .. import load

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 
 def info(
-    method: Annotated[
-        str | None, typer.Argument(help="Print this method's defaults as a config file.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    method: Annotated[str | None, Argument(help="Print this method's defaults as a config file.")] = None,
+    as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show versions, methods and data sets, or a method's defaults."""
     import os
@@ -45,23 +43,10 @@ def info(
     summaries = {name: (found.__doc__ or "").strip().partition("\n")[0] for name, found in methods().items()}
     print_table(("method", "what it does"), list(summaries.items()))
     rows = [
-        (
-            name,
-            f"{i.n_train:,}",
-            f"{i.n_test:,}",
-            f"{i.n_features:,}",
-            f"{i.n_labels:,}",
-            _where(name, i.folder),
-        )
+        (name, i.n_train, i.n_test, i.n_features, i.n_labels, "yes" if (i.folder or name) in here else "no")
         for name, i in data.DATASETS.items()
     ]
     print_table(("data set", "train", "test", "features", "labels", "available"), rows)
     others = sorted(set(here) - {i.folder or name for name, i in data.DATASETS.items()})
     if others:
         print(f"Also under EXMLDS_DATA: {', '.join(others)}")
-
-
-def _where(name: str, folder: str | None) -> str:
-    from .. import data
-
-    return "yes" if (folder or name) in data.available() else "no"

@@ -5,16 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from .settings import OwnMethod, import_method
 
 
 def inspect(
-    model: Annotated[Path, typer.Argument(help="A model folder.")],
-    verify: Annotated[bool, typer.Option("--verify", help="Compare every file with its checksum.")] = False,
+    model: Annotated[Path, Argument(help="A model folder.")],
+    verify: Annotated[bool, Option("--verify", help="Compare every file with its checksum.")] = False,
     method: OwnMethod = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show the properties, parameters and files of a saved model; --verify checks the files."""
     from .. import load
@@ -45,21 +45,17 @@ def inspect(
         print_json({**facts, "parameters": manifest["parameters"], "files": sizes})
         return
     facts["bytes"] = size(model_folder.size(model))
-    print_table(("property", "value"), [(name, _shown(value)) for name, value in facts.items()])
+    print_table(("property", "value"), list(facts.items()))
     print_table(("parameter", "value"), _flat(manifest["parameters"]))
     print_table(("file", "size"), [(name, size(file["bytes"])) for name, file in files.items()])
 
 
-def _flat(parameters: dict[str, Any], before: str = "") -> list[tuple[str, Any]]:
+def _flat(parameters: dict[str, Any], before: str = "") -> list[tuple[str, str]]:
     """Flatten the parameters: those of a nested estimator get its name as a prefix."""
-    found: list[tuple[str, Any]] = []
+    found: list[tuple[str, str]] = []
     for name, value in parameters.items():
         if isinstance(value, dict) and set(value) == {"class", "parameters"}:
             found += [(before + name, value["class"]), *_flat(value["parameters"], f"{before}{name}.")]
         else:
-            found.append((before + name, value))
+            found.append((before + name, str(value)))
     return found
-
-
-def _shown(value: object) -> str:
-    return f"{value:,}" if isinstance(value, int) else str(value)

@@ -5,23 +5,23 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from .settings import OwnMethod, import_method
 
 
 def labels(
-    model: Annotated[Path, typer.Argument(help="A model folder.")],
+    model: Annotated[Path, Argument(help="A model folder.")],
     similar: Annotated[
-        str | None, typer.Option(help="Show the labels most similar to this one, by cosine.")
+        str | None, Option(help="Show the labels most similar to this one, by cosine.")
     ] = None,
-    search: Annotated[str | None, typer.Option(help="Show the labels whose names contain this.")] = None,
+    search: Annotated[str | None, Option(help="Show the labels whose names contain this.")] = None,
     typical: Annotated[
-        str | None, typer.Option(help="Show the training rows that are most typical of this label.")
+        str | None, Option(help="Show the training rows that are most typical of this label.")
     ] = None,
-    n: Annotated[int, typer.Option("-n", min=1, help="The number of labels or rows to show.")] = 10,
+    n: Annotated[int, Option("-n", min=1, help="The number of labels or rows to show.")] = 10,
     method: OwnMethod = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show the labels of a model: the most frequent, by name, similar ones, or the typical rows of one."""
     import numpy as np
@@ -68,7 +68,7 @@ def labels(
         print(f"No label of {model} is similar to {harmless(str(similar))}.")
         return
     rows = [
-        (name, f"{counts[columns[str(name)]]:,}", *([] if cosine is None else [f"{cosine:.3f}"]))
+        (str(name), int(counts[columns[str(name)]]), *([] if cosine is None else [f"{cosine:.3f}"]))
         for name, cosine in shown
     ]
     print_table(("label", "rows", *([] if similar is None else ["cosine"])), rows)

@@ -18,14 +18,14 @@ def print_json(value: Any) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str | None = None) -> None:
-    """Print a table; columns of numbers are right-aligned."""
+    """Print a table; columns of numbers are right-aligned, and whole numbers are grouped by thousands."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    cells = [[harmless(str(cell)) for cell in row] for row in rows]
+    cells = [[harmless(f"{cell:,}" if type(cell) is int else str(cell)) for cell in row] for row in rows]
     for i, column in enumerate(columns):
         numbers = all(row[i].lstrip("+-")[:1].isdigit() for row in cells)
         table.add_column(Text(harmless(column)), justify="right" if numbers else "left", overflow="fold")

@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
 from .settings import OwnMethod, import_method
 from .texts import EncodingErrors, Format, GivenText, TextColumn
@@ -21,28 +21,24 @@ if TYPE_CHECKING:
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(help="A model folder.")],
+    model: Annotated[Path, Argument(help="A model folder.")],
     data: Annotated[
-        str | None, typer.Argument(help="A file, - for standard input, or the name of a data set.")
+        str | None, Argument(help="A file, - for standard input, or the name of a data set.")
     ] = None,
     text: GivenText = None,
-    k: Annotated[int, typer.Option("-k", help="The number of labels per row.")] = 5,
+    k: Annotated[int, Option("-k", help="The number of labels per row.")] = 5,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "-o", "--output", help="The file to write; .gz is gzipped.  [default: -, standard output]"
-        ),
+        Option("-o", "--output", help="The file to write; .gz is gzipped.  [default: -, standard output]"),
     ] = None,
-    allow: Annotated[
-        Path | None, typer.Option(help="A file of the only labels to predict, one per line.")
-    ] = None,
-    deny: Annotated[Path | None, typer.Option(help="A file of labels not to predict, one per line.")] = None,
+    allow: Annotated[Path | None, Option(help="A file of the only labels to predict, one per line.")] = None,
+    deny: Annotated[Path | None, Option(help="A file of labels not to predict, one per line.")] = None,
     text_column: TextColumn = None,
     format: Format = None,
     encoding_errors: EncodingErrors = "strict",
     method: OwnMethod = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Write one JSON object per row, with label names.")
+        bool, Option("--json", help="Write one JSON object per row, with label names.")
     ] = False,
 ) -> None:
     """Predict the top k labels of every row.
@@ -68,24 +64,21 @@ def predict(
         raise DataError("Pass either a file (- for standard input) or --text.")
     options = TextOptions(text_column, format, encoding_errors)
     options.check_given_text(text)
-    if takes_texts(fitted):
-        from_file = data is not None and (data != "-" or format not in STREAMABLE or is_packed_input())
-        source = locate(str(data), "test") if from_file else None
-        if source is not None:
-            check_kind(fitted, model, source, options)
-            check_output(output, source)
+    if text is not None and not takes_texts(fitted):
+        raise DataError(f"{model} was trained on features, not on texts.")
+    streams = takes_texts(fitted) and data == "-" and format in STREAMABLE and not is_packed_input()
+    source = None if text is not None or streams else locate(str(data), "test")
+    if source is not None:
+        check_kind(fitted, model, source, options)
+        check_output(output, source)
+    # There is no progress bar if the predictions may go to the same terminal.
+    if source is None or takes_texts(fitted):
         with progress.shown(output is not None), _opened(output) as file:
             for texts in _texts(source, text, options):
                 ids, scores = fitted.predict_topk(texts, k, allow=allowed, deny=denied)
                 (_write_json if as_json else _write_names)(file, ids, scores, fitted.classes_)
                 file.flush()
         return
-    if text is not None:
-        raise DataError(f"{model} was trained on features, not on texts.")
-    source = locate(str(data), "test")
-    check_kind(fitted, model, source, options)
-    check_output(output, source)
-    # There is no progress bar if the predictions may go to the same terminal.
     with (
         progress.shown(output is not None),
         _opened(output) as file,

@@ -5,22 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from .settings import OwnMethod, import_method
 from .texts import EncodingErrors, Format, LabelColumn, LabelSeparator, TextColumn, TextOptions
 
 
 def report(
-    model: Annotated[Path, typer.Argument(help="A model folder.")],
-    data: Annotated[str, typer.Argument(help="A file, or the name of a data set (its test split is used).")],
-    output: Annotated[Path, typer.Option("-o", "--output", help="The HTML file to write.")],
-    k: Annotated[str, typer.Option("-k", help="The values of k for metrics at k.")] = "1 3 5",
-    labels: Annotated[
-        Path | None, typer.Option(help="The file of labels, if DATA holds features only.")
-    ] = None,
+    model: Annotated[Path, Argument(help="A model folder.")],
+    data: Annotated[str, Argument(help="A file, or the name of a data set (its test split is used).")],
+    output: Annotated[Path, Option("-o", "--output", help="The HTML file to write.")],
+    k: Annotated[str, Option("-k", help="The values of k for metrics at k.")] = "1 3 5",
+    labels: Annotated[Path | None, Option(help="The file of labels, if DATA holds features only.")] = None,
     title: Annotated[
-        str | None, typer.Option(help="The title of the page.  [default: the method and DATA]")
+        str | None, Option(help="The title of the page.  [default: the method and DATA]")
     ] = None,
     examples: Annotated[
         int, typer.Option(min=0, help="The number of example mistakes. The page shows their texts.")

@@ -10,7 +10,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Option
 
 from ..errors import DataError
 
@@ -42,13 +42,11 @@ def find_method(name: str) -> Any:
     if ":" in name:
         return import_method(name)
     known = methods()
-    if name in known:
-        return known[name]
-    if method_name(name) not in known:
-        raise DataError(
-            f"There is no method {name!r}; the methods are {', '.join(sorted(known))}, or module:Class."
-        )
-    return known[method_name(name)]
+    found = known.get(name) or known.get(method_name(name))
+    if found is None:
+        listed = ", ".join(sorted(known))
+        raise DataError(f"There is no method {name!r}; the methods are {listed}, or module:Class.")
+    return found
 
 
 def import_method(name: str | None) -> Any:
@@ -73,7 +71,7 @@ def import_method(name: str | None) -> Any:
 # For commands that load a model: its own class must be imported first.
 OwnMethod = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--method", help="The class of a model of your own, module:Class; it is imported before the model."
     ),
 ]
@@ -112,12 +110,9 @@ def read_config(path: Path) -> dict[str, Any]:
         raise DataError(f"{path} is not a TOML file: {error}.") from None
     strange = set(settings) - {"method", "parameters"}
     if strange:
-        raise DataError(
-            f"{path}: unknown entry {sorted(strange)[0]!r}; the entries are `method` and [parameters]."
-        )
-    if not isinstance(settings.get("method", ""), str) or not isinstance(
-        settings.get("parameters", {}), dict
-    ):
+        raise DataError(f"{path}: unknown entry {min(strange)!r}; the entries are `method` and [parameters].")
+    method, parameters = settings.get("method", ""), settings.get("parameters", {})
+    if not isinstance(method, str) or not isinstance(parameters, dict):
         raise DataError(f"{path}: `method` must be a name, and [parameters] a table.")
     return settings
 

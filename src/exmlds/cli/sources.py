@@ -106,7 +106,7 @@ def read(
 
 
 def read_for(
-    source: str, labels: Path | None, *rankers: Path, options: TextOptions | None = None
+    source: str, labels: Path | None, *rankers: Path, options: TextOptions
 ) -> tuple[Dataset, list[XMCEstimator | Path]]:
     """Read the test set, and load each ranker: a model, or the path of a file of predictions.
 
@@ -115,10 +115,9 @@ def read_for(
     """
     from .. import load
     from ..data import Dataset
-    from .texts import TextOptions, check_kind, takes_texts
+    from .texts import check_kind, takes_texts
     from .texts import opened as open_texts
 
-    options = options or TextOptions()
     opened: list[XMCEstimator | Path] = [load(path) if path.is_dir() else path for path in rankers]
     models = [model for model in opened if not isinstance(model, Path)]
     for model in models[1:]:
@@ -146,9 +145,7 @@ def read_for(
 
 def _with_labels(test: Dataset, source: str) -> Dataset:
     if not test.Y.nnz:
-        raise DataError(
-            f"{display_name(source)}: no row has a label, so there is nothing to evaluate against."
-        )
+        raise DataError(f"{display_name(source)}: no row has a label, so there is nothing to evaluate.")
     return test
 
 
@@ -189,14 +186,11 @@ def ranked(
         denied = None if pairs is None else pairs[:, : len(ranker.classes_)]
         return ranker.predict_topk(test.X, k, deny=denied)[0]
     spare = 0 if pairs is None else int(pairs.getnnz(axis=1).max(initial=0))
-    ids, _ = data.read_predictions(
-        ranker, k=k + spare, n_labels=test.Y.shape[1], label_names=test.label_names
-    )
-    if len(ids) != test.Y.shape[0]:
-        raise DataError(
-            f"{ranker} has {len(ids)} rows, but the data has {test.Y.shape[0]}; "
-            "an empty last row needs a space on its line."
-        )
+    n, n_labels = test.Y.shape
+    ids, _ = data.read_predictions(ranker, k=k + spare, n_labels=n_labels, label_names=test.label_names)
+    if len(ids) != n:
+        hint = "an empty last row needs a space on its line"
+        raise DataError(f"{ranker} has {len(ids)} rows, but the data has {n}; {hint}.")
     return ids if pairs is None else _drop_denied(ids, pairs, k)
 
 

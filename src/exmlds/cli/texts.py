@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, NamedTuple
 
-import typer
+from typer import Option
 
 from ..errors import DataError
 
@@ -16,21 +16,20 @@ if TYPE_CHECKING:
 
 TextColumn = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--text-column",
         help="The field or column of texts; repeat it to join several.  [default: detected by name]",
     ),
 ]
 LabelColumn = Annotated[
-    str | None,
-    typer.Option("--label-column", help="The field or column of labels.  [default: detected by name]"),
+    str | None, Option("--label-column", help="The field or column of labels.  [default: detected by name]")
 ]
 LabelSeparator = Annotated[
-    str | None, typer.Option("--label-separator", help="The separator between the labels in a cell.")
+    str | None, Option("--label-separator", help="The separator between the labels in a cell.")
 ]
 Format = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--format",
         help="The format of texts: jsonl, csv, tsv, fasttext, libmultilabel, annif-folder, annif-tsv, "
         "parquet, lines.  [default: detected from the content]",
@@ -38,11 +37,11 @@ Format = Annotated[
 ]
 EncodingErrors = Annotated[
     str,
-    typer.Option(
+    Option(
         "--encoding-errors", help="Bytes that are not UTF-8: strict is an error, replace reads � instead."
     ),
 ]
-GivenText = Annotated[str | None, typer.Option("--text", help="A text, instead of DATA.")]
+GivenText = Annotated[str | None, Option("--text", help="A text, instead of DATA.")]
 
 OPTIONS = {  # how messages name the arguments of `open_texts` on the command line
     "text": "--text-column",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from inspect import signature
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from .settings import DEFAULT_METHOD
 from .texts import EncodingErrors, Format, LabelColumn, LabelSeparator, TextColumn, TextOptions
@@ -15,95 +17,75 @@ from .texts import EncodingErrors, Format, LabelColumn, LabelSeparator, TextColu
 if TYPE_CHECKING:
     from ..data import Texts
 
+Fit = Callable[[dict[str, Any]], tuple[Any, dict[str, Any]]]  # fit(side) gives the model and the timing
+
 
 def train(
-    data: Annotated[str, typer.Argument(help="A file, or the name of a data set under EXMLDS_DATA.")],
-    output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write the model to.")],
-    labels: Annotated[
-        Path | None, typer.Option(help="The file of labels, if DATA holds features only.")
-    ] = None,
+    data: Annotated[str, Argument(help="A file, or the name of a data set under EXMLDS_DATA.")],
+    output: Annotated[Path, Option("-o", "--output", help="The folder to write the model to.")],
+    labels: Annotated[Path | None, Option(help="The file of labels, if DATA holds features only.")] = None,
     method: Annotated[
-        str | None,
-        typer.Option(help=f"The method, or module:Class of your own.  [default: {DEFAULT_METHOD}]"),
+        str | None, Option(help=f"The method, or module:Class of your own.  [default: {DEFAULT_METHOD}]")
     ] = None,
     set_: Annotated[
-        list[str] | None, typer.Option("--set", help="A parameter as key=value; may be repeated.")
+        list[str] | None, Option("--set", help="A parameter as key=value; may be repeated.")
     ] = None,
     config: Annotated[
-        Path | None, typer.Option(help="A TOML config file, as `exmlds info METHOD` prints it.")
+        Path | None, Option(help="A TOML config file, as `exmlds info METHOD` prints it.")
     ] = None,
     label_cooccurrence: Annotated[
         Path | None,
-        typer.Option(help="A label co-occurrence matrix: .npz, .npy, or text with rows of `label:value`."),
+        Option(help="A label co-occurrence matrix: .npz, .npy, or text with rows of `label:value`."),
     ] = None,
     complete_labels: Annotated[
         str | None,
-        typer.Option(
-            help="The weight of inferred missing labels in the votes, 0 to 1 or auto.",
-            metavar="STRENGTH",
+        Option(
+            help="The weight of inferred missing labels in the votes, 0 to 1 or auto.", metavar="STRENGTH"
         ),
     ] = None,
     checkpoint: Annotated[
         Path | None,
-        typer.Option(help="A checkpoint folder (exmlds4); after a stop, the same command resumes from it."),
+        Option(help="A checkpoint folder (exmlds4); after a stop, the same command resumes from it."),
     ] = None,
     vectorizer: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="The vectorizer of texts: tfidf, or hashing, which stores no vocabulary.  [default: tfidf]"
         ),
     ] = None,
     keep_rows: Annotated[
-        bool, typer.Option("--keep-rows", help="Store the training rows, so that `explain` can show them.")
+        bool, Option("--keep-rows", help="Store the training rows, so that `explain` can show them.")
     ] = False,
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
     label_separator: LabelSeparator = None,
     format: Format = None,
     encoding_errors: EncodingErrors = "strict",
-    seed: Annotated[
-        int | None, typer.Option(help="The random seed; the same seed gives the same model.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    seed: Annotated[int | None, Option(help="The random seed; the same seed gives the same model.")] = None,
+    as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Train a model on a file of texts or of numbers, and write it to a folder."""
     from ..runtime import progress
+    from .texts import opened
 
-    inputs = _TrainInputs(
-        _configured(method, config, set_, complete_labels, seed),
-        data,
-        output,
-        labels,
-        label_cooccurrence,
-        checkpoint,
-        vectorizer,
-        keep_rows,
-        TextOptions(text_column, format, encoding_errors, label_column, label_separator),
-    )
-    path, is_texts = _check(inputs)
+    model = _configured(method, config, set_, complete_labels, seed)
+    side = {"label_cooccurrence": label_cooccurrence, "checkpoint": checkpoint}
+    _check_method(model, output, **side)
+    options = TextOptions(text_column, format, encoding_errors, label_column, label_separator)
+    path, is_texts = _check_data(model, data, labels, options, vectorizer, keep_rows)
     with progress.shown():
-        summary, documents = _run(inputs, path if is_texts else None)
+        documents = opened(path, options) if is_texts else None
+        fit: Fit = partial(_fit_numbers, model, data, labels, keep_rows)
+        if documents is not None:
+            fit = partial(_fit_texts, model, documents, vectorizer or "tfidf", keep_rows)
+        summary = _run(model, fit, output, **side)
     _print(summary, documents, as_json)
-
-
-class _TrainInputs(NamedTuple):
-    """The model to fit, and the options of the command."""
-
-    model: Any
-    data: str
-    output: Path
-    labels: Path | None
-    label_cooccurrence: Path | None
-    checkpoint: Path | None
-    vectorizer: str | None
-    keep_rows: bool
-    options: TextOptions
 
 
 def _configured(
     method: str | None,
     config: Path | None,
-    assignments: list[str] | None,
+    set_: list[str] | None,
     complete_labels: str | None,
     seed: int | None,
 ) -> Any:
@@ -111,7 +93,7 @@ def _configured(
     from ..errors import DataError
     from .settings import chosen_method, make_model
 
-    assignments = [*(assignments or [])]
+    assignments = [*(set_ or [])]
     if complete_labels is not None:
         if "complete_labels" not in chosen_method(method, config)._constraints:
             raise DataError("Only exmlds and exmlds3 take --complete-labels; choose one with --method.")
@@ -120,72 +102,73 @@ def _configured(
     return model if seed is None else model.set_params(random_state=seed)
 
 
-def _check(inputs: _TrainInputs) -> tuple[Path, bool]:
-    """Check the options against the method and the data; return its path and whether it holds texts."""
-    from ..data import is_text
+def _check_method(
+    model: Any, output: Path, *, label_cooccurrence: Path | None, checkpoint: Path | None
+) -> None:
+    """Check that the method takes the options, and that the folders can be written."""
     from ..errors import DataError
     from ..storage import model_folder
     from .settings import method_name
+
+    name = method_name(type(model).__name__)
+    if label_cooccurrence is not None and "label_cooccurrence" not in model._side:
+        raise DataError(f"{name} takes no --label-cooccurrence; exmlds and exmlds3 do.")
+    if checkpoint is not None and "checkpoint" not in signature(model.fit).parameters:
+        raise DataError(f"{name} takes no --checkpoint; exmlds4 does.")
+    model_folder.check_target(output)
+    if checkpoint is not None and _overlap(output, checkpoint):
+        raise DataError("--output and --checkpoint must be separate folders, neither within the other.")
+
+
+def _check_data(
+    model: Any, data: str, labels: Path | None, options: TextOptions, vectorizer: str | None, keep_rows: bool
+) -> tuple[Path, bool]:
+    """Check the options against the data; return its path and whether it holds texts."""
+    from ..data import is_text
+    from ..errors import DataError
+    from .settings import method_name
     from .sources import locate
 
-    name = method_name(type(inputs.model).__name__)
-    if inputs.label_cooccurrence is not None and "label_cooccurrence" not in inputs.model._side:
-        raise DataError(f"{name} takes no --label-cooccurrence; exmlds and exmlds3 do.")
-    if inputs.checkpoint is not None and "checkpoint" not in signature(inputs.model.fit).parameters:
-        raise DataError(f"{name} takes no --checkpoint; exmlds4 does.")
-    model_folder.check_target(inputs.output)
-    if inputs.checkpoint is not None and _overlap(inputs.output, inputs.checkpoint):
-        raise DataError("--output and --checkpoint must be separate folders, neither within the other.")
-    path = locate(inputs.data, "train")
-    has_text_options = inputs.options != TextOptions() or inputs.vectorizer is not None
-    if inputs.labels is not None and has_text_options:
+    path = locate(data, "train")
+    if labels is not None and (options != TextOptions() or vectorizer is not None):
         raise DataError("--labels is for numbers; the options for texts do not apply.")
-    is_texts = (
-        inputs.labels is None and path.exists() and (inputs.options.format is not None or is_text(path))
-    )
+    is_texts = labels is None and path.exists() and (options.format is not None or is_text(path))
     if not is_texts and path.exists():
-        inputs.options.check_numbers(inputs.data)
-        if inputs.vectorizer is not None:
-            raise DataError(f"{inputs.data} holds numbers; --vectorizer is for texts.")
-        if inputs.keep_rows and "keep_rows" not in inputs.model.get_params():
-            raise DataError(f"{name} takes no --keep-rows.")
+        options.check_numbers(data)
+        if vectorizer is not None:
+            raise DataError(f"{data} holds numbers; --vectorizer is for texts.")
+        if keep_rows and "keep_rows" not in model.get_params():
+            raise DataError(f"{method_name(type(model).__name__)} takes no --keep-rows.")
     return path, is_texts
 
 
-def _run(inputs: _TrainInputs, text_path: Path | None) -> tuple[dict[str, Any], Texts | None]:
-    """Read the data, fit the model and save it; return the summary, and the texts that were read."""
+def _run(
+    model: Any, fit: Fit, output: Path, *, label_cooccurrence: Path | None, checkpoint: Path | None
+) -> dict[str, Any]:
+    """Read the data, fit the model and save it; return the summary."""
     from ..data import read_cooccurrence
     from ..storage import model_folder
     from ..storage.checkpoint import discard
     from .settings import method_name
-    from .texts import opened
 
     side: dict[str, Any] = {}
-    if inputs.checkpoint is not None:
-        side["checkpoint"] = inputs.checkpoint
-    if inputs.label_cooccurrence is not None:
-        side["label_cooccurrence"] = read_cooccurrence(inputs.label_cooccurrence)
-    documents = None
-    if text_path is not None:
-        documents = opened(text_path, inputs.options)
-        fitted, timing = _fit_texts(
-            inputs.model, documents, inputs.vectorizer or "tfidf", inputs.keep_rows, side
-        )
-    else:
-        fitted, timing = _fit_numbers(inputs.model, inputs.data, inputs.labels, inputs.keep_rows, side)
-    fitted.save(inputs.output)
-    if inputs.checkpoint is not None:
-        discard(inputs.checkpoint)  # only now: the model on disk replaces it
-    summary = {
-        "model": str(inputs.output),
-        "method": method_name(type(inputs.model).__name__),
+    if checkpoint is not None:
+        side["checkpoint"] = checkpoint
+    if label_cooccurrence is not None:
+        side["label_cooccurrence"] = read_cooccurrence(label_cooccurrence)
+    fitted, timing = fit(side)
+    fitted.save(output)
+    if checkpoint is not None:
+        discard(checkpoint)  # only now: the model on disk replaces it
+    return {
+        "model": str(output),
+        "method": method_name(type(model).__name__),
         "rows": int(fitted.n_samples_fit_),
         "features": int(fitted.n_features_in_),
         "labels": len(fitted.classes_),
         **timing,
-        "bytes": model_folder.size(inputs.output),
+        "bytes": model_folder.size(output),
     }
-    return summary, documents
 
 
 def _fit_texts(

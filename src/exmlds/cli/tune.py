@@ -5,26 +5,23 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from .settings import DEFAULT_METHOD
 
 
 def tune(
-    data: Annotated[str, typer.Argument(help="A file, or the name of a data set under EXMLDS_DATA.")],
-    output: Annotated[Path, typer.Option("-o", "--output", help="The config file to write, for --config.")],
-    time_budget: Annotated[float, typer.Option(min=1, help="The approximate time limit in seconds.")] = 600,
-    labels: Annotated[
-        Path | None, typer.Option(help="The file of labels, if DATA holds features only.")
-    ] = None,
-    method: Annotated[str | None, typer.Option(help=f"The method.  [default: {DEFAULT_METHOD}]")] = None,
+    data: Annotated[str, Argument(help="A file, or the name of a data set under EXMLDS_DATA.")],
+    output: Annotated[Path, Option("-o", "--output", help="The config file to write, for --config.")],
+    time_budget: Annotated[float, Option(min=1, help="The approximate time limit in seconds.")] = 600,
+    labels: Annotated[Path | None, Option(help="The file of labels, if DATA holds features only.")] = None,
+    method: Annotated[str | None, Option(help=f"The method.  [default: {DEFAULT_METHOD}]")] = None,
     set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="A parameter to keep fixed, as key=value; may be repeated."),
+        list[str] | None, Option("--set", help="A parameter to keep fixed, as key=value; may be repeated.")
     ] = None,
-    config: Annotated[Path | None, typer.Option(help="A TOML config file to start from.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="The random seed; it chooses the held-out rows.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    config: Annotated[Path | None, Option(help="A TOML config file to start from.")] = None,
+    seed: Annotated[int, Option(min=0, help="The random seed; it chooses the held-out rows.")] = 0,
+    as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Search for better parameters on held-out rows, and write them to a config file."""
     from time import perf_counter

@@ -123,26 +123,21 @@ def _adjacency(broader: Any) -> csr_matrix:
     if hasattr(broader, "ndim") and broader.ndim == 2:
         matrix = csr_matrix(broader, dtype=np.float64)
         if matrix.shape[0] != matrix.shape[1]:
-            raise ValueError(
-                f"broader must have a row and a column for each label. Got {matrix.shape} instead."
-            )
+            raise ValueError(f"broader needs a row and a column for each label. Got {matrix.shape} instead.")
         return matrix
     lists = [_listed(one) for one in broader]
     rows = np.repeat(np.arange(len(lists)), [len(one) for one in lists])
     columns = np.array([column for one in lists for column in one], np.int64)
     wrong = np.flatnonzero((columns < 0) | (columns >= len(lists)))
     if wrong.size:
-        raise ValueError(
-            f"broader names column {columns[wrong[0]]} for label {rows[wrong[0]]}, but there are "
-            f"{len(lists)} labels."
-        )
+        named = f"column {columns[wrong[0]]} for label {rows[wrong[0]]}"
+        raise ValueError(f"broader names {named}, but there are {len(lists)} labels.")
     return csr_matrix((np.ones(len(rows)), (rows, columns)), shape=(len(lists),) * 2)
 
 
 def _listed(one: Any) -> list[int]:
-    several = (
-        [] if one is None else list(one) if isinstance(one, Iterable) and not isinstance(one, str) else [one]
-    )
+    many = isinstance(one, Iterable) and not isinstance(one, str)
+    several = [] if one is None else list(one) if many else [one]
     for column in several:
         if not isinstance(column, Integral):
             raise ValueError(f"broader must hold column numbers or None. Got {column!r} instead.")

@@ -34,12 +34,9 @@ def read_npz(path: PathLike) -> csr_matrix:
         matrix = csr_matrix(matrix, dtype=np.float32)
         matrix.check_format(full_check=True)
         matrix.sum_duplicates()
-    except (
-        Exception
-    ) as error:  # damaged archives raise a dozen types of errors, from zlib's to the tokenizer's
-        raise DataError(
-            f"{path}: cannot be read as a sparse matrix ({error}); write it with scipy.sparse.save_npz."
-        ) from None
+    except Exception as error:  # damaged archives raise many types of errors, zlib's and the tokenizer's too
+        hint = "write it with scipy.sparse.save_npz"
+        raise DataError(f"{path}: cannot be read as a sparse matrix ({error}); {hint}.") from None
     if not np.isfinite(matrix.data).all():
         raise DataError(f"{path} holds values that are not finite; remove them.")
     logger.info("read %s: %s rows in %.2f s", path, f"{matrix.shape[0]:,}", perf_counter() - started)

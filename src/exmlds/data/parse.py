@@ -34,6 +34,8 @@ class Header(NamedTuple):
 class Block(NamedTuple):
     """Parsed rows: features, values and labels of all rows concatenated, with their counts per row.
 
+    The arrays come first, in the order of DTYPES and of the kernel's arguments.
+
     disorder : some ids of a row are not sorted, or are repeated
     """
 
@@ -43,6 +45,9 @@ class Block(NamedTuple):
     features_of_row: Array
     labels_of_row: Array
     disorder: bool
+
+
+DTYPES = (np.int32, np.float32, np.int32, np.int64, np.int64)  # of the arrays of a Block
 
 
 class TextFile:
@@ -72,12 +77,10 @@ class TextFile:
         if self.header:
             widths = (self.header.n_features, self.header.n_labels)
             for noun, declared, wanted in zip(nouns, widths, limits):
+                problem = f"{self.header_at}: the header declares {declared} {noun}s"
                 if declared is not None and declared > LARGEST:
-                    raise DataError(
-                        f"{self.header_at}: the header declares {declared} {noun}s; at most {LARGEST}."
-                    )
-                if wanted is not None and declared is not None and declared != wanted:
-                    problem = f"{self.header_at}: the header declares {declared} {noun}s"
+                    raise DataError(f"{problem}; at most {LARGEST}.")
+                if declared is not None and wanted not in (None, declared):
                     raise DataError(f"{problem}, but {wanted} are expected.")
             self.n_features = self.header.n_features
             self.n_labels = self.n_labels if self.header.n_labels is None else self.header.n_labels
@@ -122,25 +125,13 @@ class TextFile:
 
     def read(self, ordered: bool = True) -> tuple[csr_matrix, csr_matrix]:
         """Read all rows; `ordered` sorts the ids of each row and merges repeated ones, with a warning."""
-        features, labels = _Growing(np.int32), _Growing(np.int32)
-        values = _Growing(np.float32)
-        features_of_row, labels_of_row = _Growing(np.int64), _Growing(np.int64)
+        arrays = [_Growing(dtype) for dtype in DTYPES]
         disorder = False
-        for piece in self.blocks():
-            features.extend(piece.features)
-            values.extend(piece.values)
-            labels.extend(piece.labels)
-            features_of_row.extend(piece.features_of_row)
-            labels_of_row.extend(piece.labels_of_row)
-            disorder |= piece.disorder
-        whole = Block(
-            features.done(),
-            values.done(),
-            labels.done(),
-            features_of_row.done(),
-            labels_of_row.done(),
-            disorder,
-        )
+        for *parts, piece_disorder in self.blocks():
+            for array, part in zip(arrays, parts):
+                array.extend(part)
+            disorder |= piece_disorder
+        whole = Block._make((*(array.done() for array in arrays), disorder))
         X, Y = matrices(whole, self.n_features, self.n_labels)
         if disorder and ordered:
             repeated = put_in_order(self.path, X, Y)
@@ -184,10 +175,8 @@ class TextFile:
         if 0 < missing <= n_blank:
             yield _empty_rows(missing)
         elif missing:
-            problem = (
-                f"{self.header_at}: the header declares {self.header.n_rows} rows, the file has {n_rows}."
-            )
-            raise DataError(f"{problem} Correct that line, or remove it.")
+            counts = f"the header declares {self.header.n_rows} rows, the file has {n_rows}"
+            raise DataError(f"{self.header_at}: {counts}. Correct that line, or remove it.")
 
     def _parsed(self) -> Iterator[tuple[Block, int]]:
         lines_before = self.header_line if self.header else 0
@@ -195,10 +184,8 @@ class TextFile:
             size = self.path.stat().st_size
         except OSError:
             size = 0
-        with (
-            reading(self.path) as file,
-            progress.stage(f"reading {self.path.name}", size, "bytes") as advance,
-        ):
+        stage = progress.stage(f"reading {self.path.name}", size, "bytes")
+        with reading(self.path) as file, stage as advance:
             chunks = _whole_lines(file, self.block)
             first = next(chunks).removeprefix(b"\xef\xbb\xbf")
             if self.header:
@@ -213,26 +200,16 @@ class TextFile:
 
     def _parse(self, chunk: bytes, lines_before: int) -> tuple[Block, int]:
         text = np.frombuffer(chunk, np.uint8)
-        most = len(chunk) // 2 + 1
-        features, labels = np.empty(most, np.int32), np.empty(most, np.int32)
-        values = np.empty(most, np.float32)
-        lines = chunk.count(b"\n") + 1
-        features_of_row, labels_of_row = np.empty(lines, np.int64), np.empty(lines, np.int64)
+        most, lines = len(chunk) // 2 + 1, chunk.count(b"\n") + 1
+        room = (most, most, most, lines, lines)
+        arrays = [np.empty(size, dtype) for size, dtype in zip(room, DTYPES)]
         hard_numbers = np.empty((len(chunk) // 6 + 1, 3), np.int64)
         limits = [LARGEST if limit is None else limit for limit in (self.n_features, self.n_labels)]
         n_rows, n_values, n_labels, n_hard, blank_tail, disorder, problem, start, end = DEFAULT.parse_rows(
-            text,
-            self.labelled,
-            self.base,
-            *limits,
-            features,
-            values,
-            labels,
-            features_of_row,
-            labels_of_row,
-            hard_numbers,
+            text, self.labelled, self.base, *limits, *arrays, hard_numbers
         )
         # The kernel leaves numbers that it cannot round correctly to Python's float().
+        values = arrays[1]
         for index, token_start, token_end in hard_numbers[:n_hard].tolist():
             value = float(chunk[token_start:token_end].partition(b":")[2])
             if abs(value) >= parse_errors.FLOAT32_OVERFLOW:
@@ -242,15 +219,9 @@ class TextFile:
         if problem:
             line = lines_before + chunk.count(b"\n", 0, start) + 1
             self._complain(line, chunk[start:end], problem)
-        piece = Block(
-            features[:n_values],
-            values[:n_values],
-            labels[:n_labels],
-            features_of_row[:n_rows],
-            labels_of_row[:n_rows],
-            disorder,
-        )
-        return piece, blank_tail
+        used = (n_values, n_values, n_labels, n_rows, n_rows)
+        filled = (array[:size] for array, size in zip(arrays, used))
+        return Block._make((*filled, disorder)), blank_tail
 
     def _complain(self, line: int, token: bytes, problem: int) -> NoReturn:
         shown = token[:40].decode("utf-8", "backslashreplace") + ("…" if len(token) > 40 else "")

@@ -46,10 +46,7 @@ class Splits(NamedTuple):
 # of its joint-learning table.
 DATASETS: dict[str, DatasetInfo] = {
     "bibtex": DatasetInfo(
-        4_880,
-        2_515,
-        1_836,
-        159,
+        *(4_880, 2_515, 1_836, 159),
         paper={"ExMLDS1": (63.38, 38.00, 27.64), "SLEEC": (65.29, 39.60, 28.63)},
         paper_seconds={"ExMLDS1": 23, "ExMLDS2": 143.19, "SLEEC": 313},
         paper_hidden={
@@ -61,28 +58,19 @@ DATASETS: dict[str, DatasetInfo] = {
         source="Mulan, its fixed split; binary bag of words",
     ),
     "delicious": DatasetInfo(
-        12_920,
-        3_185,
-        500,
-        983,
+        *(12_920, 3_185, 500, 983),
         paper={"ExMLDS1": (67.94, 61.35, 56.30), "SLEEC": (68.10, 61.78, 57.34)},
         paper_seconds={"ExMLDS1": 259, "ExMLDS2": 781.94, "SLEEC": 1_351},
         source="Mulan, its fixed split; binary bag of words",
     ),
     "mediamill": DatasetInfo(
-        30_993,
-        12_914,
-        120,
-        101,
+        *(30_993, 12_914, 120, 101),
         paper={"ExMLDS1": (87.49, 72.62, 58.46), "SLEEC": (87.37, 72.60, 58.39)},
         paper_seconds={"ExMLDS1": 1_200, "ExMLDS2": 12_000, "SLEEC": 8_912},
         source="fixed split of unstated origin; dense features",
     ),
     "rcv1": DatasetInfo(
-        3_000,
-        3_000,
-        47_236,
-        101,
+        *(3_000, 3_000, 47_236, 101),
         paper_hidden={
             "ExMLDS3": (81.67, 52.82, 37.74),
             "SLEEC": (41.8, 17.48, 10.63),
@@ -93,10 +81,7 @@ DATASETS: dict[str, DatasetInfo] = {
         source="rcv1subset1 of unstated origin; cosine-normalized tf-idf",
     ),
     "eurlex-4k": DatasetInfo(
-        15_539,
-        3_809,
-        5_000,
-        3_993,
+        *(15_539, 3_809, 5_000, 3_993),
         paper={"ExMLDS1": (77.55, 64.18, 52.51), "SLEEC": (79.52, 64.27, 52.32)},
         paper_seconds={"ExMLDS1": 580.9, "ExMLDS2": 880.64, "SLEEC": 4_660},
         paper_hidden={
@@ -112,10 +97,7 @@ DATASETS: dict[str, DatasetInfo] = {
         1_186_239, 306_782, 203_882, 13_330, paper={"ExMLDS4": (93.05, 79.18, 64.54)}
     ),
     "delicious-200k": DatasetInfo(
-        196_606,
-        100_095,
-        782_585,
-        205_443,
+        *(196_606, 100_095, 782_585, 205_443),
         paper={
             "ExMLDS1": (46.07, 41.15, 38.57),
             "ExMLDS4": (47.70, 41.22, 37.98),

@@ -62,16 +62,14 @@ def make_xmc(
     >>> make_xmc(100, 50, 10, random_state=0).X.shape
     (100, 50)
     """
-    whole = {"n_samples": n_samples, "n_features": n_features, "n_labels": n_labels, "n_topics": n_topics}
-    for name, value in whole.items():
+    numbers = {"n_samples": n_samples, "n_features": n_features, "n_labels": n_labels, "n_topics": n_topics}
+    means = {"labels_per_row": labels_per_row, "features_per_row": features_per_row}
+    for name, value in {**numbers, **means}.items():
         if value is not None and value < 1:
             raise ValueError(f"The {name!r} parameter of make_xmc must be at least 1. Got {value} instead.")
     for name, share in {"label_noise": label_noise, "feature_noise": feature_noise}.items():
         if not 0 <= share <= 1:
             raise ValueError(f"The {name!r} parameter of make_xmc must be in [0, 1]. Got {share} instead.")
-    for name, mean in {"labels_per_row": labels_per_row, "features_per_row": features_per_row}.items():
-        if mean < 1:
-            raise ValueError(f"The {name!r} parameter of make_xmc must be at least 1. Got {mean} instead.")
     rng = np.random.default_rng(random_state)
     world = _random_world(n_features, n_labels, n_topics or round(n_labels**0.5), exponent, rng)
     X, Y = _rows(world, n_samples, labels_per_row, features_per_row, label_noise, feature_noise, rng)

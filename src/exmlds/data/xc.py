@@ -143,9 +143,8 @@ def read_label_filter(path: PathLike, shape: tuple[int, int]) -> csr_matrix:
     for piece in pieces:
         wrong = np.flatnonzero((piece.features_of_row != 1) | (piece.labels_of_row != 1))
         if wrong.size:
-            raise DataError(
-                f"{path}:{line + wrong[0] + 1}: a label filter has two ids per line, `row label`."
-            )
+            where = f"{path}:{line + wrong[0] + 1}"
+            raise DataError(f"{where}: a label filter has two ids per line, `row label`.")
         line += len(piece.features_of_row)
     rows = np.concatenate([piece.labels for piece in pieces])
     columns = np.concatenate([piece.features for piece in pieces])
@@ -209,9 +208,8 @@ def _read_pair(x_path: Path, y_path: Path, n_features: int | None, n_labels: int
         halves.append(half)
     X, Y = halves
     if X.shape[0] != Y.shape[0]:
-        raise DataError(
-            f"{x_path} has {X.shape[0]} rows, {y_path} has {Y.shape[0]}; they must describe the same rows."
-        )
+        counts = f"{x_path} has {X.shape[0]} rows, {y_path} has {Y.shape[0]}"
+        raise DataError(f"{counts}; they must describe the same rows.")
     Y.eliminate_zeros()
     Y.data[:] = 1
     label_names = find_names(y_path, ("label_names.txt",), Y.shape[1], fixed=True, unique=True)

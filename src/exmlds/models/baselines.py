@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.random import Generator
 from scipy.sparse import csr_matrix
 
 from ..base import XMCEstimator
@@ -29,24 +31,7 @@ class MostFrequent(XMCEstimator):
     [['a']]
     """
 
-    def __init__(
-        self,
-        *,
-        threshold: str | float = "auto",
-        max_labels: int = 100,
-        max_memory: float | str | None = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.threshold = threshold
-        self.max_labels = max_labels
-        self.max_memory = max_memory
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-
-    def _fit(self, X: Matrix, Y: csr_matrix, rng: np.random.Generator, **side: Any) -> None:
+    def _fit(self, X: Matrix, Y: csr_matrix, rng: Generator, **side: Any) -> None:
         self.ranking_ = np.argsort(-self.label_counts_, kind="stable")
         self.shares_ = (self.label_counts_[self.ranking_] / self.n_samples_fit_).astype(np.float32)
 
@@ -58,6 +43,7 @@ class MostFrequent(XMCEstimator):
         return np.broadcast_to(self.ranking_[:k], shape), np.broadcast_to(self.shares_[:k], shape)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class FeatureNeighbors(XMCEstimator):
     """Let the nearest training rows in feature space vote on the labels.
 
@@ -98,32 +84,12 @@ class FeatureNeighbors(XMCEstimator):
         "metric": ("cosine", "euclidean"),
     }
 
-    def __init__(
-        self,
-        *,
-        n_neighbors: int = 20,
-        metric: str = "cosine",
-        vote: str = "similarity",
-        temperature: float = 0.1,
-        threshold: str | float = "auto",
-        max_labels: int = 100,
-        max_memory: float | str | None = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.metric = metric
-        self.vote = vote
-        self.temperature = temperature
-        self.threshold = threshold
-        self.max_labels = max_labels
-        self.max_memory = max_memory
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    n_neighbors: int = 20
+    metric: str = "cosine"
+    vote: str = "similarity"
+    temperature: float = 0.1
 
-    def _fit(self, X: Matrix, Y: csr_matrix, rng: np.random.Generator, **side: Any) -> None:
+    def _fit(self, X: Matrix, Y: csr_matrix, rng: Generator, **side: Any) -> None:
         self.voters_ = np.flatnonzero(np.diff(Y.indptr))  # rows with a label
         self.index_ = index.build(X[self.voters_], self.metric)
         self.labels_ = Y[self.voters_]
@@ -144,7 +110,7 @@ class FeatureNeighbors(XMCEstimator):
         return vote.top_labels(neighbors, weights, self.labels_, k, engine=self.engine)
 
     def _score_on_holdout(
-        self, X: Matrix, Y: csr_matrix, k: int, rng: np.random.Generator, **side: Any
+        self, X: Matrix, Y: csr_matrix, k: int, rng: Generator, **side: Any
     ) -> HeldOutScores:
         """Leave-one-out: each row is left out of its own neighbours."""
         n_held = min(MAX_HELD_OUT, len(self.voters_))

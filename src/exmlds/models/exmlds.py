@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.random import Generator
 from scipy.sparse import csr_matrix
 
 from .. import metrics
@@ -20,16 +22,11 @@ from ..reranking.pipeline import (
     rank_by_stacker,
     transform_sparse,
 )
-from ..reranking.search import (
-    EPOCHS,
-    TEMPERATURES,
-    ConfigSearch,
-    SearchTrial,
-    TimeBudget,
-)
+from ..reranking.search import EPOCHS, TEMPERATURES, ConfigSearch, SearchTrial, TimeBudget
 from ..runtime.memory import DataSize, Estimate
 from ..selection import HeldOutScores, TrainingSet
-from ..stages import features, rerank, stacking
+from ..stages import rerank
+from ..stages.stacking import Stacker
 from ..validation import params, targets
 from ..validation.arrays import Matrix
 from ..voting import explain
@@ -45,6 +42,7 @@ Array = np.ndarray
 N_NEIGHBORS = 100  # rows that vote: with fewer, many labels have no vote at all
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ExMLDS(LabelSpaceMixin, XMCEstimator):
     """The recommended method: nearest rows make a short list of labels, and classifiers re-rank it.
 
@@ -96,16 +94,6 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
         "time_budget": params.either(params.one_of(None), params.number(0, above=True)),
         "keep_rows": params.one_of(False, True),
     }
-    shortlister_: NeighborVoting
-    second_shortlister_: NeighborVoting | None
-    shortlist_: int
-    feature_map_: features.Features | None
-    lifts_: Array | None = None
-    classifiers_: rerank.Classifiers | None
-    counts_: Array
-    stacker_: stacking.Stacker | None
-    shortlist_recall_: float
-    search_results_: dict[str, list[Any]]
 
     _space: ClassVar[Mapping[str, tuple[Any, ...]]] = {
         "candidates": ("joint", "sppmi"),
@@ -120,40 +108,15 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
         "sample_weight": True,
     }
 
-    def __init__(
-        self,
-        *,
-        candidates: str = "auto",
-        n_learners: str | int = "auto",
-        shortlist: str | int = "auto",
-        loss: str = "squared_hinge",
-        cost: str | float = "auto",
-        objective: str = "precision",
-        complete_labels: str | float = "auto",
-        time_budget: float | None = None,
-        keep_rows: bool = False,
-        threshold: str | float = "auto",
-        max_labels: int = 100,
-        max_memory: float | str | None = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.candidates = candidates
-        self.n_learners = n_learners
-        self.shortlist = shortlist
-        self.loss = loss
-        self.cost = cost
-        self.objective = objective
-        self.complete_labels = complete_labels
-        self.time_budget = time_budget
-        self.keep_rows = keep_rows
-        self.threshold = threshold
-        self.max_labels = max_labels
-        self.max_memory = max_memory
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    candidates: str = "auto"
+    n_learners: str | int = "auto"
+    shortlist: str | int = "auto"
+    loss: str = "squared_hinge"
+    cost: str | float = "auto"
+    objective: str = "precision"
+    complete_labels: str | float = "auto"
+    time_budget: float | None = None
+    keep_rows: bool = False
 
     def fit(
         self,
@@ -188,7 +151,7 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
             weights = targets.row_weights(weights, Y.shape[0])
         return {"sample_weight": weights, **targets.of_missing(Y, **side)}
 
-    def _fit(self, X: Matrix, Y: csr_matrix, rng: np.random.Generator, **side: Any) -> HeldOutScores | None:
+    def _fit(self, X: Matrix, Y: csr_matrix, rng: Generator, **side: Any) -> HeldOutScores | None:
         budget = TimeBudget(self.time_budget)
         search_rng, fold_rng, fit_rng, ensemble_rng, refit_rng = rng.spawn(5)
         labelled = self._trainable_rows(Y, **side)
@@ -222,7 +185,8 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
         pipeline, used = refit(fitted, rows, refit_rng, budget)
 
         self._store(pipeline, config.cost, labelled[used], trials)
-        self.stacker_, self.gains_, self.kept_rows_ = stacked.stacker, gains, kept_rows
+        self.stacker_: Stacker | None = stacked.stacker
+        self.gains_, self.kept_rows_ = gains, kept_rows
         self.shortlist_recall_, self.held_out_quality_ = stacked.recall, stacked.quality
         k = self.max_labels
         return HeldOutScores(labelled[fitted.held_rows], stacked.ids[:, :k], stacked.probabilities[:, :k])
@@ -236,7 +200,7 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
         columns = zip(*trials) if trials else ((), (), (), ())
         self.search_results_ = dict(zip(SearchTrial._fields, map(list, columns)))
 
-    def _store_votes_alone(self, rows: TrainingSet, rng: np.random.Generator, numbers: Array) -> None:
+    def _store_votes_alone(self, rows: TrainingSet, rng: Generator, numbers: Array) -> None:
         """Fit a shortlister with its default settings, whose votes are the prediction."""
         method = self._make_shortlister(self._first_method(rows.side), "l2", EPOCHS)
         shortlister, _ = fit_shortlister(method, rows, rng)
@@ -247,14 +211,8 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
         self.held_out_quality_, self.shortlist_recall_ = np.nan, np.nan
 
     def _config_search(self, first_method: str) -> ConfigSearch:
-        return ConfigSearch(
-            self._make_shortlister,
-            first_method,
-            self.candidates == "auto",
-            self.shortlist,
-            self.loss,
-            self.cost,
-        )
+        is_open, make = self.candidates == "auto", self._make_shortlister
+        return ConfigSearch(make, first_method, is_open, self.shortlist, self.loss, self.cost)
 
     def _first_method(self, side: Mapping[str, Any]) -> str:
         """The shortlister that is tried before others; labels that are missing need joint SPPMI."""

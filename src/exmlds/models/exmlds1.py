@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from ..stages import factorize, sppmi
+from ..stages import sppmi
 from ..validation import params
 from ..validation.arrays import Matrix
-from ..voting.base import REGRESSION, NeighborVoting
+from ..voting.base import RegressionVoting
 from ..voting.votes import Embedding
 
 Array = np.ndarray
 
 
-class ExMLDS1(NeighborVoting):
+@dataclass(kw_only=True, eq=False, repr=False)
+class ExMLDS1(RegressionVoting):
     """Factorize the SPPMI of label overlaps, regress the embeddings on features, let nearest rows vote.
 
     Parameters
@@ -55,8 +57,7 @@ class ExMLDS1(NeighborVoting):
     """
 
     _constraints: ClassVar[Mapping[str, params.Constraint]] = {
-        **NeighborVoting._constraints,
-        **REGRESSION,
+        **RegressionVoting._constraints,
         "n_neighbors_fit": params.either(params.one_of(None), params.whole(1)),
         "shift": params.number(0, above=True),
         "smoothing": params.number(0, 1),
@@ -70,70 +71,10 @@ class ExMLDS1(NeighborVoting):
         "n_learners": (1, 3),
     }
 
-    def __init__(
-        self,
-        *,
-        n_components: int = 300,
-        n_neighbors: int = 50,
-        n_neighbors_fit: int | None = None,
-        n_parts: str | int = "auto",
-        n_parts_probed: int = 1,
-        n_learners: int = 1,
-        shift: float = 1.0,
-        smoothing: float = 1.0,
-        association: str = "pmi",
-        features: str = "auto",
-        l2: str | float = "auto",
-        l1: float = 0.0,
-        metric: str = "cosine",
-        search: str = "mapped",
-        vote: str = "similarity",
-        temperature: str | float = "auto",
-        keep_rows: bool = False,
-        threshold: str | float = "auto",
-        max_labels: int = 100,
-        max_memory: float | str | None = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_components = n_components
-        self.n_neighbors = n_neighbors
-        self.n_neighbors_fit = n_neighbors_fit
-        self.n_parts = n_parts
-        self.n_parts_probed = n_parts_probed
-        self.n_learners = n_learners
-        self.shift = shift
-        self.smoothing = smoothing
-        self.association = association
-        self.features = features
-        self.l2 = l2
-        self.l1 = l1
-        self.metric = metric
-        self.search = search
-        self.vote = vote
-        self.temperature = temperature
-        self.keep_rows = keep_rows
-        self.threshold = threshold
-        self.max_labels = max_labels
-        self.max_memory = max_memory
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-
-    @classmethod
-    def paper(cls, **changes: Any) -> Self:
-        """The paper's settings as far as it states them; those that it takes from SLEEC are SLEEC's."""
-        settings: dict[str, Any] = {
-            "n_components": 100,
-            "n_neighbors": 20,
-            "n_parts": "paper",
-            "features": "l2",
-            "l2": 1.0,
-            "vote": "uniform",
-            "temperature": 1.0,
-        }
-        return cls(**{**settings, **changes})
+    n_neighbors_fit: int | None = None
+    shift: float = 1.0
+    smoothing: float = 1.0
+    association: str = "pmi"
 
     def _embed(
         self, X: Matrix, Y: csr_matrix, rank: int, rng: np.random.Generator, **given: Any
@@ -152,7 +93,4 @@ class ExMLDS1(NeighborVoting):
             n_neighbors=self.n_neighbors_fit,
             conditional=conditional,
         )
-        S = sppmi.operator(overlaps, n_jobs=self.n_jobs, max_bytes=self._memory_model().max_overlaps)
-        U, s = factorize.embed(S, rank, rng, symmetric=not conditional)
-        # A row of U belongs to a label set and is W^½ times as long as the embedding of each of its rows.
-        return Embedding((U * np.sqrt(s) / overlaps.scale[:, None])[label_sets.group])
+        return Embedding(self._factorize(overlaps, rank, rng)[label_sets.group])

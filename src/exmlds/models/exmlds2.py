@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.random import Generator
 from scipy.sparse import csr_matrix
 
 from ..runtime.memory import DataSize
-from ..stages import factorize, neighbors, sgns, sppmi
+from ..stages import neighbors, sgns, sppmi
 from ..validation import params
 from ..validation.arrays import Matrix
-from ..voting.base import REGRESSION, NeighborVoting
+from ..voting.base import RegressionVoting
 from ..voting.memory import MemoryModel, part_rows
 from ..voting.votes import Embedding
 
@@ -23,7 +25,8 @@ NEGATIVES = (15, 2)  # the paper's for small data and for large data
 EPOCHS = (35, 5)
 
 
-class ExMLDS2(NeighborVoting):
+@dataclass(kw_only=True, eq=False, repr=False)
+class ExMLDS2(RegressionVoting):
     """Embed rows by skip-grams with negative sampling, regress on features, let nearest rows vote.
 
     Parameters
@@ -55,8 +58,7 @@ class ExMLDS2(NeighborVoting):
     """
 
     _constraints: ClassVar[Mapping[str, params.Constraint]] = {
-        **NeighborVoting._constraints,
-        **REGRESSION,
+        **RegressionVoting._constraints,
         "n_neighbors_fit": params.whole(1),
         "context": params.one_of("labels", "features", "embedding"),
         "tied": params.one_of(True, False),
@@ -72,76 +74,19 @@ class ExMLDS2(NeighborVoting):
         "n_neighbors_fit": (20, 50),
     }
 
-    def __init__(
-        self,
-        *,
-        n_components: int = 100,
-        n_neighbors: int = 50,
-        n_neighbors_fit: int = 30,
-        context: str = "labels",
-        tied: bool = True,
-        n_negative: str | int = "auto",
-        n_epochs: str | int = "auto",
-        smoothing: float = 0.0,
-        learning_rate: float = 0.025,
-        n_parts: str | int = "auto",
-        n_parts_probed: int = 1,
-        n_learners: int = 1,
-        features: str = "auto",
-        l2: str | float = "auto",
-        l1: float = 0.0,
-        metric: str = "cosine",
-        search: str = "mapped",
-        vote: str = "similarity",
-        temperature: str | float = "auto",
-        keep_rows: bool = False,
-        threshold: str | float = "auto",
-        max_labels: int = 100,
-        max_memory: float | str | None = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_components = n_components
-        self.n_neighbors = n_neighbors
-        self.n_neighbors_fit = n_neighbors_fit
-        self.context = context
-        self.tied = tied
-        self.n_negative = n_negative
-        self.n_epochs = n_epochs
-        self.smoothing = smoothing
-        self.learning_rate = learning_rate
-        self.n_parts = n_parts
-        self.n_parts_probed = n_parts_probed
-        self.n_learners = n_learners
-        self.features = features
-        self.l2 = l2
-        self.l1 = l1
-        self.metric = metric
-        self.search = search
-        self.vote = vote
-        self.temperature = temperature
-        self.keep_rows = keep_rows
-        self.threshold = threshold
-        self.max_labels = max_labels
-        self.max_memory = max_memory
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    n_components: int = 100
+    n_neighbors_fit: int = 30
+    context: str = "labels"
+    tied: bool = True
+    n_negative: str | int = "auto"
+    n_epochs: str | int = "auto"
+    smoothing: float = 0.0
+    learning_rate: float = 0.025
 
     @classmethod
     def paper(cls, **changes: Any) -> Self:
         """The paper's settings, as far as it states them; those that it takes from SLEEC are SLEEC's."""
-        settings: dict[str, Any] = {
-            "n_neighbors": 20,
-            "n_neighbors_fit": 20,
-            "n_parts": "paper",
-            "features": "l2",
-            "l2": 1.0,
-            "vote": "uniform",
-            "temperature": 1.0,
-        }
-        return cls(**{**settings, **changes})
+        return super().paper(**{"n_neighbors_fit": 20, **changes})
 
     def _memory_model(self) -> MemoryModel:
         memory = super()._memory_model()
@@ -154,9 +99,7 @@ class ExMLDS2(NeighborVoting):
 
         return memory._replace(embedding_bytes=embedding_bytes)
 
-    def _embed(
-        self, X: Matrix, Y: csr_matrix, rank: int, rng: np.random.Generator, **given: Any
-    ) -> Embedding:
+    def _embed(self, X: Matrix, Y: csr_matrix, rank: int, rng: Generator, **given: Any) -> Embedding:
         ties_rng, vectors_rng = rng.spawn(2)
         points, group = self._context_points(X, Y, rank, ties_rng)
         near = self._contexts(points, group, self.n_neighbors_fit, ties_rng)
@@ -168,19 +111,14 @@ class ExMLDS2(NeighborVoting):
             state = sgns.epoch(state, pairs, self.learning_rate, engine=self.engine)
         return Embedding(state.vectors)
 
-    def _context_points(
-        self, X: Matrix, Y: csr_matrix, rank: int, rng: np.random.Generator
-    ) -> tuple[Matrix, Array]:
+    def _context_points(self, X: Matrix, Y: csr_matrix, rank: int, rng: Generator) -> tuple[Matrix, Array]:
         """The points that contexts are searched among, and the point of each row; equal sets share one."""
         if self.context == "features":
             return X, np.arange(X.shape[0])
         label_sets = sppmi.distinct(Y)
         if self.context == "labels":
             return label_sets.sets, label_sets.group
-        overlaps = sppmi.prepare(label_sets)
-        S = sppmi.operator(overlaps, n_jobs=self.n_jobs, max_bytes=self._memory_model().max_overlaps)
-        U, s = factorize.embed(S, rank, rng)
-        return U * np.sqrt(s) / overlaps.scale[:, None], label_sets.group
+        return self._factorize(sppmi.prepare(label_sets), rank, rng), label_sets.group
 
     def _effort(self, n: int) -> tuple[int, int]:
         """n_negative and n_epochs."""

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.random import Generator
 from scipy.sparse import csr_matrix
 from sklearn.utils.validation import check_is_fitted
 
 from ..runtime.memory import DataSize
 from ..selection import HeldOutScores, TrainingSet
-from ..stages import complete, factorize, neighbors, sgns, sppmi, vote
+from ..stages import complete, neighbors, sgns, sppmi, vote
 from ..stages.vote import LabelScorer
 from ..validation import params, targets
 from ..validation.arrays import Matrix
-from ..voting.base import REGRESSION, NeighborVoting
+from ..voting.base import RegressionVoting
 from ..voting.memory import MemoryModel
 from ..voting.settings_search import Grid
 from ..voting.votes import Embedding, FitRun, MapWarmStart, Votes
@@ -29,7 +31,8 @@ MU = params.Constraint(
 )
 
 
-class ExMLDS3(NeighborVoting):
+@dataclass(kw_only=True, eq=False, repr=False)
+class ExMLDS3(RegressionVoting):
     """Embed rows and labels jointly, regress on features, score labels by votes and by their embeddings.
 
     It copes with missing labels: `fit` takes label co-occurrences from any source, and a mask of the cells of
@@ -71,8 +74,7 @@ class ExMLDS3(NeighborVoting):
     """
 
     _constraints: ClassVar[Mapping[str, params.Constraint]] = {
-        **NeighborVoting._constraints,
-        **REGRESSION,
+        **RegressionVoting._constraints,
         "mu": params.either(params.one_of("auto"), MU),
         "solver": params.one_of("sppmi", "sgns"),
         "complete_labels": params.either(params.one_of("auto"), params.number(0, 1)),
@@ -95,83 +97,21 @@ class ExMLDS3(NeighborVoting):
         "smoothing": (0.75, 1.0),
     }
 
-    def __init__(
-        self,
-        *,
-        n_components: int = 300,
-        n_neighbors: int = 50,
-        mu: str | tuple[float, float, float] = "auto",
-        solver: str = "sppmi",
-        complete_labels: str | float = "auto",
-        shift: float = 1.0,
-        smoothing: float = 0.75,
-        n_negative: int | tuple[int, int, int] = 15,
-        n_epochs: int = 35,
-        learning_rate: float = 0.05,
-        n_neighbors_fit: int = 20,
-        n_parts: str | int = "auto",
-        n_parts_probed: int = 1,
-        n_learners: int = 1,
-        features: str = "auto",
-        l2: str | float = "auto",
-        l1: float = 0.0,
-        metric: str = "cosine",
-        search: str = "mapped",
-        vote: str = "similarity",
-        temperature: str | float = "auto",
-        keep_rows: bool = False,
-        threshold: str | float = "auto",
-        max_labels: int = 100,
-        max_memory: float | str | None = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_components = n_components
-        self.n_neighbors = n_neighbors
-        self.mu = mu
-        self.solver = solver
-        self.complete_labels = complete_labels
-        self.shift = shift
-        self.smoothing = smoothing
-        self.n_negative = n_negative
-        self.n_epochs = n_epochs
-        self.learning_rate = learning_rate
-        self.n_neighbors_fit = n_neighbors_fit
-        self.n_parts = n_parts
-        self.n_parts_probed = n_parts_probed
-        self.n_learners = n_learners
-        self.features = features
-        self.l2 = l2
-        self.l1 = l1
-        self.metric = metric
-        self.search = search
-        self.vote = vote
-        self.temperature = temperature
-        self.keep_rows = keep_rows
-        self.threshold = threshold
-        self.max_labels = max_labels
-        self.max_memory = max_memory
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    mu: str | tuple[float, float, float] = "auto"
+    solver: str = "sppmi"
+    complete_labels: str | float = "auto"
+    shift: float = 1.0
+    smoothing: float = 0.75
+    n_negative: int | tuple[int, int, int] = 15
+    n_epochs: int = 35
+    learning_rate: float = 0.05
+    n_neighbors_fit: int = 20
 
     @classmethod
     def paper(cls, **changes: Any) -> Self:
         """The paper's settings as far as it states them; of μ₁ it says that it is larger than the others."""
-        settings: dict[str, Any] = {
-            "n_components": 100,
-            "n_neighbors": 20,
-            "mu": (5.0, 1.0, 1.0),
-            "complete_labels": 0.0,
-            "smoothing": 1.0,
-            "n_parts": "paper",
-            "features": "l2",
-            "l2": 1.0,
-            "vote": "uniform",
-            "temperature": 1.0,
-        }
-        return cls(**{**settings, **changes})
+        settings = {"mu": (5.0, 1.0, 1.0), "complete_labels": 0.0, "smoothing": 1.0}
+        return super().paper(**{**settings, **changes})
 
     def fit(
         self,
@@ -227,7 +167,7 @@ class ExMLDS3(NeighborVoting):
         )
 
     def _fit_voting(
-        self, X: Matrix, Y: csr_matrix, rng: np.random.Generator, run: FitRun, **side: Any
+        self, X: Matrix, Y: csr_matrix, rng: Generator, run: FitRun, **side: Any
     ) -> tuple[HeldOutScores | None, MapWarmStart | None]:
         C = side["label_cooccurrence"]
         self.visible_share_ = 1.0 if C is None else complete.visible_share(Y, C)
@@ -278,9 +218,7 @@ class ExMLDS3(NeighborVoting):
         label_score = float(scorer.scaled(summed)[0] @ scorer.embeddings[label]) / 2
         return shares, max(label_score, -float(shares.sum()))
 
-    def _embed(
-        self, X: Matrix, Y: csr_matrix, rank: int, rng: np.random.Generator, **given: Any
-    ) -> Embedding:
+    def _embed(self, X: Matrix, Y: csr_matrix, rank: int, rng: Generator, **given: Any) -> Embedding:
         C = given["label_cooccurrence"]
         C = csr_matrix(Y.T @ Y) if C is None else complete.rescale_counts(Y, C, self.visible_share_)
         if self.solver == "sgns":
@@ -289,19 +227,11 @@ class ExMLDS3(NeighborVoting):
         A = sppmi.prepare(
             label_sets, shift=self.shift, smoothing=self.smoothing, cooccurrence=C, mu=given["mu"]
         )
-        S = sppmi.operator(A, n_jobs=self.n_jobs, max_bytes=self._memory_model().max_overlaps)
-        U, s = factorize.embed(S, rank, rng)
-        Z = U * np.sqrt(s) / A.scale[:, None]
-        n_sets = len(label_sets.counts)
+        Z, n_sets = self._factorize(A, rank, rng), len(label_sets.counts)
         return Embedding(Z[:n_sets][label_sets.group], Z[n_sets:])
 
     def _by_skip_grams(
-        self,
-        Y: csr_matrix,
-        C: csr_matrix,
-        mu: tuple[float, float, float],
-        rank: int,
-        rng: np.random.Generator,
+        self, Y: csr_matrix, C: csr_matrix, mu: tuple[float, float, float], rank: int, rng: Generator
     ) -> Embedding:
         """The combined objective, equation (5): rows are words 0…n−1, labels follow."""
         n, n_labels = Y.shape
@@ -314,19 +244,13 @@ class ExMLDS3(NeighborVoting):
         of_labels, of_rows, of_both = given if isinstance(given, (tuple, list)) else (given,) * 3
         relations = [
             sgns.relate(
-                neighbors.graph(near_labels, n_labels),
-                of_labels,
-                weight=mu[0],
-                row_offset=n,
-                column_offset=n,
+                neighbors.graph(near_labels, n_labels), of_labels, weight=mu[0], row_offset=n, column_offset=n
             ),
             sgns.relate(neighbors.graph(near, n), of_rows, weight=mu[1]),
             sgns.relate(Y, of_both, weight=mu[2], column_offset=n),
         ]
-        largest = max(mu)
-        relations = [
-            relation._replace(weights=relation.weights / np.float32(largest)) for relation in relations
-        ]
+        largest = np.float32(max(mu))
+        relations = [relation._replace(weights=relation.weights / largest) for relation in relations]
         state = sgns.init(n + n_labels, rank, n_epochs=self.n_epochs, tied=True, rng=vectors_rng)
         while state.epoch < self.n_epochs:
             state = sgns.epoch(state, relations, self.learning_rate, engine=self.engine)

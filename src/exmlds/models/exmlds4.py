@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.random import Generator
 from scipy.sparse import csr_matrix
 
 from .. import __version__
 from ..runtime.memory import DataSize
 from ..selection import HeldOutScores
 from ..stages import ann_index, joint, neighbors, partition, quantize, sppmi
+from ..stages.partition import Router
 from ..storage.checkpoint import Checkpoint, digest
 from ..storage.files import PathLike
 from ..validation import params
 from ..validation.arrays import Matrix, unit_rows
 from ..voting.base import NeighborVoting
 from ..voting.memory import MemoryModel, part_rows
-from ..voting.votes import Embedding, FitContext, FitRun, LinearMap, MapWarmStart
+from ..voting.votes import Embedding, FitContext, FitRun, LinearMap, MapData, MapWarmStart
 
 Array = np.ndarray
 
@@ -43,6 +46,7 @@ class Contexts(Embedding):
         return np.take_along_axis(near, np.argsort(near < 0, axis=1, kind="stable"), axis=1)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ExMLDS4(NeighborVoting):
     """Train a linear map under which rows with related labels are close, and let nearest rows vote.
 
@@ -111,80 +115,26 @@ class ExMLDS4(NeighborVoting):
         "n_learners": (3, 5),
     }
 
-    def __init__(
-        self,
-        *,
-        n_components: int = 100,
-        n_neighbors: int = 50,
-        n_neighbors_fit: int = 10,
-        positives: str = "cosine",
-        negatives: str = "uniform",
-        loss: str = "softmax",
-        similarity: str = "cosine",
-        gamma: float = 10.0,
-        margin: float = 0.7,
-        n_negative: float = 100.0,
-        learning_rate: float = 0.1,
-        batch_size: int = 512,
-        n_epochs: str | int = "auto",
-        storage: str = "float16",
-        index: str = "exact",
-        n_parts: str | int = "auto",
-        partition: str = "gate",
-        n_rounds: int = 8,
-        n_parts_probed: int = 1,
-        n_learners: int = 3,
-        features: str = "auto",
-        metric: str = "cosine",
-        vote: str = "similarity",
-        temperature: str | float = "auto",
-        keep_rows: bool = False,
-        threshold: str | float = "auto",
-        max_labels: int = 100,
-        max_memory: float | str | None = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_components = n_components
-        self.n_neighbors = n_neighbors
-        self.n_neighbors_fit = n_neighbors_fit
-        self.positives = positives
-        self.negatives = negatives
-        self.loss = loss
-        self.similarity = similarity
-        self.gamma = gamma
-        self.margin = margin
-        self.n_negative = n_negative
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.n_epochs = n_epochs
-        self.storage = storage
-        self.index = index
-        self.n_parts = n_parts
-        self.partition = partition
-        self.n_rounds = n_rounds
-        self.n_parts_probed = n_parts_probed
-        self.n_learners = n_learners
-        self.features = features
-        self.metric = metric
-        self.vote = vote
-        self.temperature = temperature
-        self.keep_rows = keep_rows
-        self.threshold = threshold
-        self.max_labels = max_labels
-        self.max_memory = max_memory
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    n_components: int = 100
+    n_neighbors_fit: int = 10
+    positives: str = "cosine"
+    negatives: str = "uniform"
+    loss: str = "softmax"
+    similarity: str = "cosine"
+    gamma: float = 10.0
+    margin: float = 0.7
+    n_negative: float = 100.0
+    learning_rate: float = 0.1
+    batch_size: int = 512
+    n_epochs: str | int = "auto"
+    storage: str = "float16"
+    index: str = "exact"
+    partition: str = "gate"
+    n_rounds: int = 8
+    n_learners: int = 3
 
     def fit(
-        self,
-        X: Any,
-        Y: Any,
-        *,
-        label_names: Sequence[str] | None = None,
-        checkpoint: PathLike | None = None,
+        self, X: Any, Y: Any, *, label_names: Sequence[str] | None = None, checkpoint: PathLike | None = None
     ) -> Self:
         """Fit the model to rows and their labels.
 
@@ -215,16 +165,14 @@ class ExMLDS4(NeighborVoting):
         return self._train(X, Y, checkpoint.rng(), side, checkpoint=checkpoint)
 
     def _fit_voting(
-        self, X: Matrix, Y: csr_matrix, rng: np.random.Generator, run: FitRun, **side: Any
+        self, X: Matrix, Y: csr_matrix, rng: Generator, run: FitRun, **side: Any
     ) -> tuple[HeldOutScores | None, MapWarmStart | None]:
         held_out, ended = super()._fit_voting(X, Y, rng, run, **side)
         if ended is not None:
             self.n_epochs_ = ended.state.epoch  # more than was set where training was resumed
         return held_out, ended
 
-    def _embed(
-        self, X: Matrix, Y: csr_matrix, rank: int, rng: np.random.Generator, **given: Any
-    ) -> Embedding:
+    def _embed(self, X: Matrix, Y: csr_matrix, rank: int, rng: Generator, **given: Any) -> Embedding:
         """The graph of contexts, the same for all learners; there is no embedding beside the map."""
         sets, group, _ = sppmi.distinct(Y)
         k = self.n_neighbors_fit
@@ -234,8 +182,8 @@ class ExMLDS4(NeighborVoting):
         return Contexts(neighbors.expand(near, group, k, rng, engine=self.engine))
 
     def _partition(
-        self, X: Matrix, n_parts: int, cap: int, whole: Embedding | None, rng: np.random.Generator
-    ) -> tuple[partition.Router, list[Array]]:
+        self, X: Matrix, n_parts: int, cap: int, whole: Embedding | None, rng: Generator
+    ) -> tuple[Router, list[Array]]:
         if self.partition == "kmeans" or whole is None:
             return super()._partition(X, n_parts, cap, whole, rng)
         return partition.gate(X, whole.rows, n_parts, cap, rng, n_rounds=self.n_rounds, engine=self.engine)
@@ -244,16 +192,10 @@ class ExMLDS4(NeighborVoting):
         return [{"n_epochs": n} for n in (EPOCHS if self.n_epochs == "auto" else (int(self.n_epochs),))]
 
     def _fit_maps(
-        self,
-        X: Matrix,
-        Y: csr_matrix,
-        Z: Array,
-        paths: list[dict[str, Any]],
-        rank: int,
-        rng: np.random.Generator,
-        context: FitContext | None = None,
+        self, data: MapData, paths: list[dict[str, Any]], rng: Generator, context: FitContext | None = None
     ) -> Iterator[LinearMap]:
         """Joint learning: AdaGrad with Z, the contexts of rows; the number of epochs is the setting."""
+        X, Y, Z, rank = data
         sets, group, _ = sppmi.distinct(Y)
         unit_sets = unit_rows(sets) if self.negatives == "dissimilar" else None
         loss = joint.Loss(self.loss, self.similarity, self.gamma, self.margin, self.n_negative)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 
-from ..runtime.logs import logger, phase
+from ..runtime.logs import logger
+from ..runtime.progress import phase
 from ..selection import HoldOut, TrainingSet
 from ..stages import stacking
 from ..validation.observed import contains
@@ -51,9 +53,9 @@ def cross_fit(
     config: Config,
     rows: TrainingSet,
     *,
-    fold_rng: np.random.Generator,
-    fit_rng: np.random.Generator,
-    ensemble_rng: np.random.Generator | None,
+    fold_rng: Generator,
+    fit_rng: Generator,
+    ensemble_rng: Generator | None,
     budget: TimeBudget,
 ) -> CrossFit:
     """Fit on folds as long as time allows, at least on one, and score the rows that were held out.
@@ -93,8 +95,8 @@ def _fit_first_fold(
     config: Config,
     train: TrainingSet,
     held: TrainingSet,
-    rng: np.random.Generator,
-    ensemble_rng: np.random.Generator | None,
+    rng: Generator,
+    ensemble_rng: Generator | None,
     budget: TimeBudget,
 ) -> tuple[Config, FittedPipeline]:
     """Fit the first fold, and choose temperatures and the size of the ensemble on its held-out rows."""
@@ -121,7 +123,7 @@ def _grow_ensemble(
     pipeline: RerankingPipeline,
     train: TrainingSet,
     held: TrainingSet,
-    rng: np.random.Generator,
+    rng: Generator,
     budget: TimeBudget,
 ) -> RerankingPipeline:
     """Add learners while there is time and the stacked ranking of held-out rows improves."""
@@ -169,7 +171,7 @@ def stack(scores: ShortlistScores, held: TrainingSet, k: int, gains: Array | Non
 
 
 def refit(
-    fitted: CrossFit, rows: TrainingSet, rng: np.random.Generator, budget: TimeBudget
+    fitted: CrossFit, rows: TrainingSet, rng: Generator, budget: TimeBudget
 ) -> tuple[RerankingPipeline, Array]:
     """Fit on all rows, resuming the last fold, if time allows; returns also the rows that were used."""
     if not budget.allows(1.25 * fitted.seconds):

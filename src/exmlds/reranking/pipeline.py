@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 from scipy.sparse import csr_matrix, issparse
 from sklearn.base import clone
 
 from ..base import BLOCK
 from ..runtime import parallel
-from ..runtime.logs import phase
+from ..runtime.progress import phase
 from ..selection import TrainingSet
 from ..stages import features, label_lift, rerank, stacking, top_rerank
 from ..validation.arrays import Matrix
@@ -155,7 +156,7 @@ class FittedPipeline(NamedTuple):
 
 
 def fit_pipeline(
-    config: Config, rows: TrainingSet, rng: np.random.Generator, warm_start: WarmStart | None = None
+    config: Config, rows: TrainingSet, rng: Generator, warm_start: WarmStart | None = None
 ) -> FittedPipeline:
     """Fit the shortlisters, then the classifiers on their short lists."""
     first_rng, rerank_rng, second_rng = rng.spawn(3)
@@ -170,10 +171,7 @@ def fit_pipeline(
 
 
 def fit_shortlister(
-    method: NeighborVoting,
-    rows: TrainingSet,
-    rng: np.random.Generator,
-    warm_start: MapWarmStart | None = None,
+    method: NeighborVoting, rows: TrainingSet, rng: Generator, warm_start: MapWarmStart | None = None
 ) -> tuple[NeighborVoting, MapWarmStart | None]:
     """The method fitted to the rows, and where a fit on more rows continues from."""
     fitted = clone(method).set_params(random_state=int(rng.integers(2**31))).with_engine(method.engine)
@@ -187,7 +185,7 @@ def fit_reranker(
     shortlister: NeighborVoting,
     second: NeighborVoting | None,
     rows: TrainingSet,
-    rng: np.random.Generator,
+    rng: Generator,
     *,
     listed: Array | None = None,
     ended: MapWarmStart | None = None,

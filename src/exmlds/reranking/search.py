@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 
 from ..runtime.logs import logger
 from ..runtime.memory import DataSize, Estimate
@@ -101,7 +102,7 @@ class ConfigSearch(NamedTuple):
     cost: str | float
 
     def search(
-        self, rows: TrainingSet, rng: np.random.Generator, budget: TimeBudget
+        self, rows: TrainingSet, rng: Generator, budget: TimeBudget
     ) -> tuple[Config, list[SearchTrial]]:
         """Choose on held-out rows of a sample, as much as time allows; returns also what was tried."""
         trials: list[SearchTrial] = []
@@ -121,7 +122,7 @@ class ConfigSearch(NamedTuple):
         train: TrainingSet,
         held: TrainingSet,
         n: int,
-        rng: np.random.Generator,
+        rng: Generator,
         budget: TimeBudget,
         trials: list[SearchTrial],
     ) -> tuple[Candidate, NeighborVoting | None]:
@@ -161,7 +162,7 @@ class ConfigSearch(NamedTuple):
         train: TrainingSet,
         held: TrainingSet,
         candidate: Candidate,
-        rng: np.random.Generator,
+        rng: Generator,
         budget: TimeBudget,
         trials: list[SearchTrial],
     ) -> Config:
@@ -225,7 +226,7 @@ class ConfigSearch(NamedTuple):
         )
 
 
-def _sample(rows: TrainingSet, rng: np.random.Generator) -> tuple[TrainingSet, TrainingSet]:
+def _sample(rows: TrainingSet, rng: Generator) -> tuple[TrainingSet, TrainingSet]:
     """Rows to train configurations on, and rows to compare them on."""
     n_held = min(SEARCH_HELD_ROWS, max(round(0.3 * rows.n), 1))
     sample = rng.permutation(rows.n)[: n_held + SEARCH_TRAIN_ROWS]

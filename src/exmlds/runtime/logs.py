@@ -3,17 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 logger = logging.getLogger("exmlds")
 logger.addHandler(logging.NullHandler())
-
-
-@contextmanager
-def phase(name: str, n_rows: int) -> Iterator[None]:
-    """Log how long the block took."""
-    started = time.perf_counter()
-    yield
-    logger.info("%s: %d rows in %.2f s", name, n_rows, time.perf_counter() - started)

@@ -16,7 +16,7 @@ from itertools import islice
 from threading import Event, Lock, local
 from typing import Any, TypeVar
 
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import OpenBLASController, ThreadpoolController
 
 from . import progress
 
@@ -38,25 +38,62 @@ def _blas() -> ThreadpoolController:
 
 
 class _OneBlasThread:
-    """A process-wide limit: the first thread that enters sets it, the last that leaves lifts it."""
+    """A process-wide limit: the first thread that enters sets it, the last that leaves lifts it.
+
+    The two need not be the same thread, so each takes the control of OpenBLAS: threadpoolctl ignores limits
+    of any thread but the one that set the first.
+    """
 
     def __init__(self) -> None:
-        self.lock, self.inside, self.limiter = Lock(), 0, None
+        self.lock, self.inside, self.limiter, self.own = Lock(), 0, None, local()
 
     def __enter__(self) -> None:
         with self.lock:
             if not self.inside:
+                _release_control()
                 self.limiter = _blas().limit(limits=1, user_api="blas")
-            self.inside += 1
+            self._count(1)
 
     def __exit__(self, *_: object) -> None:
         with self.lock:
-            self.inside -= 1
+            self._count(-1)
             if not self.inside:
-                self.limiter.restore_original_limits()  # type: ignore[attr-defined]
+                self._lift()
+
+    def _count(self, change: int) -> None:
+        self.inside += change
+        self.own.inside = self._own_inside() + change
+
+    def _own_inside(self) -> int:
+        return getattr(self.own, "inside", 0)
+
+    def _lift(self) -> None:
+        _release_control()
+        self.limiter.restore_original_limits()  # type: ignore[attr-defined]
+        _release_control()
+
+    def after_fork_in_child(self) -> None:
+        """The child has none of the other threads that are inside."""
+        if self.inside and not self._own_inside():
+            self._lift()
+        self.inside = self._own_inside()
+        self.lock.release()
+
+
+def _release_control() -> None:
+    if hasattr(OpenBLASController, "clear_controlling_thread"):  # since threadpoolctl 3.8
+        OpenBLASController.clear_controlling_thread(force=True)
 
 
 _one_blas_thread = _OneBlasThread()
+if hasattr(os, "register_at_fork"):
+    # With the lock held no thread changes the number of BLAS threads while the process forks: a child that is
+    # made in the middle of that, or while BLAS runs on several threads, hangs at its first product.
+    os.register_at_fork(
+        before=_one_blas_thread.lock.acquire,
+        after_in_parent=_one_blas_thread.lock.release,
+        after_in_child=_one_blas_thread.after_fork_in_child,
+    )
 
 
 def one_blas_thread() -> AbstractContextManager[Any]:

@@ -114,19 +114,8 @@ def _prepare(index: Index, X: Matrix) -> Matrix:
 def _search_sparse(
     segment: Segment, Q: csr_matrix, offset: int, ids: Array, scores: Array, engine: Engine
 ) -> None:
-    postings = segment.rows
-    engine.sparse_topk(
-        Q.indptr,
-        Q.indices,
-        Q.data,
-        postings.indptr,
-        postings.indices,
-        postings.data,
-        segment.bias,
-        offset,
-        ids,
-        scores,
-    )
+    queries, postings = ((A.indptr, A.indices, A.data) for A in (Q, segment.rows))
+    engine.sparse_topk(*queries, *postings, segment.bias, offset, ids, scores)
 
 
 def _search_dense(

@@ -184,21 +184,12 @@ def _step(state: JointState, X: Any, dZ: Array, rate: float, n_jobs: int | None,
     if not issparse(X):
         _step_dense(state, X.T @ dZ, rate)
         return
-    Xt = X.T.tocsr()
-    d = len(state.V)
+    Xt, d = X.T.tocsr(), len(state.V)
+    arrays = (Xt.indptr, Xt.indices, Xt.data, dZ)
 
     def work(features: slice) -> None:
-        engine.adagrad_features(
-            Xt.indptr,
-            Xt.indices,
-            Xt.data,
-            dZ,
-            features.start,
-            features.stop,
-            np.float32(rate),
-            state.V,
-            state.squares,
-        )
+        start, stop = features.start, features.stop
+        engine.adagrad_features(*arrays, start, stop, np.float32(rate), state.V, state.squares)
 
     todo = blocks(d, max(1, -(-d // BLOCKS)))
     for _ in map_blocks(work, todo, n_jobs=n_jobs, stage="joint learning", total=d):

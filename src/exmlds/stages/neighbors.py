@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 from scipy.sparse import csr_matrix
 
 from ..kernels import DEFAULT, Engine
@@ -20,7 +21,7 @@ def nearest_sets(
     sets: csr_matrix,
     k: int,
     measure: str,
-    rng: np.random.Generator,
+    rng: Generator,
     *,
     budget: int = BUDGET,
     n_jobs: int | None = None,
@@ -48,28 +49,15 @@ def nearest_sets(
     ids, scores = np.full((m, k), -1, np.int64), np.full((m, k), -np.inf, np.float32)
 
     def search(rows: slice) -> None:
-        engine.nearest_sets(
-            ranked.indptr,
-            ranked.indices,
-            postings.indptr,
-            postings.indices,
-            weights,
-            draws,
-            budget,
-            rows.start,
-            rows.stop,
-            ids,
-            scores,
-        )
+        index = (ranked.indptr, ranked.indices, postings.indptr, postings.indices)
+        engine.nearest_sets(*index, weights, draws, budget, rows.start, rows.stop, ids, scores)
 
     for _ in map_blocks(search, blocks(m, ROWS), n_jobs=n_jobs, stage="neighbours", total=m):
         pass
     return ids
 
 
-def expand(
-    nearest: Array, group: Array, k: int, rng: np.random.Generator, *, engine: Engine = DEFAULT
-) -> Array:
+def expand(nearest: Array, group: Array, k: int, rng: Generator, *, engine: Engine = DEFAULT) -> Array:
     """(n, k) int64, for each row its k nearest other rows, from the nearest groups of its group; −1 pads.
 
     nearest : (g, m) int64, the nearest groups of each group including itself, nearest first, −1 pads

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 from scipy.sparse import csr_matrix, eye_array, issparse
 
 from ..kernels import DEFAULT, Engine
@@ -37,7 +38,7 @@ class Router(NamedTuple):
 
 
 def fit(
-    X: Any, n_parts: int, cap: int, rng: np.random.Generator, *, n_iterations: int = 10
+    X: Any, n_parts: int, cap: int, rng: Generator, *, n_iterations: int = 10
 ) -> tuple[Router, list[Array]]:
     """Partition by spherical k-means; return the router and the ascending row ids of each part.
 
@@ -66,7 +67,7 @@ def gate(
     neighbors: Array,
     n_parts: int,
     cap: int,
-    rng: np.random.Generator,
+    rng: Generator,
     *,
     rate: float = 1.0,
     l1: float = 0.3,
@@ -100,18 +101,8 @@ def gate(
         part = _assign_with_cap(pairs @ (scores - scores.mean(axis=0)), training_room)
         order = rng.permutation(n)
         for start in range(0, n, SCORED):
-            engine.ftrl_rows(
-                X.indptr,
-                X.indices,
-                X.data,
-                order[start : start + SCORED],
-                part,
-                np.float32(rate),
-                np.float32(l1),
-                weights,
-                gradients,
-                squares,
-            )
+            batch = (X.indptr, X.indices, X.data, order[start : start + SCORED])
+            engine.ftrl_rows(*batch, part, np.float32(rate), np.float32(l1), weights, gradients, squares)
         router = Router(np.ascontiguousarray(weights.T))
     return router, _members(_assign_with_cap(_scores(X, router.centers), room), n_parts)
 

@@ -116,34 +116,16 @@ def fit(
     most = np.minimum(np.diff(sizes), d)
     alphas = np.zeros(len(given.rows), np.float32) if start is None else start.copy()
     columns = X.indices.astype(np.uint32)  # For signed indices numba adds a check for negative ones.
+    rows = (X.indptr, columns, X.data, squares)
+    settings = (loss == "logistic", n_epochs, np.float32(tolerance), np.float32(keep_from))
 
     def train(labels: slice) -> tuple[Array, Array, Array, Array, Array]:
         size = int(most[labels].sum())
         w, bias = np.zeros(d, np.float32), np.zeros(labels.stop - labels.start, np.float32)
         starts, features = np.zeros(len(bias) + 1, np.int64), np.empty(size, np.int32)
         values = np.empty(size, np.float32)
-        engine.train_labels(
-            X.indptr,
-            columns,
-            X.data,
-            squares,
-            given.starts,
-            given.rows,
-            given.signs,
-            costs,
-            labels.start,
-            labels.stop,
-            loss == "logistic",
-            n_epochs,
-            np.float32(tolerance),
-            np.float32(keep_from),
-            alphas,
-            w,
-            starts,
-            features,
-            values,
-            bias,
-        )
+        trained = (alphas, w, starts, features, values, bias)
+        engine.train_labels(*rows, *given, costs, labels.start, labels.stop, *settings, *trained)
         return _quantize(starts, features[: starts[-1]], values[: starts[-1]], bias)
 
     trained = list(

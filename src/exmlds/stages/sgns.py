@@ -125,17 +125,10 @@ def epoch(
             drawn = rng.integers(len(relation.table), size=(len(pairs), relation.n_negative))
             ends = np.array([seen, seen + len(pairs)]) / (state.n_epochs * n_pairs)
             first, last = learning_rate * np.maximum(1 - ends, SLOWEST)
-            engine.sgns_pairs(
-                relation.rows[pairs],
-                relation.columns[pairs],
-                relation.weights[pairs],
-                relation.table[drawn],
-                float(first),
-                float(last),
-                state.vectors,
-                state.vectors if tied else state.contexts,
-                tied,
-            )
+            observed = (part[pairs] for part in (relation.rows, relation.columns, relation.weights))
+            contexts = state.vectors if tied else state.contexts
+            negatives, rates = relation.table[drawn], (float(first), float(last))
+            engine.sgns_pairs(*observed, negatives, *rates, state.vectors, contexts, tied)
             seen += len(pairs)
             advance(len(pairs))
     return state._replace(epoch=state.epoch + 1)

@@ -27,8 +27,7 @@ def _is(value: Any, kind: type) -> bool:
 def whole(low: int) -> Constraint:
     """A whole number of at least `low`."""
     return Constraint(
-        f"a whole number of at least {low}",
-        lambda value: _is(value, Integral) and value >= low,
+        f"a whole number of at least {low}", lambda value: _is(value, Integral) and value >= low
     )
 
 

@@ -5,19 +5,21 @@ from __future__ import annotations
 import copy
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.random import Generator
 from scipy.sparse import csr_matrix, issparse
 from sklearn.base import clone
 
 from ..base import BLOCK, XMCEstimator
 from ..runtime import parallel, progress
-from ..runtime.logs import logger, phase
+from ..runtime.logs import logger
 from ..runtime.memory import DataSize, Estimate
+from ..runtime.progress import phase
 from ..selection import HeldOutScores, TrainingSet
-from ..stages import features, index, neighbors, partition, quantize, regress, vote
-from ..stages.features import Features
+from ..stages import factorize, features, index, neighbors, partition, quantize, regress, sppmi, vote
 from ..stages.index import Index
 from ..stages.vote import LabelScorer
 from ..validation import params
@@ -33,6 +35,7 @@ from .votes import (
     FitRun,
     Learner,
     LinearMap,
+    MapData,
     MapWarmStart,
     Part,
     SearchResult,
@@ -47,19 +50,14 @@ MIN_ROWS_TO_TUNE = 50  # rows below which settings are not chosen on held-out ro
 KINDS = ("l2", "log1p-l2", "none", "standardize", "nystroem")  # of equals, the first is taken
 TINY = np.finfo(np.float32).tiny
 
-# Parameters of the methods that regress features on an embedding.
-REGRESSION: Mapping[str, params.Constraint] = {
-    "l2": params.either(params.one_of("auto"), params.number(0)),
-    "l1": params.number(0),
-    "search": params.one_of("mapped", "embedded"),
-}
 
-
+@dataclass(kw_only=True, eq=False, repr=False)
 class NeighborVoting(LabelSpaceMixin, XMCEstimator):
     """Features → parts → embed → map → index → vote; a method says how rows are embedded and mapped.
 
-    A method implements `_embed`. It may override `_grid`, `_paths`, `_fit_maps`, `_partition`,
-    `_voting_labels`, `_rank`, `_vote_shares` and `_memory_model`.
+    A method implements `_embed`, `_paths` and `_fit_maps`; `RegressionVoting` has the last two. It may
+    override `_grid`, `_searched_rows`, `_partition`, `_voting_labels`, `_rank`, `_vote_shares` and
+    `_memory_model`.
 
     Attributes after fit
     --------------------
@@ -67,6 +65,8 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
     labels_ : (n, L) csr, the labels that training rows vote for
     learners_ : the members of the ensemble
     rows_ : (n,) the numbers of the rows that vote;  kept_rows_ : the training rows, or None
+    scorer_ : of label embeddings, where a method has them, or None
+    voter_weights_ : (n,) of training rows, or None where they all count the same
     """
 
     _constraints: ClassVar[Mapping[str, params.Constraint]] = {
@@ -83,45 +83,29 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
         "keep_rows": params.one_of(False, True),
     }
 
-    n_components: int
-    n_neighbors: int
-    n_parts: str | int
-    n_parts_probed: int
-    n_learners: int
-    features: str
-    l2: str | float
-    l1: float
-    metric: str
-    search: str
-    vote: str
-    temperature: str | float
-    keep_rows: bool
-    storage: str = "float32"  # of V and of the row embeddings, where it is not a parameter
+    n_components: int = 300
+    n_neighbors: int = 50
+    n_parts: str | int = "auto"
+    n_parts_probed: int = 1
+    n_learners: int = 1
+    features: str = "auto"
+    metric: str = "cosine"
+    vote: str = "similarity"
+    temperature: str | float = "auto"
+    keep_rows: bool = False
+    storage = "float32"  # of V and of the row embeddings, where it is not a parameter
 
     # What "auto" chooses among; of equals, the first is taken.
-    _l2s: ClassVar[tuple[float, ...]] = (1.0, 0.1, 10.0)
     _temperatures: ClassVar[tuple[float, ...]] = (0.05, 0.02, 0.1, 0.01)
     # Whether rows are embedded all together, or part by part.
     _embeds_whole: ClassVar[bool] = False
     # Whether maps start at random, so that an ensemble of them votes better than one.
     has_random_start: ClassVar[bool] = False
 
-    features_: str
-    temperature_: float
-    feature_map_: Features
-    labels_: csr_matrix
-    learners_: list[Learner]
-    rows_: Array
-    kept_rows_: Matrix | None
-    scorer_: LabelScorer | None = None  # of methods that embed labels
-    voter_weights_: Array | None = None  # (n,) of training rows, where they do not all count the same
-
     # What a method implements or overrides.
 
     @abstractmethod
-    def _embed(
-        self, X: Matrix, Y: csr_matrix, rank: int, rng: np.random.Generator, **given: Any
-    ) -> Embedding:
+    def _embed(self, X: Matrix, Y: csr_matrix, rank: int, rng: Generator, **given: Any) -> Embedding:
         """Embed rows with these features, not transformed, and labels; of a part, or all.
 
         given : what `fit` takes beside them, and the chosen settings
@@ -139,30 +123,21 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
             [{}],
         )
 
+    @abstractmethod
     def _paths(self) -> list[dict[str, Any]]:
         """Settings of `_fit_maps` to choose among, in the order in which it takes them."""
-        return [{"l2": l2} for l2 in (self._l2s if self.l2 == "auto" else (float(self.l2),))]
 
+    @abstractmethod
     def _fit_maps(
-        self,
-        X: Matrix,
-        Y: csr_matrix,
-        Z: Array,
-        paths: list[dict[str, Any]],
-        rank: int,
-        rng: np.random.Generator,
-        context: FitContext | None = None,
+        self, data: MapData, paths: list[dict[str, Any]], rng: Generator, context: FitContext | None = None
     ) -> Iterator[LinearMap]:
-        """A map from transformed features X to embeddings, for each setting in turn: ridge regression on Z.
+        """A map from transformed features to embeddings, for each setting in turn.
 
         A map may be overwritten when the next one is asked for.
         """
-        scaled = [path["l2"] * _mean_square(X) for path in paths]
-        maps = regress.path(X, Z, scaled, l1=self.l1, n_jobs=self.n_jobs, engine=self.engine)
-        return map(LinearMap, maps)
 
     def _partition(
-        self, X: Matrix, n_parts: int, cap: int, whole: Embedding | None, rng: np.random.Generator
+        self, X: Matrix, n_parts: int, cap: int, whole: Embedding | None, rng: Generator
     ) -> tuple[partition.Router, list[Array]]:
         """A router of new rows, and the training rows of each part, at most `cap`."""
         return partition.fit(X, n_parts, cap=cap, rng=rng)
@@ -203,12 +178,7 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
     # Fitting.
 
     def _fit(
-        self,
-        X: Matrix,
-        Y: csr_matrix,
-        rng: np.random.Generator,
-        checkpoint: Any = None,
-        **side: Any,
+        self, X: Matrix, Y: csr_matrix, rng: Generator, checkpoint: Any = None, **side: Any
     ) -> HeldOutScores | None:
         return self._fit_voting(X, Y, rng, FitRun(checkpoint), **side)[0]
 
@@ -231,7 +201,7 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
         return ended
 
     def _fit_voting(
-        self, X: Matrix, Y: csr_matrix, rng: np.random.Generator, run: FitRun, **side: Any
+        self, X: Matrix, Y: csr_matrix, rng: Generator, run: FitRun, **side: Any
     ) -> tuple[HeldOutScores | None, MapWarmStart | None]:
         settings_rng, features_rng, parts_rng, whole_rng = rng.spawn(4)
         labelled = self._trainable_rows(Y, **side)
@@ -262,7 +232,7 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
         return settings.held_out, fitted[0][1] if len(fitted) == 1 else None
 
     def _choose_settings(
-        self, rows: TrainingSet, numbers: Array, rng: np.random.Generator, checkpoint: Any
+        self, rows: TrainingSet, numbers: Array, rng: Generator, checkpoint: Any
     ) -> Settings:
         """Choose the settings that are "auto" on held-out rows, whose scores may serve the threshold too.
 
@@ -281,11 +251,7 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
         return settings
 
     def _fit_learners(
-        self,
-        rows: TrainingSet,
-        whole: Embedding | None,
-        context: FitContext,
-        seeds: list[np.random.Generator],
+        self, rows: TrainingSet, whole: Embedding | None, context: FitContext, seeds: list[Generator]
     ) -> list[tuple[Learner, MapWarmStart | None]]:
         """Fit the members of the ensemble, on threads of their own where they need little memory."""
         if not self._memory_model().learners_in_parallel or len(seeds) == 1:  # each shows its own stages
@@ -303,7 +269,7 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
             return list(fitted)
 
     def _fit_learner(
-        self, rows: TrainingSet, whole: Embedding | None, context: FitContext, rng: np.random.Generator
+        self, rows: TrainingSet, whole: Embedding | None, context: FitContext, rng: Generator
     ) -> tuple[Learner, MapWarmStart | None]:
         """Partition the rows and fit a map in each part; returns also how the map of a single part ended."""
         n_parts = self._memory_model().count_parts(DataSize.of(rows.X, rows.Y))
@@ -327,13 +293,7 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
         return Learner(router, [part for part, _ in fitted]), ended
 
     def _fit_part(
-        self,
-        X: Matrix,
-        Y: csr_matrix,
-        Z: Array,
-        rows: Array,
-        context: FitContext,
-        rng: np.random.Generator,
+        self, X: Matrix, Y: csr_matrix, Z: Array, rows: Array, context: FitContext, rng: Generator
     ) -> tuple[Part, MapWarmStart | None]:
         feature_map, settings, run = context[:3]
         X = features.apply(feature_map, X)
@@ -341,7 +301,7 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
         columns = np.unique(X.indices) if issparse(X) else np.arange(X.shape[1])
         X = X[:, columns] if len(columns) < X.shape[1] else X
         context = context._replace(columns=columns)
-        V, state = next(self._fit_maps(X, Y, Z, [settings.path], self.n_components, rng, context))
+        V, state = next(self._fit_maps(MapData(X, Y, Z, self.n_components), [settings.path], rng, context))
         is_exact = self._memory_model().is_searched_exactly(len(rows))
         built = index.build(self._searched_rows(X, V, Z), self.metric, self.storage, is_exact=is_exact)
         if feature_map.kind == "nystroem":
@@ -354,9 +314,9 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
 
     def _searched_rows(self, X: Matrix, V: Array, Z: Array) -> Array:
         """(n, r) the embeddings of training rows that are searched among."""
-        return Z if getattr(self, "search", "mapped") == "embedded" else np.asarray(X @ V)
+        return np.asarray(X @ V)
 
-    def _contexts(self, points: Matrix, group: Array, k: int, rng: np.random.Generator) -> Array:
+    def _contexts(self, points: Matrix, group: Array, k: int, rng: Generator) -> Array:
         """(n, k) the other rows nearest to each by cosine, −1 pads; row i is at the point group[i].
 
         With label sets as points this is N_k(y_i) of the paper.
@@ -509,6 +469,50 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
 
     def _estimate(self, data: DataSize) -> Estimate:
         return self._memory_model().estimate(data)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class RegressionVoting(NeighborVoting):
+    """A voting method whose map is a regression of features on an embedding; it implements `_embed` alone."""
+
+    _constraints: ClassVar[Mapping[str, params.Constraint]] = {
+        **NeighborVoting._constraints,
+        "l2": params.either(params.one_of("auto"), params.number(0)),
+        "l1": params.number(0),
+        "search": params.one_of("mapped", "embedded"),
+    }
+    _l2s: ClassVar[tuple[float, ...]] = (1.0, 0.1, 10.0)
+
+    l2: str | float = "auto"
+    l1: float = 0.0
+    search: str = "mapped"
+
+    @classmethod
+    def paper(cls, **changes: Any) -> Self:
+        """The paper's settings as far as it states them; those that it takes from SLEEC are SLEEC's."""
+        sizes = {"n_components": 100, "n_neighbors": 20, "n_parts": "paper"}
+        others = {"features": "l2", "l2": 1.0, "vote": "uniform", "temperature": 1.0}
+        return cls(**{**sizes, **others, **changes})
+
+    def _paths(self) -> list[dict[str, Any]]:
+        return [{"l2": l2} for l2 in (self._l2s if self.l2 == "auto" else (float(self.l2),))]
+
+    def _fit_maps(
+        self, data: MapData, paths: list[dict[str, Any]], rng: Generator, context: FitContext | None = None
+    ) -> Iterator[LinearMap]:
+        scaled = [path["l2"] * _mean_square(data.X) for path in paths]
+        maps = regress.path(data.X, data.Z, scaled, l1=self.l1, n_jobs=self.n_jobs, engine=self.engine)
+        return map(LinearMap, maps)
+
+    def _factorize(self, overlaps: sppmi.Overlaps, rank: int, rng: Generator) -> Array:
+        """(m, r) the embeddings of label sets, and of labels after them, by a factorization of the SPPMI."""
+        S = sppmi.operator(overlaps, n_jobs=self.n_jobs, max_bytes=self._memory_model().max_overlaps)
+        U, s = factorize.embed(S, rank, rng, symmetric=not overlaps.conditional)
+        # A row of U belongs to a label set and is W^½ times as long as the embedding of each of its rows.
+        return U * np.sqrt(s) / overlaps.scale[:, None]
+
+    def _searched_rows(self, X: Matrix, V: Array, Z: Array) -> Array:
+        return Z if self.search == "embedded" else super()._searched_rows(X, V, Z)
 
 
 def _drop_self(own: Array, found: SearchResult) -> SearchResult:

@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from numpy.random import Generator
 from scipy.sparse import csr_matrix, issparse
 
 from .. import metrics
@@ -18,7 +19,7 @@ from ..stages import features, index, vote
 from ..stages.vote import LabelScorer
 from ..validation.arrays import Matrix
 from .memory import MemoryModel
-from .votes import Embedding, LinearMap, Settings, Votes
+from .votes import Embedding, LinearMap, MapData, Settings, Votes
 
 Array = np.ndarray
 
@@ -36,17 +37,9 @@ class Tunable(Protocol):
     vote: str
 
     def _memory_model(self) -> MemoryModel: ...
-    def _embed(
-        self, X: Matrix, Y: csr_matrix, rank: int, rng: np.random.Generator, **given: Any
-    ) -> Embedding: ...
+    def _embed(self, X: Matrix, Y: csr_matrix, rank: int, rng: Generator, **given: Any) -> Embedding: ...
     def _fit_maps(
-        self,
-        X: Matrix,
-        Y: csr_matrix,
-        Z: Array,
-        paths: list[dict[str, Any]],
-        rank: int,
-        rng: np.random.Generator,
+        self, data: MapData, paths: list[dict[str, Any]], rng: Generator
     ) -> Iterator[LinearMap]: ...
     def _voting_labels(self, Y: csr_matrix, **given: Any) -> csr_matrix: ...
     def _searched_rows(self, X: Matrix, V: Array, Z: Array) -> Array: ...
@@ -85,9 +78,7 @@ class TrialResult(NamedTuple):
     held_out: HeldOutScores
 
 
-def choose(
-    method: Tunable, grid: Grid, rows: TrainingSet, numbers: Array, rng: np.random.Generator
-) -> Settings:
+def choose(method: Tunable, grid: Grid, rows: TrainingSet, numbers: Array, rng: Generator) -> Settings:
     """The best settings of a grid: features first, on fewer rows and dimensions; what rows vote for last.
 
     numbers : (n,) what the rows are called among all
@@ -108,13 +99,7 @@ def choose(
 
 
 def _probe(
-    method: Tunable,
-    rows: TrainingSet,
-    numbers: Array,
-    rng: np.random.Generator,
-    *,
-    max_rows: int,
-    rank: int,
+    method: Tunable, rows: TrainingSet, numbers: Array, rng: Generator, *, max_rows: int, rank: int
 ) -> Callable[[Grid], TrialResult]:
     """A function that gives the best trial of a grid on held-out rows of at most `max_rows` rows."""
     embed_rng, features_rng, rows_rng, maps_rng = rng.spawn(4)
@@ -140,7 +125,8 @@ def _probe(
             # All embeddings in one system of equations.
             embeddings = [embedded(split, tuple(settings.items())) for settings in grid.embeddings]
             Zs = np.hstack([Z for Z, _ in embeddings])
-            maps = method._fit_maps(A, train.Y, Zs, grid.paths, rank, copy.deepcopy(maps_rng))
+            data = MapData(A, train.Y, Zs, rank)
+            maps = method._fit_maps(data, grid.paths, copy.deepcopy(maps_rng))
             for path, (Vs, _) in zip(grid.paths, maps):
                 for number, (settings, (Z, labels)) in enumerate(zip(grid.embeddings, embeddings)):
                     V = Vs[:, number * rank : (number + 1) * rank]

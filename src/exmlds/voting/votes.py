@@ -38,6 +38,19 @@ class Embedding(NamedTuple):
         return self.rows[rows]
 
 
+class MapData(NamedTuple):
+    """What a map is fitted to.
+
+    X, Y : (n, d) transformed features and (n, L) labels;  Z : what `_embed` gives of the rows
+    rank : r, the dimension of the embeddings
+    """
+
+    X: Matrix
+    Y: csr_matrix
+    Z: Array
+    rank: int
+
+
 class LinearMap(NamedTuple):
     """A map from features to embeddings.
 

@@ -142,25 +142,14 @@ def _checked_options(
     if isinstance(text, str):
         text = (text,)
     if (text is not None and not text) or label_separator == "" or not label_prefix:
-        raise DataError(
-            "{text}, {separator} and {prefix} must not be empty.",
-            text=Argument("text"),
-            separator=Argument("label_separator"),
-            prefix=Argument("label_prefix"),
-        )
+        named = {name: Argument(name) for name in ("text", "label_separator", "label_prefix")}
+        raise DataError("{text}, {label_separator} and {label_prefix} must not be empty.", **named)
     if errors not in ("strict", "replace"):
-        raise DataError(
-            "{argument} must be 'strict' or 'replace'. Got {got!r} instead.",
-            argument=Argument("errors"),
-            got=errors,
-        )
+        message = "{errors} must be 'strict' or 'replace'. Got {got!r} instead."
+        raise DataError(message, errors=Argument("errors"), got=errors)
     if format is not None and format not in READERS:
-        raise DataError(
-            "{argument} must be one of {formats}. Got {got!r} instead.",
-            argument=Argument("format"),
-            formats=", ".join(READERS),
-            got=format,
-        )
+        message = f"{{format}} must be one of {', '.join(READERS)}. Got {{got!r}} instead."
+        raise DataError(message, format=Argument("format"), got=format)
     labels = labels if labelled else None
     return ReadOptions(tuple(text or ()), labels, label_separator, label_prefix, labelled, errors)
 

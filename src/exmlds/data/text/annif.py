@@ -11,6 +11,7 @@ from ...errors import Argument, DataError
 from ...storage.files import reading
 from .documents import (
     BOM,
+    LABELS_BY_NAME,
     UNLABELLED,
     Document,
     ReadOptions,
@@ -59,15 +60,10 @@ def subjects_of(document: Path) -> Path | None:
 
 def check_folder(folder: Path, options: ReadOptions) -> None:
     if not folder.is_dir():
-        raise DataError(
-            f"{folder} is not a folder; annif-folder needs a folder of doc.txt or doc.json files."
-        )
+        raise DataError(f"{folder} is not a folder; annif-folder needs a folder of doc.txt or doc.json.")
     if options.labels not in (None, "uri", "label"):
-        raise DataError(
-            '{argument} must be "uri" or "label" for an Annif folder. Got {got!r} instead.',
-            argument=Argument("labels"),
-            got=options.labels,
-        )
+        message = '{labels} must be "uri" or "label" for an Annif folder. Got {got!r} instead.'
+        raise DataError(message, labels=Argument("labels"), got=options.labels)
     documents = documents_in(folder)
     if not documents:
         raise DataError(f"{folder} is a folder without doc.txt or doc.json documents; name a file in it.")
@@ -79,19 +75,14 @@ def check_folder(folder: Path, options: ReadOptions) -> None:
         return
     kinds = {path.name.removesuffix(".gz")[-4:] for path in map(subjects_of, documents) if path}
     if not kinds:
-        raise DataError(
+        message = (
             "{folder} has no labels beside its documents: {document} needs a doc.tsv or a doc.key. "
-            "Name a file in the folder, or read texts without labels with {unlabelled}.",
-            folder=folder,
-            document=documents[0].name,
-            unlabelled=UNLABELLED,
+            "Name a file in the folder, or read texts without labels with {unlabelled}."
         )
+        raise DataError(message, folder=folder, document=documents[0].name, unlabelled=UNLABELLED)
     if ".key" in kinds and options.labels != "label" and (".tsv" in kinds or options.labels == "uri"):
-        raise DataError(
-            "{folder} has .key files, which name labels without URIs. Pass {labels} to use names everywhere.",
-            folder=folder,
-            labels=Argument("labels", "label"),
-        )
+        message = "{folder} has .key files, which name labels without URIs. Pass {labels} to use names."
+        raise DataError(message, folder=folder, labels=LABELS_BY_NAME)
 
 
 def read_folder(folder: Path, options: ReadOptions) -> Iterator[Document]:
@@ -127,11 +118,8 @@ def _subject_names(path: Path, options: ReadOptions) -> Iterator[str]:
             yield line
         elif options.labels != "label":
             if not bare_uri(uri.strip()):
-                raise DataError(
-                    "{where}: there is no URI before the name. Add it, or pass {labels} to use names.",
-                    where=where,
-                    labels=Argument("labels", "label"),
-                )
+                message = "{where}: there is no URI before the name. Add it, or pass {labels} to use names."
+                raise DataError(message, where=where, labels=LABELS_BY_NAME)
             yield bare_uri(uri.strip())
         elif tab:
             yield rest.partition("\t")[0]

@@ -18,7 +18,11 @@ ZIP = b"PK\x03\x04"  # an .npz file is a zip archive
 BOM = b"\xef\xbb\xbf"
 OTHER_BOMS = (b"\xff\xfe", b"\xfe\xff")  # byte order marks of UTF-16 and UTF-32
 
+# Arguments that several messages tell the user to pass.
 UNLABELLED = Argument("labelled", False)
+ANY_FORMAT = Argument("format", "…")
+LABELS_BY_NAME = Argument("labels", "label")
+REPLACE = Argument("errors", "replace")
 URI = re.compile(r"<[^<>\s]+>|https?://\S+")
 
 
@@ -84,14 +88,9 @@ def decoded(raw: bytes, errors: str, where: str) -> str:
     try:
         return raw.decode("utf-8", errors)
     except UnicodeDecodeError as error:
-        raise DataError(
-            "{where}: not UTF-8 ({reason} at byte {byte}). "
-            "Save the file as UTF-8, or pass {errors} to read � in its place.",
-            where=where,
-            reason=error.reason,
-            byte=error.start + 1,
-            errors=Argument("errors", "replace"),
-        ) from None
+        reason = f"{error.reason} at byte {error.start + 1}"
+        message = "{where}: not UTF-8 ({reason}). Save the file as UTF-8, or pass {errors} to read � instead."
+        raise DataError(message, where=where, reason=reason, errors=REPLACE) from None
 
 
 def bare(line: str) -> str:

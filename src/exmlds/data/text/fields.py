@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ...errors import Argument, DataError
-from .documents import UNLABELLED, Document, ReadOptions, bare_uri, unique
+from .documents import ANY_FORMAT, REPLACE, UNLABELLED, Document, ReadOptions, bare_uri, unique
 
 TEXT_NAMES = ("text", "body", "content", "document", "abstract", "title")
 LABEL_NAMES = (
@@ -24,35 +24,22 @@ def guess(names: Iterable[str], usual: Sequence[str]) -> str | None:
 
 def with_fields(options: ReadOptions, where: str, noun: str, names: list[str]) -> ReadOptions:
     """Add the text and label fields to the options; raise an error if they do not exist."""
-    known = {"where": where, "noun": noun, "names": _listed(names), "format": Argument("format", "…")}
+    known = {"where": where, "noun": noun, "names": _listed(names), "format": ANY_FORMAT}
     no_header = ", or {format} if this is not a header" if options.delimiter else ""
     text = options.text or tuple(filter(None, [guess(names, TEXT_NAMES)]))
     if not text:
-        raise DataError(
-            "{where}: no {noun} has a standard name for texts. "
-            f"There are: {{names}}. Pass {{text}}{no_header}.",
-            text=Argument("text", "…"),
-            **known,
-        )
+        message = "{where}: no {noun} has a standard name for texts. There are: {names}. Pass {text}"
+        raise DataError(f"{message}{no_header}.", text=Argument("text", "…"), **known)
     labels = (options.labels or guess(names, LABEL_NAMES)) if options.labelled else None
     if options.labelled and labels is None:
-        raise DataError(
-            "{where}: no {noun} has a standard name for labels. "
-            f"There are: {{names}}. Pass {{labels}}{no_header}. "
-            "Read texts without labels with {unlabelled}.",
-            labels=Argument("labels", "…"),
-            unlabelled=UNLABELLED,
-            **known,
-        )
+        message = "{where}: no {noun} has a standard name for labels. There are: {names}. Pass {labels}"
+        message += f"{no_header}. Read texts without labels with {{unlabelled}}."
+        raise DataError(message, labels=Argument("labels", "…"), unlabelled=UNLABELLED, **known)
     for name in (*text, *([labels] if labels else [])):
         if names.count(name) != 1:
-            raise DataError(
-                f"{{where}}: there is {{count}} {{noun}} {{name!r}}. "
-                f"There are: {{names}}. Choose one of them{no_header}.",
-                count="no" if name not in names else "more than one",
-                name=name,
-                **known,
-            )
+            number = "more than one" if name in names else "no"
+            message = "{where}: there is {number} {noun} {name!r}. There are: {names}. Choose one of them"
+            raise DataError(f"{message}{no_header}.", number=number, name=name, **known)
     return options._replace(text=text, labels=labels)
 
 
@@ -63,34 +50,25 @@ def _listed(names: Iterable[str]) -> str:
 
 def document_of(row: Mapping[str, Any], options: ReadOptions, where: str) -> Document:
     """Make a document of a row. A null is an empty text, or no labels."""
-    parts = []
-    for name in options.text:
-        part = row[name] if name in row else _missing(row, name, where, options)
-        if part is None:
-            part = ""
-        elif not isinstance(part, str):
+    parts = [_value(row, name, where, options) for name in options.text]
+    for name, part in zip(options.text, parts):
+        if part is not None and not isinstance(part, str):
             raise DataError(f"{where}: {name!r} is {shown(part)}, not a text. Write it as a string.")
-        parts.append(part)
-    labels: list[str] = []
-    if options.labels is not None:
-        value = (
-            row[options.labels] if options.labels in row else _missing(row, options.labels, where, options)
-        )
-        labels = labels_of(value, options.label_separator, where)
-    return Document("\n".join(parts), labels, where)
+    value = None if options.labels is None else _value(row, options.labels, where, options)
+    labels = labels_of(value, options.label_separator, where)
+    return Document("\n".join([part or "" for part in parts]), labels, where)
 
 
-def _missing(row: Mapping[str, Any], name: str, where: str, options: ReadOptions) -> Any:
-    raise DataError(
+def _value(row: Mapping[str, Any], name: str, where: str, options: ReadOptions) -> Any:
+    if name in row:
+        return row[name]
+    message = (
         "{where}: there is no field {name!r}. There are: {names}. "
         'Add it, "" or [] where it is empty, or choose fields with {text}'
-        + (" and {labels}." if options.labelled else "."),
-        where=where,
-        name=name,
-        names=_listed(row),
-        text=Argument("text"),
-        labels=Argument("labels"),
     )
+    message += " and {labels}." if options.labelled else "."
+    fields = {"text": Argument("text"), "labels": Argument("labels")}
+    raise DataError(message, where=where, name=name, names=_listed(row), **fields)
 
 
 def without_surrogates(document: Document, errors: str) -> Document:
@@ -99,13 +77,9 @@ def without_surrogates(document: Document, errors: str) -> Document:
         "\n".join([document.text, *document.labels]).encode()
     except UnicodeEncodeError as error:
         if errors == "strict":
-            raise DataError(
-                "{where}: {half} is half of a surrogate pair. "
-                "Write both halves, or pass {errors} to read � in its place.",
-                where=document.where,
-                half=f"\\u{ord(error.object[error.start]):04x}",
-                errors=Argument("errors", "replace"),
-            ) from None
+            half = f"\\u{ord(error.object[error.start]):04x}"
+            message = "{where}: {half} is half of a surrogate pair. Write both, or pass {errors} to read �."
+            raise DataError(message, where=document.where, half=half, errors=REPLACE) from None
         return document._replace(text=_mended(document.text), labels=unique(map(_mended, document.labels)))
     return document
 
@@ -130,9 +104,8 @@ def _name_of(value: Any, where: str) -> str:
     uri = value.get("uri") if isinstance(value, dict) else None
     if isinstance(uri, str) and bare_uri(uri.strip()):
         return bare_uri(uri.strip())
-    raise DataError(
-        f"{where}: {shown(value)} is not a label. Labels are strings or numbers, or objects with a uri."
-    )
+    wanted = "Labels are strings or numbers, or objects with a uri"
+    raise DataError(f"{where}: {shown(value)} is not a label. {wanted}.")
 
 
 def shown(value: Any) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ...errors import Argument, DataError
 from .annif import read_folder
-from .documents import UNLABELLED, Document, ReadOptions
+from .documents import ANY_FORMAT, UNLABELLED, Document, ReadOptions
 from .jsonl import json_names, read_jsonl
 from .lines import read_annif_tsv, read_fasttext, read_libmultilabel, read_lines
 from .parquet import parquet_names, read_parquet
@@ -38,26 +38,17 @@ NAMES: dict[str, Callable[[Path, ReadOptions], tuple[str, str, list[str]]]] = {
 
 def check_options(path: Path | str, format: str, options: ReadOptions) -> None:
     """Raise an error if the format does not use one of the given options."""
-    unused = {
-        "text": bool(options.text) and format not in NAMES,
-        "labels": options.labels is not None and format not in (*NAMES, "annif-folder"),
-        "label_separator": options.label_separator is not None
-        and options.labelled
-        and format not in (*NAMES, "libmultilabel"),
-        "label_prefix": options.label_prefix != "__label__" and options.labelled and format != "fasttext",
+    # For each option, whether it is given, and the formats that use it.
+    uses: dict[str, tuple[bool, tuple[str, ...]]] = {
+        "text": (bool(options.text), (*NAMES,)),
+        "labels": (options.labels is not None, (*NAMES, "annif-folder")),
+        "label_separator": (options.labelled and bool(options.label_separator), (*NAMES, "libmultilabel")),
+        "label_prefix": (options.labelled and options.label_prefix != "__label__", ("fasttext",)),
     }
-    for name, is_unused in unused.items():
-        if is_unused:
-            raise DataError(
-                "{path} is {kind}, which does not use {argument}; leave it out, or pass {format}.",
-                path=path,
-                kind=format,
-                argument=Argument(name),
-                format=Argument("format", "…"),
-            )
+    for name, (is_given, formats) in uses.items():
+        if is_given and format not in formats:
+            message = "{path} is {kind}, which does not use {argument}; leave it out, or pass {format}."
+            raise DataError(message, path=path, kind=format, argument=Argument(name), format=ANY_FORMAT)
     if format == "lines" and options.labelled:
-        raise DataError(
-            "{path}: plain lines have no labels; read them with {unlabelled}.",
-            path=path,
-            unlabelled=UNLABELLED,
-        )
+        message = "{path}: plain lines have no labels; read them with {unlabelled}."
+        raise DataError(message, path=path, unlabelled=UNLABELLED)

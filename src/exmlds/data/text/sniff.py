@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from ...errors import Argument, DataError
-from .documents import PARQUET, UNLABELLED, URI, ZIP, ReadOptions, count
+from .documents import ANY_FORMAT, PARQUET, UNLABELLED, URI, ZIP, ReadOptions, count
 from .fields import LABEL_NAMES, TEXT_NAMES, guess
 from .formats import DELIMITERS, READERS
 from .table import allow_large_cells
@@ -26,41 +26,33 @@ def sniff_format(path: Path, start: bytes, options: ReadOptions) -> str:
     if _JSON.match(start):
         return "jsonl"
     if is_numeric(start):
-        raise DataError(
-            "{path} holds numbers, not texts. Read it with read_xc, or pass {format}.",
-            path=path,
-            format=Argument("format", "…"),
-        )
+        message = "{path} holds numbers, not texts. Read it with read_xc, or pass {format}."
+        raise DataError(message, path=path, format=ANY_FORMAT)
     lines = first_lines(start)
     if not any(line.strip() for line in lines):
         raise DataError(f"{path} holds no documents.")
-    table = _named_table(lines, options)
-    if table:
+    if table := _table(lambda delimiter: _has_columns(lines, delimiter, options)):
         return table
     label = re.compile(rf"(?<![^ \t]){re.escape(options.label_prefix)}")
     if any(map(label.search, lines)):
         return "fasttext"
     if options.text or options.labels:  # of the remaining formats, only tables have fields
         return max(DELIMITERS, key=lambda kind: max(len(_header(lines, d)) for d in DELIMITERS[kind]))
-    table = _partly_named_table(lines, options.labelled)
-    if table:
+    if table := _table(lambda delimiter: _is_partly_named(lines, delimiter, options.labelled)):
         return table
     if _have_uris(lines):
         return "annif-tsv"
     if _is_libmultilabel(path, lines, options):
         return "libmultilabel"
-    table = _other_table(lines, options.labelled)
-    if table:
+    if table := _table(lambda delimiter: _is_other_table(lines, delimiter, options.labelled)):
         return table
     if options.labelled:
-        raise DataError(
+        message = (
             "{path} is in none of the supported formats: {formats}. Pass {format} if it is in one of them. "
-            "Read plain text, one document per line, with {unlabelled}.",
-            path=path,
-            formats=", ".join(READERS),
-            format=Argument("format", "…"),
-            unlabelled=UNLABELLED,
+            "Read plain text, one document per line, with {unlabelled}."
         )
+        formats = ", ".join(READERS)
+        raise DataError(message, path=path, formats=formats, format=ANY_FORMAT, unlabelled=UNLABELLED)
     return "lines"
 
 
@@ -100,27 +92,22 @@ def _is_libmultilabel(path: Path, lines: list[str], options: ReadOptions) -> boo
     if tabs not in (1, 2) or not enough:
         return False
     clear = _labels_before_texts(rows, options.label_separator)
+    this, lines_format = (Argument("format", name) for name in ("libmultilabel", "lines"))
     if clear and tabs == 1 and not options.labelled:
-        raise DataError(
+        message = (
             "{path}: every line holds one tab. Pass {libmultilabel} if the labels are before it, "
-            "or {lines} if the whole line is the text.",
-            path=path,
-            libmultilabel=Argument("format", "libmultilabel"),
-            lines=Argument("format", "lines"),
+            "or {lines} if the whole line is the text."
         )
+        raise DataError(message, path=path, libmultilabel=this, lines=lines_format)
     if options.labelled and not clear:
         line = "id<TAB>label label<TAB>text" if tabs == 2 else "label label<TAB>text"
-        raise DataError(
-            "{path}:1: got {cells} per line, and it is not clear which one holds the text. "
-            "If this is a header, pass {text} and {labels}; if the lines are `{line}`, pass {libmultilabel}; "
-            "otherwise add a header with the names text and labels.",
-            path=path,
-            cells=count(rows[0]),
-            text=Argument("text", "…"),
-            labels=Argument("labels", "…"),
-            line=line,
-            libmultilabel=Argument("format", "libmultilabel"),
+        fields = {"text": Argument("text", "…"), "labels": Argument("labels", "…")}
+        message = (
+            f"{{path}}:1: got {count(rows[0])} per line, and it is not clear which one holds the text. "
+            f"If this is a header, pass {{text}} and {{labels}}; if the lines are `{line}`, pass "
+            "{libmultilabel}; otherwise add a header with the names text and labels."
         )
+        raise DataError(message, path=path, libmultilabel=this, **fields)
     return clear
 
 
@@ -162,12 +149,9 @@ def _cells(lines: Iterable[str], delimiter: str, skip_blanks: bool = False) -> I
         return
 
 
-def _named_table(lines: list[str], options: ReadOptions) -> str | None:
-    """The format of a table whose header has the text and label columns."""
-    for kind, delimiters in DELIMITERS.items():
-        if any(_has_columns(lines, delimiter, options) for delimiter in delimiters):
-            return kind
-    return None
+def _table(is_table: Callable[[str], bool]) -> str | None:
+    """The first format of tables with a delimiter that passes the test."""
+    return next((kind for kind, delimiters in DELIMITERS.items() if any(map(is_table, delimiters))), None)
 
 
 def _has_columns(lines: list[str], delimiter: str, options: ReadOptions) -> bool:
@@ -183,36 +167,28 @@ def _has_columns(lines: list[str], delimiter: str, options: ReadOptions) -> bool
     return bool(text and (labels or not (options.labelled or may_be_prose)))
 
 
-def _partly_named_table(lines: list[str], labelled: bool) -> str | None:
-    """The format of a table whose header is single words, one of them a standard name.
+def _is_partly_named(lines: list[str], delimiter: str, labelled: bool) -> bool:
+    """Whether the header is single words, one of them a standard name.
 
     It is tested before LibMultiLabel, which could take the header for a document.
     """
-    for kind, delimiters in DELIMITERS.items():
-        for delimiter in delimiters:
-            header = _header(lines, delimiter)
-            words = len(header) > 1 and all(len(cell.split()) == 1 for cell in header)
-            words = words and (labelled or not _blanks_follow(lines, delimiter))
-            if words and guess(header, TEXT_NAMES + LABEL_NAMES):
-                return kind
-    return None
+    header = _header(lines, delimiter)
+    words = len(header) > 1 and all(len(cell.split()) == 1 for cell in header)
+    words = words and (labelled or not _blanks_follow(lines, delimiter))
+    return words and guess(header, TEXT_NAMES + LABEL_NAMES) is not None
 
 
-def _other_table(lines: list[str], labelled: bool) -> str | None:
-    """The format of a table with any header: distinct short names, and as many cells in most rows.
+def _is_other_table(lines: list[str], delimiter: str, labelled: bool) -> bool:
+    """Whether the header is distinct short names, and most rows have as many cells.
 
     Plain text may hold tabs too, so without labels the names between tabs must be single words.
     """
-    for kind, delimiters in DELIMITERS.items():
-        for delimiter in delimiters:
-            header, *rows = list(_cells(lines, delimiter)) or [[]]
-            names = len(header) > 1 and len(set(header)) == len(header)
-            names = names and all(cell and cell == cell.strip() and len(cell) <= 60 for cell in header)
-            if delimiter == "\t" and not labelled:
-                names = names and all(len(cell.split()) == 1 for cell in header)
-            if names and rows and 2 * sum(len(row) == len(header) for row in rows) >= len(rows):
-                return kind
-    return None
+    header, *rows = list(_cells(lines, delimiter)) or [[]]
+    names = len(header) > 1 and len(set(header)) == len(header)
+    names = names and all(cell and cell == cell.strip() and len(cell) <= 60 for cell in header)
+    if delimiter == "\t" and not labelled:
+        names = names and all(len(cell.split()) == 1 for cell in header)
+    return names and bool(rows) and 2 * sum(len(row) == len(header) for row in rows) >= len(rows)
 
 
 def with_delimiter(options: ReadOptions, lines: list[str], among: str) -> ReadOptions:

@@ -29,13 +29,9 @@ def _json_list(cell: str, where: str) -> list[Any]:
     try:
         return json.loads(cell)
     except (ValueError, RecursionError) as error:
-        raise DataError(
-            '{where}: {cell} is not a JSON list ({error}). Write ["a", "b"], or pass {separator}.',
-            where=where,
-            cell=shown(cell),
-            error=error,
-            separator=Argument("label_separator", "…"),
-        ) from None
+        message = '{where}: {cell} is not a JSON list ({error}). Write ["a", "b"], or pass {separator}.'
+        separator = Argument("label_separator", "…")
+        raise DataError(message, where=where, cell=shown(cell), error=error, separator=separator) from None
 
 
 def allow_large_cells() -> None:
@@ -47,12 +43,9 @@ def allow_large_cells() -> None:
 def _rows(path: Path, options: ReadOptions) -> Iterator[tuple[str, list[str]]]:
     """Yield the position of each row, for messages, and its cells."""
     allow_large_cells()
-    rows = csv.reader(
-        (line for _, line in lines_of(path, options.errors)),
-        delimiter=options.delimiter,
-        skipinitialspace=options.skip_blanks,
-        strict=True,
-    )
+    lines = (line for _, line in lines_of(path, options.errors))
+    blanks = options.skip_blanks
+    rows = csv.reader(lines, delimiter=options.delimiter, skipinitialspace=blanks, strict=True)
     begins = 1
     while True:
         where = f"{path}:{begins}"
@@ -98,9 +91,7 @@ def read_table(path: Path, options: ReadOptions) -> Iterator[Document]:
                 f"Quote a cell that holds {options.delimiter!r}, quotes or newlines."
             )
         cell = "" if labels is None else cells[labels]
-        if in_words:
-            found = unique(map(bare_uri, cell.split()))
-        else:
-            found = _cell_labels(cell, options.label_separator, where)
+        words = map(bare_uri, cell.split())
+        found = unique(words) if in_words else _cell_labels(cell, options.label_separator, where)
         document = Document("\n".join([cells[column] for column in text]), found, where)
         yield without_surrogates(document, options.errors) if "\\u" in cell else document

@@ -1,0 +1,108 @@
+"""One BLAS thread from any thread, and processes that fork while another thread predicts."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+
+import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from exmlds.runtime.parallel import blocks, map_blocks, one_blas_thread
+
+
+def blas_threads() -> set[int]:
+    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+
+@pytest.fixture
+def two_blas_threads():
+    with threadpool_limits(2, user_api="blas"):
+        if blas_threads() != {2}:
+            pytest.skip("BLAS has one thread here")
+        yield
+
+
+@pytest.mark.usefixtures("two_blas_threads")
+def test_a_thread_that_does_not_control_blas_limits_it_too():
+    def inside() -> set[int]:
+        with one_blas_thread():
+            return blas_threads()
+
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(inside).result() == {1}
+        assert blas_threads() == {2}
+
+
+@pytest.mark.usefixtures("two_blas_threads")
+def test_the_limit_is_lifted_by_the_last_thread_whichever_set_it():
+    entered, leave = Event(), Event()
+
+    def first() -> None:
+        with one_blas_thread():
+            entered.set()
+            leave.wait()
+
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(first)
+        entered.wait()
+        with one_blas_thread():
+            leave.set()
+            future.result()
+            assert blas_threads() == {1}
+        assert blas_threads() == {2}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.slow
+def test_a_child_that_is_forked_while_another_thread_predicts_can_predict():
+    program = """
+        import os, signal, threading, time, warnings
+        import numpy as np
+        from threadpoolctl import threadpool_info
+        from exmlds import ExMLDS1
+
+        warnings.simplefilter("ignore")  # Python 3.12 warns of a fork beside threads
+        rng = np.random.default_rng(0)
+        X, Y = rng.random((300, 20)), rng.random((300, 12)) < 0.2
+        model = ExMLDS1(threshold=0.5).fit(X, Y)
+        expected = model.predict_topk(X)
+        threads_before = [pool["num_threads"] for pool in threadpool_info()]
+        done = threading.Event()
+
+        def predict():
+            while not done.is_set():
+                model.predict_topk(X)
+
+        threads = [threading.Thread(target=predict) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        failed = 0
+        for _ in range(20):
+            time.sleep(0.005)
+            child = os.fork()
+            if not child:
+                signal.alarm(20)  # ends a child that hangs
+                same = all(map(np.array_equal, model.predict_topk(X), expected))
+                lifted = [pool["num_threads"] for pool in threadpool_info()] == threads_before
+                os._exit(0 if same and lifted else 1)
+            failed += os.waitpid(child, 0)[1] != 0
+        done.set()
+        for thread in threads:
+            thread.join()
+        print(failed)
+    """
+    run = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=300
+    )
+    assert (run.stdout, run.stderr) == ("0\n", "")
+
+
+@pytest.mark.parametrize("n_jobs", [1, 3])
+def test_blocks_come_in_order(n_jobs):
+    rows = blocks(10, 3)
+    assert list(map_blocks(lambda block: block, rows, n_jobs=n_jobs, stage="test", total=10)) == rows
