@@ -113,7 +113,7 @@ def test_printing_breaks_pages_between_parts(browser: Any, embedded: Any) -> Non
     style = "getComputedStyle(document.querySelector('{}')).{}"
     for part in ("#labels", "#measures", "#map"):
         assert browser.run(style.format(part, "breakBefore")) == "page"
-    for part in ("figure", "tr", ".examples > li", "thead", ".figures > div"):
+    for part in ("figure", "tr", ".examples > li", "#all-labels", ".figures > div"):
         assert browser.run(style.format(part, "breakInside")) == "avoid"
     for part in ("nav", ".tools", "#theme"):
         assert browser.run(style.format(part, "display")) == "none"

@@ -20,11 +20,9 @@ def report(
     title: Annotated[
         str | None, Option(help="The title of the page.  [default: the method and DATA]")
     ] = None,
-    examples: Annotated[
-        int, typer.Option(min=0, help="The number of example mistakes. The page shows their texts.")
-    ] = 12,
+    examples: Annotated[int, Option(min=0, help="The number of example mistakes, shown with texts.")] = 12,
     label_table: Annotated[
-        Path | None, typer.Option(help="A CSV file to write the measures of all labels to.")
+        Path | None, Option(help="A CSV file to write the measures of all labels to.")
     ] = None,
     text_column: TextColumn = None,
     label_column: LabelColumn = None,

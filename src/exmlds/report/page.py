@@ -123,7 +123,7 @@ def _in_words(report: EvaluationReport) -> str:
     sentences = [
         f"{_number(data.rows, f'test {report.unit}')} were compared with their right labels. A label is "
         f"assigned if its score reaches {report.at_threshold.threshold:.3g}, the threshold of the model. "
-        "The intervals are 95 % intervals."
+        "All intervals are 95 % confidence intervals."
     ]
     if data.unseen:
         sentences.append(

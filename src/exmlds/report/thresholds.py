@@ -63,7 +63,7 @@ def grid(low: float, high: float, own: float) -> Array:
     """Ascending multiples of a round step that cover the scores, and the model's own threshold.
 
     >>> grid(0.0, 0.97, 0.333)[[0, 33, 34, 35, -1]].tolist()
-    [0.0, 0.33, 0.333, 0.34, 1.0]
+    [0.0, 0.33, 0.333, 0.34, 0.97]
     """
     high = max(high, own)
     if high <= low:
