@@ -25,9 +25,9 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import __version__, kernels, metrics, selection
+from .display import Tables
 from .errors import DataWarning, ModelError
 from .runtime import progress
-from .runtime.html import Tables
 from .runtime.memory import DataSize, Estimate
 from .runtime.parallel import blocks, map_blocks, one_blas_thread
 from .selection import HeldOutScores, HoldOut
