@@ -60,8 +60,8 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
     override `_grid`, `_searched_rows`, `_partition`, `_voting_labels`, `_rank`, `_vote_shares` and
     `_memory_model`.
 
-    Attributes after fit
-    --------------------
+    Attributes
+    ----------
     features_, l2_, temperature_ : the settings chosen, or given
     labels_ : (n, L) csr, the labels that training rows vote for
     learners_ : the members of the ensemble
