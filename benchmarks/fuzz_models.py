@@ -109,6 +109,8 @@ def _copied(model: Path, copy: Path) -> None:
 def reseal(folder: Path) -> bool:
     """Make the checksums of a damaged model right; return whether its manifest could be read."""
     path = folder / model_folder.MANIFEST
+    if not path.is_file():  # it may be a link to a device, which has no end
+        return False
     try:
         manifest = json.loads(path.read_text(encoding="utf-8"))
         manifest.pop("checksum", None)
