@@ -49,7 +49,8 @@ INNER = {"plain_parameters", "from_plain", "side_rows", "vote_breakdown", "ranke
 
 CLI_INTRO = """\
 Data goes to stdout, progress and messages to stderr. `--json` prints JSON. Files may be gzipped; formats are
-recognized by content. Control characters in texts and names are shown as escapes such as `\\x1b`; JSON is exact.
+recognized by content. Control characters in texts and names are shown as escapes such as `\\x1b`; JSON is
+exact.
 
 The exit code is 0 after success, 2 after a user's error, which is one line, 1 after an internal error, and
 128 + n after the signal n: 130 for Ctrl-C, 143 for SIGTERM. Temporary files are removed before the program

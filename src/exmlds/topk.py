@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from scipy.sparse import csr_matrix, issparse
 
-from .runtime.html import table
+from .display import html_table
 from .validation.arrays import Matrix
 from .validation.observed import contains
 
@@ -120,9 +120,9 @@ class Suggestions(list[list[Suggestion]]):
         return polars.DataFrame(self.columns())
 
     def _repr_html_(self) -> str:
-        rows = (
-            (row, ", ".join(f"{found.name} ({found.probability:.2f})" for found in suggestions))
+        rows = [
+            (str(row), ", ".join(f"{found.name} ({found.probability:.2f})" for found in suggestions))
             for row, suggestions in zip(self.row_names[:SHOWN], self)
-        )
-        caption = f"{SHOWN} of {len(self):,} rows" if len(self) > SHOWN else ""
-        return table(("row", "labels and probabilities"), rows, caption)
+        ]
+        note = f"{SHOWN} of {len(self):,} rows" if len(self) > SHOWN else ""
+        return html_table("", ("row", "labels and probabilities"), rows, note)

@@ -421,10 +421,11 @@ def test_control_characters_are_shown_as_such(run: Run, strange: Path, tmp_path:
         run("train", strange / "docs.jsonl", "-o", tmp_path / "m\x1b[7m", "--method", "most-frequent"),
         run("report", strange / "kept", strange / "docs.jsonl", "-o", tmp_path / "r\x9b.html"),
         run("inspect", tmp_path / "no\x1b[7m"),
+        run("inspect", strange / "kept", "--card"),
     ]
     for done in shown:
         assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f]", done.out + done.err)
-    assert [done.code for done in shown] == [0, 0, 2, 0, 0, 2]
+    assert [done.code for done in shown] == [0, 0, 2, 0, 0, 2, 0]
     assert "flower\\x1b[31m" in shown[0].out
     assert "a red\\x1b[2J rose" in shown[1].out
     assert "m\\x1b[7m" in shown[3].out

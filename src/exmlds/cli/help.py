@@ -14,7 +14,7 @@ GROUPS = {
     "Model": ("method", "set_", "config", "seed", "time_budget", "vectorizer", "keep_rows"),
     "Output": (
         *("output", "k", "n", "label", "allow", "deny", "similar", "search", "typical", "title"),
-        *("intervals", "verify", "as_json"),
+        *("examples", "label_table", "intervals", "card", "as_json"),
     ),
     "Advanced": (
         *("label_cooccurrence", "complete_labels", "checkpoint", "propensity", "resamples"),

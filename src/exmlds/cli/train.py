@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from inspect import signature
-from math import isnan, nan
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
@@ -179,7 +178,7 @@ def _run(
         "features": int(fitted.n_features_in_),
         "labels": len(fitted.classes_),
         **timing,
-        "held_out_quality": _held_out_quality(fitted),
+        "held_out": fitted.held_out_metrics_,
         "bytes": model_folder.size(output),
     }
 
@@ -227,19 +226,14 @@ def _print(summary: dict[str, Any], documents: Texts | None, as_json: bool) -> N
     rows, features, times = "rows", "features", f"read in {summary['read_seconds']:.1f} s, fitted"
     if documents is not None:
         rows, features, times = f"texts ({documents.description})", "terms", "read and fitted"
-    quality = summary["held_out_quality"]
+    held_out = summary["held_out"]
     say(
         f"{summary['method']} on {summary['rows']:,} {rows} × {summary['features']:,} {features} × "
         f"{summary['labels']:,} labels: {times} in {summary['fit_seconds']:.1f} s"
-        + ("" if quality is None else f"; mean of P@1, 3, 5 on held-out rows: {percent(quality)}%")
+        + (f"; P@1 {percent(held_out['P@1'])}% on held-out rows" if held_out else "")
     )
     model, saved = quote(summary["model"]), f"{summary['model']}, {size(summary['bytes'])}"
     say(f"Wrote {saved}. Next: exmlds predict {model} NEW_FILE, or exmlds evaluate {model} TEST_FILE")
-
-
-def _held_out_quality(fitted: Any) -> float | None:
-    quality = getattr(getattr(fitted, "model_", fitted), "held_out_quality_", nan)
-    return None if isnan(quality) else float(quality)
 
 
 def _overlap(one: Path, other: Path) -> bool:

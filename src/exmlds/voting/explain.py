@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_matrix, issparse
 
-from ..runtime.html import table, visible
+from ..display import harmless, html_table
 from ..stages import features, quantize
 from ..validation.arrays import Matrix
 from .votes import Learner, Part, VotingModel
@@ -43,7 +43,7 @@ class Voter(NamedTuple):
     @property
     def name(self) -> str:
         """The beginning of the text, or the number of the row."""
-        return str(self.row) if self.text is None else shorten(visible(self.text), 80)
+        return str(self.row) if self.text is None else shorten(harmless(self.text), 80)
 
 
 class Margin(NamedTuple):
@@ -108,11 +108,11 @@ class Explanation(NamedTuple):
             for voter in self.voters
         ]
         caption = f"{self.label}: score {self.score:.3f}, {self.votes:.3f} of the votes"
-        voters = table(("training row", "share of the votes", "similarity", "terms"), rows, caption)
+        voters = html_table(caption, ("training row", "share of the votes", "similarity", "terms"), rows)
         if self.margin is None:
             return voters
         sides = (("for", _listed(self.margin.for_)), ("against", _listed(self.margin.against)))
-        return voters + table(("classifier", f"{self.margin.value:+.3f}"), sides)
+        return voters + html_table("", ("classifier", f"{self.margin.value:+.3f}"), sides)
 
 
 class ExplainOptions(NamedTuple):
