@@ -9,16 +9,13 @@ from typing import Annotated
 
 from typer import Argument, BadParameter, Option
 
-from .settings import method_name
+METHODS = ("exmlds", "exmlds1", "exmlds2", "exmlds3", "exmlds4", "feature-neighbors", "most-frequent")
 
 
 def complete_method(incomplete: str) -> list[str]:
     """Methods by name, without importing them: that takes seconds."""
-    from .. import _HOME
-
-    names = {method_name(name) for name, home in _HOME.items() if home.startswith("models.")}
-    names |= {entry.name for entry in entry_points(group="exmlds.methods")}
-    return sorted(name for name in names - {"text-classifier"} if name.startswith(incomplete))
+    names = {*METHODS, *(entry.name for entry in entry_points(group="exmlds.methods"))}
+    return sorted(name for name in names if name.startswith(incomplete))
 
 
 def complete_data(incomplete: str) -> list[str]:
