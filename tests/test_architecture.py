@@ -21,7 +21,7 @@ BELOW: dict[str, set[str]] = {
     "errors": set(),
     "kernels": set(),
     "storage": {"errors"},
-    "validation": {"kernels"},
+    "validation": {"errors", "kernels"},
     "runtime": {"validation"},
     "stages": {"kernels", "runtime", "validation"},
     "topk": {"validation"},

@@ -16,6 +16,7 @@ from ..errors import DataError, DataWarning
 from ..kernels import DEFAULT, parse_errors
 from ..runtime import progress
 from ..storage.files import bytes_read, reading
+from .names import LONE_CR
 from .read_log import log_reading
 
 Array = np.ndarray
@@ -23,6 +24,8 @@ HeaderChoice = bool | Literal["auto"]
 
 BLOCK = 1 << 18  # bytes parsed at a time; more would raise the peak memory, not the speed
 LARGEST = np.iinfo(np.int32).max  # ids are int32
+FAR_ABOVE = 100, 1_000_000  # a largest id that exceeds the number of ids by this factor and this difference
+_LONE_CR = re.compile(rb"\r(?!\n|\Z)")
 
 
 class Header(NamedTuple):
@@ -89,6 +92,10 @@ class TextFile:
     def header_at(self) -> str:
         return f"{self.path}:{self.header_line}"
 
+    @property
+    def _row_form(self) -> str:
+        return "l1,l2 f:v f:v" if self.labelled else "id:value id:value"
+
     def _read_header(self, choice: HeaderChoice) -> tuple[Header | None, bool]:
         with reading(self.path) as file:
             start = file.read(1 << 16)
@@ -102,9 +109,15 @@ class TextFile:
         first, second = (*lines[comments:], b"")[:2]
         numbers = first.split()
         whole = all(re.fullmatch(rb"[0-9]{1,18}", number) for number in numbers)
+        token = first[:40].decode(errors="backslashreplace")
+        if choice == "auto" and whole and len(numbers) > 2 + self.labelled and b":" in second:
+            header = "rows features labels" if self.labelled else "rows columns"
+            raise DataError(
+                f"{self.header_at}: {token!r} is neither a header `{header}` nor a row like the next one, "
+                f"`{self._row_form}`. Correct or remove that line."
+            )
         if choice is False or not whole or len(numbers) not in (2, 3):
             if choice is True:
-                token = first[:40].decode(errors="backslashreplace")
                 raise DataError(f"{self.header_at}: expected a header `rows features labels`, got {token!r}.")
             return None, False
         if len(numbers) == 3 and (self.labelled or choice is True):
@@ -132,6 +145,7 @@ class TextFile:
                 array.extend(part)
             disorder |= piece_disorder
         whole = Block._make((*(array.done() for array in arrays), disorder))
+        self._warn_of_gaps(whole)
         X, Y = matrices(whole, self.n_features, self.n_labels)
         if disorder and ordered:
             repeated = put_in_order(self.path, X, Y)
@@ -142,6 +156,39 @@ class TextFile:
                 stacklevel=3,
             )
         return X, Y
+
+    def _warn_of_gaps(self, rows: Block) -> None:
+        """Warn if the largest id, which decides the width of a matrix, looks mistyped."""
+        factor, difference = FAR_ABOVE
+        for noun, ids, counts, width in (
+            (self.nouns[0], rows.features, rows.features_of_row, self.n_features),
+            (self.nouns[1], rows.labels, rows.labels_of_row, self.n_labels),
+        ):
+            largest = int(ids.max(initial=0))
+            # Most files end here; counting the distinct ids takes a sort.
+            if width is not None or largest <= difference:
+                continue
+            n_ids = len(np.unique(ids))
+            if largest > factor * n_ids and largest - n_ids > difference:
+                row = int(np.searchsorted(np.cumsum(counts), int(np.argmax(ids)), side="right"))
+                warnings.warn(
+                    f"{self.path}:{self._line_of(row)}: {noun} {largest + self.base} is far above the number "
+                    f"of {noun}s, {n_ids:,}; is it mistyped? No header declares how many there are, so the "
+                    f"matrix gets {largest + 1:,} columns, and a model of it may take much memory.",
+                    DataWarning,
+                    stacklevel=4,
+                )
+
+    def _line_of(self, row: int) -> int:
+        """The number of a row's line, counted from 1; comments and the header are no rows."""
+        with reading(self.path) as file:
+            for number, line in enumerate(file, start=1):
+                is_row = number > (self.header_line if self.header else 0)
+                if is_row and not line.removeprefix(b"\xef\xbb\xbf").startswith(b"#"):
+                    row -= 1
+                    if row < 0:
+                        break
+        return number
 
     def blocks(self) -> Iterator[Block]:
         """Parse the file block by block; at the end, the number of rows must be the header's."""
@@ -199,6 +246,9 @@ class TextFile:
                 done = bytes_read(file)
 
     def _parse(self, chunk: bytes, lines_before: int) -> tuple[Block, int]:
+        if b"\r" in chunk and (lone := _LONE_CR.search(chunk)):
+            line = lines_before + chunk.count(b"\n", 0, lone.start()) + 1
+            raise DataError(f"{self.path}:{line}: {LONE_CR}")
         text = np.frombuffer(chunk, np.uint8)
         most, lines = len(chunk) // 2 + 1, chunk.count(b"\n") + 1
         room = (most, most, most, lines, lines)
@@ -225,10 +275,10 @@ class TextFile:
 
     def _complain(self, line: int, token: bytes, problem: int) -> NoReturn:
         shown = token[:40].decode("utf-8", "backslashreplace") + ("…" if len(token) > 40 else "")
-        row = "l1,l2 f:v f:v" if self.labelled else "id:value id:value"
         kind = "number" if shown.partition(":")[0].isdigit() and ":" in shown else "whole number"
         messages = {
-            parse_errors.NOT_A_NUMBER: f"{shown!r} is not a {kind}; a row looks like `{row}`.",
+            parse_errors.NOT_A_NUMBER: f"{shown!r} is not a {kind}; a row looks like `{self._row_form}`.",
+            parse_errors.NO_VALUE: f"{shown!r} has no value; write `{shown}1`, or the id alone for 1.",
             parse_errors.NOT_FINITE: f"{shown!r} is not a finite float32; remove it or scale the values.",
             parse_errors.NEGATIVE_ID: f"{shown!r} has an id below {self.base}; ids start from {self.base}.",
             parse_errors.EMPTY_ID: f"{shown!r} has an empty label id; labels look like `3,17`.",

@@ -8,6 +8,7 @@ from ..parse_errors import (
     FLOAT32_OVERFLOW,
     LABEL_OUT_OF_RANGE,
     NEGATIVE_ID,
+    NO_VALUE,
     NONE,
     NOT_A_NUMBER,
     NOT_FINITE,
@@ -203,6 +204,8 @@ def parse_rows(
                     i += 1
                     if i < n and not is_end(text[i]):
                         value, i, problem, hard = parse_value(text, i)
+                    else:
+                        problem = NO_VALUE
                 elif i < n and not is_end(text[i]):
                     problem = NOT_A_NUMBER
             if problem != NONE:

@@ -12,6 +12,7 @@ from ..parse_errors import (
     FLOAT32_OVERFLOW,
     LABEL_OUT_OF_RANGE,
     NEGATIVE_ID,
+    NO_VALUE,
     NONE,
     NOT_A_NUMBER,
     NOT_FINITE,
@@ -120,10 +121,12 @@ def _labels(start: int, token: bytes, base: int, n_labels: int) -> list[int]:
 
 def _feature(start: int, token: bytes, base: int, n_features: int) -> tuple[int, np.float32]:
     end = start + len(token)
-    name, _, number = token.partition(b":")
+    name, colon, number = token.partition(b":")
     feature = _id(name, start, end, base, n_features, FEATURE_OUT_OF_RANGE)
-    if not number:
+    if not colon:
         return feature, np.float32(1)
+    if not number:
+        raise _Bad(NO_VALUE, start, end)
     if not _NUMBER.match(number):
         raise _Bad(NOT_FINITE if _NOT_FINITE.match(number) else NOT_A_NUMBER, start, end)
     value = float(number)
