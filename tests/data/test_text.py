@@ -250,7 +250,11 @@ def test_stream_texts() -> None:
 @pytest.mark.parametrize(
     ("line", "options", "message"),
     [
-        ('{"words": "a"}', {"format": "jsonl"}, "pipe:2: no field has a standard name for texts. There are: words"),
+        (
+            '{"words": "a"}',
+            {"format": "jsonl"},
+            "pipe:2: no field has a standard name for texts. There are: words",
+        ),
         ('{"text": 5}', {"format": "jsonl"}, "pipe:2: 'text' is 5, not a text"),
         ('{"text": "a"', {"format": "jsonl"}, "pipe:2:13: not JSON"),
         ('{"text": ' + "[" * 100_000, {"format": "jsonl"}, "pipe:2: cannot be read as JSON"),
@@ -263,17 +267,27 @@ def test_stream_texts() -> None:
     ],
 )
 def test_what_comes_follows_the_rules_of_files(line: str | bytes, options: Any, message: str) -> None:
+    first = b'{"text": "one"}\n' if options.get("format") == "jsonl" else b"one\n"
     with pytest.raises(DataError, match=message):
-        first = b'{"text": "one"}\n' if options.get("format") == "jsonl" else b"one\n"
         came(first + (line if isinstance(line, bytes) else line.encode()) + b"\n", **options)
 
 
 def test_a_bad_line_does_not_end_a_stream() -> None:
-    file = io.BytesIO(b'{"text": "a", "id": "x"}\n{"text": \n{"text": "b", "id": 7}\ncaf\xe9\n{"text": "c"}\n')
+    file = io.BytesIO(
+        b'{"text": "a", "id": "x"}\n{"text": \n{"text": "b", "id": 7}\ncaf\xe9\n{"text": "c"}\n'
+    )
     problems: list[str] = []
-    documents = list(stream_texts(file, "pipe", report=lambda error: problems.append(str(error))))
-    assert [(d.text, d.id) for d in documents] == [("a", "x"), ("", "2"), ("b", "7"), ("", "4"), ("c", "5")]
-    assert [problem[:12] for problem in problems] == ["pipe:2:10: n", "pipe:4: not "]
+    documents = list(
+        stream_texts(file, "pipe", report=lambda line, error: problems.append(f"{line} {error}"))
+    )
+    assert [(d.text, d.id) for d in documents] == [
+        ("a", "x"),
+        ("", None),
+        ("b", "7"),
+        ("", None),
+        ("c", None),
+    ]
+    assert [problem[:12] for problem in problems] == ["2 pipe:2:10:", "4 pipe:4: no"]
 
 
 def test_plain_lines_only_without_labels(tmp_path: Path) -> None:
@@ -654,9 +668,7 @@ def test_annif_folder(tmp_path: Path) -> None:
     opened = open_texts(folder)
     assert opened.format == "annif-folder"
     assert list(opened) == [
-        Document(
-            "On\u2028ants\r\n", ["http://ex.org/x", "http://ex.org/y"], str(folder / "a.txt"), "a.txt"
-        ),
+        Document("On\u2028ants\r\n", ["http://ex.org/x", "http://ex.org/y"], str(folder / "a.txt"), "a.txt"),
         Document("Tides 🌊\n", ["http://ex.org/seas"], str(folder / "b.txt"), "b.txt"),
         Document("", [], str(folder / "c.txt"), "c.txt"),
     ]

@@ -125,8 +125,8 @@ def open_texts(
         default) or "label"
     label_separator : the separator between labels in a string. By default, a csv or tsv cell that begins with
         `[` is a JSON list, a cell that holds a `|` is split there, and any other cell is split at `;`, never
-        at a comma (there is a warning if the labels look like lists); Annif's column subject_uris is split at spaces; a string in jsonl and parquet is one
-        label; libmultilabel labels are split at spaces
+        at a comma; Annif's column subject_uris is split at spaces; a string in jsonl and parquet is one
+        label; libmultilabel labels are split at spaces. There is a warning if labels look like lists
     label_prefix : the prefix of labels in fasttext
     format : one of the formats above; by default it is detected from the content. Lines of two or three cells
         without a header are read as libmultilabel only if the last cell is clearly the text; otherwise the
@@ -213,17 +213,16 @@ def stream_texts(
     format: str | None = None,
     errors: str = "strict",
     id: str | None = None,
-    report: Callable[[DataError], None] | None = None,
+    report: Callable[[int, DataError], None] | None = None,
 ) -> Iterator[Document]:
     """Yield the documents of a stream, without labels, each as soon as its line arrives.
 
     If format is "jsonl", or if fields are given, every line is a JSON object; if format is "lines", every
     line is a text. Otherwise the first line that is not blank decides for all lines: they are objects if it
-    begins as one does, with `{"`. Blank lines between objects are skipped. The id of a document is that of
-    its object, or the number of its line.
+    begins as one does, with `{"`. Blank lines between objects are skipped.
 
-    report : called with the error of a line that cannot be read, which then gives an empty document; by
-        default, the error is raised
+    report : called with the number of a line that cannot be read and its error; the line then gives an empty
+        document. By default, the error is raised
     """
     options = _checked_options(text, None, None, "__label__", format, False, errors, id)
     check_options(name, format or "jsonl", options)
@@ -249,8 +248,8 @@ def stream_texts(
         except DataError as error:
             if report is None:
                 raise
-            report(error)
-        yield document._replace(id=document.id or str(number))
+            report(number, error)
+        yield document
 
 
 def is_text(path: PathLike) -> bool:
