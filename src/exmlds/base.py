@@ -25,6 +25,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import __version__, kernels, metrics, selection
+from .display import Tables
 from .errors import DataWarning, ModelError
 from .runtime import progress
 from .runtime.memory import DataSize, Estimate
@@ -32,8 +33,8 @@ from .runtime.parallel import blocks, map_blocks, one_blas_thread
 from .selection import HeldOutScores, HoldOut
 from .storage import model_folder
 from .storage.files import PathLike
-from .topk import LabelFilter, padded, to_csr
-from .validation import params, targets
+from .topk import LabelFilter, Suggestion, Suggestions, padded, to_csr
+from .validation import params, stored, targets
 from .validation.arrays import Matrix, block_of
 from .validation.observed import known_cells
 
@@ -110,19 +111,82 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
             )
 
     def predict_labels(
-        self, X: Any, k: int | None = None, *, allow: Any = None, deny: Any = None
+        self,
+        X: Any,
+        k: int | None = None,
+        *,
+        threshold: float | None = None,
+        allow: Any = None,
+        deny: Any = None,
     ) -> list[list[Any]]:
-        """The labels of each row, best first: the k best, or those that reach the threshold."""
-        ids, scores = self.predict_topk(X, self.max_labels if k is None else k, allow=allow, deny=deny)
-        chosen = (ids >= 0) & (True if k is not None else scores >= self.threshold_)
+        """The labels of each row, best first: the k best, or those that reach the threshold, or both.
+
+        Parameters
+        ----------
+        threshold : the score from which a label is assigned; None is `threshold_` where k is None too
+        """
+        ids, _, chosen = self._chosen(X, k, threshold, allow, deny)
         return [self.classes_[row[keep]].tolist() for row, keep in zip(ids, chosen)]
 
-    def predict(self, X: Any) -> csr_matrix:
-        """(n, L) csr with a 1 for each label that reaches the threshold."""
+    def suggest(
+        self,
+        X: Any,
+        k: int | None = 5,
+        *,
+        threshold: float | None = None,
+        allow: Any = None,
+        deny: Any = None,
+    ) -> Suggestions:
+        """The labels of each row with names and probabilities: those that `predict_labels` gives.
+
+        Returns
+        -------
+        a list for each row of `Suggestion(label, name, probability)`, best first; a notebook shows it as a
+        table, and `to_pandas` and `to_polars` make data frames of it
+        """
+        ids, scores, chosen = self._chosen(X, k, threshold, allow, deny)
+        rows = (
+            [self._suggestion(*found) for found in zip(columns[keep].tolist(), row[keep].tolist())]
+            for columns, row, keep in zip(ids, scores, chosen)
+        )
+        return Suggestions(rows, X.index if hasattr(X, "iloc") else None)
+
+    def _chosen(
+        self, X: Any, k: int | None, threshold: float | None, allow: Any, deny: Any
+    ) -> tuple[Array, Array, Array]:
+        """The ids and scores of the k best labels of each row, and which of them reach the threshold."""
+        check_is_fitted(self)
+        if k is None or threshold is not None:
+            threshold = self._usable_threshold(threshold)
+        k = self.max_labels if k is None else min(k, len(self.classes_))
+        ids, scores = self.predict_topk(X, k, allow=allow, deny=deny)
+        return ids, scores, ids >= 0 if threshold is None else (ids >= 0) & (scores >= threshold)
+
+    def predict(self, X: Any, *, threshold: float | None = None) -> csr_matrix:
+        """(n, L) csr with a 1 for each label that reaches the threshold, or `threshold_`."""
         indicator = self.decision_function(X)
-        indicator.data = (indicator.data >= self.threshold_).astype(np.float32)
+        indicator.data = (indicator.data >= self._usable_threshold(threshold)).astype(np.float32)
         indicator.eliminate_zeros()
         return indicator
+
+    def set_params(self, **parameters: Any) -> Self:
+        """Set parameters; a fitted model takes another threshold, if it is a number, at once."""
+        super().set_params(**parameters)
+        if "threshold" in parameters and hasattr(self, "threshold_"):
+            # A rule such as "precision=0.9" needs held-out rows, so it counts from the next fit on.
+            is_rule = isinstance(self.threshold, str)
+            self.threshold_ = np.nan if is_rule else _checked_threshold(self.threshold)
+        return self
+
+    def _usable_threshold(self, given: float | None) -> float:
+        if given is not None:
+            return _checked_threshold(given)
+        if np.isnan(self.threshold_):
+            raise ValueError(
+                f"The threshold {self.threshold!r} is chosen on held-out rows: fit the model again, or give "
+                "a number, such as predict(X, threshold=0.5)."
+            )
+        return self.threshold_
 
     def decision_function(self, X: Any) -> csr_matrix:
         """(n, L) csr of the scores of the `max_labels` best labels; an absent label is no candidate."""
@@ -134,9 +198,10 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
         """(n, L) csr of scores in (0, 1], those of `decision_function`: shares of votes, not calibrated."""
         return self.decision_function(X)
 
-    def score(self, X: Any, Y: Any, sample_weight: Array | None = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Array | None = None) -> float:
         """P@1: the share of rows whose best label is a true one."""
-        hits, _ = metrics.Ranking(self.label_matrix(Y), self.predict_topk(X, 1), 1).sums("P@1")
+        truth = self.label_matrix(y, unknown="append")
+        hits, _ = metrics.Ranking(truth, self.predict_topk(X, 1), 1).sums("P@1")
         return float(np.average(hits, weights=sample_weight))
 
     def explain(self, X: Any, label: Any = None, n: int = 5, *, feature_names: Any = None) -> list[Any]:
@@ -158,7 +223,7 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
         if feature_names is not None and np.shape(feature_names) != (X.shape[1],):
             raise ValueError(f"X has {X.shape[1]} features, but feature_names is {np.shape(feature_names)}.")
         column = None if label is None else self._known_columns([label])[0]
-        return [self._explain_row(X[i : i + 1], column, n, feature_names) for i in range(X.shape[0])]
+        return Tables(self._explain_row(X[i : i + 1], column, n, feature_names) for i in range(X.shape[0]))
 
     def _explain_row(
         self, X: Matrix, label: int | None, n: int, feature_names: Any, kept_row: Any = None
@@ -169,23 +234,42 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
         """
         raise NotImplementedError(f"{type(self).__name__} does not explain its predictions.")
 
-    def label_matrix(self, Y: Any) -> csr_matrix:
-        """Y as csr in the columns of `classes_`; labels not there at fit get columns after these."""
+    def label_matrix(self, Y: Any, *, unknown: str = "drop") -> csr_matrix:
+        """Y as csr in the columns of `classes_`, as wide as what `predict` returns.
+
+        Parameters
+        ----------
+        unknown : what to do with labels that were not there at fit: "drop" leaves them out and warns;
+            "append" gives them columns after the others, so that recall counts them
+        """
         check_is_fitted(self)
-        Y = targets.as_array(Y)
+        if unknown not in ("drop", "append"):
+            raise ValueError(f"unknown must be 'drop' or 'append'. Got {unknown!r} instead.")
+        Y, n_labels = targets.as_array(Y), len(self.classes_)
         if targets.is_indicator(Y):
             matrix = targets.indicator(Y)
-            if matrix.shape[1] != len(self.classes_):
+            if matrix.shape[1] != n_labels:
                 raise ValueError(
-                    f"Y has {matrix.shape[1]} columns, but "
-                    f"{type(self).__name__} knows {len(self.classes_)} labels."
+                    f"Y has {matrix.shape[1]} columns, but {type(self).__name__} knows {n_labels} labels."
                 )
             return matrix
-        return targets.from_rows(targets.label_rows(Y), self._columns())
+        matrix = targets.from_rows(targets.label_rows(Y), self._columns())
+        if unknown == "append":
+            return matrix
+        known = matrix[:, :n_labels]
+        if left_out := matrix.nnz - known.nnz:
+            warnings.warn(
+                f"{left_out:,} of {matrix.nnz:,} labels in Y, {matrix.shape[1] - n_labels:,} different ones, "
+                'are unknown to the model and left out; unknown="append" keeps them.',
+                DataWarning,
+                stacklevel=2,
+            )
+        return known
 
     def save(self, path: PathLike) -> None:
         """Write the model to a folder; a model that is there is replaced in one step."""
         check_is_fitted(self)
+        self._check_parameters()
         description = {
             "version": __version__,
             "class": class_reference(type(self)),
@@ -210,8 +294,26 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
         """An estimator with the parameters of a manifest."""
         return cls(**parameters)
 
+    def _check_parameters(self) -> None:
+        params.check(type(self).__name__, self.get_params(deep=False), getattr(self, "_constraints", {}))
+
     def _restore(self) -> None:
         """Rebuild unsaved attributes after load."""
+
+    def _check_learnt(self) -> None:
+        """Check types, shapes and ranges of what a model folder held; a ValueError says what is wrong.
+
+        The folder may come from anywhere, and kernels do not check their indices.
+        """
+        stored.record(self.classes_, "the labels", np.ndarray)
+        stored.require(self.classes_.ndim == 1 and len(self.classes_), "there are no labels")
+        counts = stored.array(self.label_counts_, "counts of labels", stored.INTEGERS, len(self.classes_))
+        stored.require(counts.min() >= 0, "counts of labels are negative")
+        stored.whole(self.n_samples_fit_, "the number of training rows", 1)
+        stored.whole(self.n_features_in_, "the number of features", 1)
+        stored.number(self.threshold_, "the threshold")
+        if hasattr(self, "feature_names_in_"):
+            stored.strings(self.feature_names_in_, "the names of features", self.n_features_in_)
 
     def _state(self) -> dict[str, Any]:
         """What was learnt, under its names on disk; a method within this one becomes a `Fitted`."""
@@ -289,6 +391,10 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
                 raise ValueError(f"Label {label!r} is not known to this model.")
         return [columns[label] for label in listed]
 
+    def _suggestion(self, column: int, score: float) -> Suggestion:
+        label = self._label(column)
+        return Suggestion(label, str(label), score)
+
     def _label(self, column: int) -> Any:
         label = self.classes_[column]
         return label.item() if isinstance(label, np.generic) else label
@@ -305,8 +411,8 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
 class XMCEstimator(XMCPredictor):
     """A scikit-learn classifier on sparse labels.
 
-    Parameters of every method
-    --------------------------
+    Parameters
+    ----------
     threshold : the score from which `predict` assigns a label: "auto", or "f1", maximizes micro-F1 on
         held-out rows; "precision=0.9" is the lowest threshold with that precision there; or a number
     max_labels : number of labels of a row that `decision_function` and `predict` consider
@@ -315,8 +421,8 @@ class XMCEstimator(XMCPredictor):
     random_state : seed; the same seed gives the same model
     verbose : 1 shows progress on a terminal
 
-    Attributes after fit
-    --------------------
+    Attributes
+    ----------
     classes_ : (L,) labels, in the order of the columns of Y
     label_counts_ : (L,) training rows of each label
     n_samples_fit_ : number of training rows
@@ -347,17 +453,17 @@ class XMCEstimator(XMCPredictor):
     # The arguments of `fit` beside X and Y, and whether each has a line for every row.
     _side: ClassVar[Mapping[str, bool]] = {}
 
-    def fit(self, X: Any, Y: Any, *, label_names: Sequence[str] | None = None) -> Self:
+    def fit(self, X: Any, y: Any, *, label_names: Sequence[str] | None = None) -> Self:
         """Fit the model to rows and their labels.
 
         Parameters
         ----------
         X : (n, d) sparse or dense, any numeric dtype
-        Y : (n, L) sparse or dense matrix of 0 and 1; or a list or set of labels for each row
-        label_names : L names of the columns of Y; with lists of names, all names in the order of the
+        y : (n, L) sparse or dense matrix of 0 and 1; or a list or set of labels for each row
+        label_names : L names of the columns of y; with lists of names, all names in the order of the
             columns, also those that no row has
         """
-        return self._learn(X, Y, label_names)
+        return self._learn(X, y, label_names)
 
     @abstractmethod
     def _fit(self, X: Matrix, Y: csr_matrix, rng: Generator, **side: Any) -> HeldOutScores | None:
@@ -391,7 +497,7 @@ class XMCEstimator(XMCPredictor):
         self, X: Any, Y: Any, label_names: Sequence[str] | None, **side: Any
     ) -> tuple[Matrix, csr_matrix, np.random.Generator, dict[str, Any]]:
         """Check parameters and input, and set what every method has; returns what `_fit` takes."""
-        params.check(type(self).__name__, self.get_params(deep=False), self._constraints)
+        self._check_parameters()
         X = self._checked_rows(X, reset=True)
         Y, self.classes_ = self._checked_labels(X, Y, label_names)
         side = self._checked_side(Y, **side)
@@ -403,9 +509,11 @@ class XMCEstimator(XMCPredictor):
     def _train(self, X: Matrix, Y: csr_matrix, rng: Generator, side: dict[str, Any], **run: Any) -> Self:
         """Fit, then choose the threshold; run : what `_fit` takes beside data, such as a checkpoint."""
         fit_rng, threshold_rng = rng.spawn(2)
-        with progress.shown(self.verbose > 0), one_blas_thread():
+        name = f"training {type(self).__name__}"
+        with progress.shown(self.verbose > 0), progress.phase(name, X.shape[0]), one_blas_thread():
             held_out = self._fit(X, Y, fit_rng, **side, **run)
-            self.threshold_ = self._choose_threshold(X, Y, held_out, threshold_rng, **side)
+            with progress.phase("threshold", X.shape[0], until=1.0):
+                self.threshold_ = self._choose_threshold(X, Y, held_out, threshold_rng, **side)
         return self
 
     def estimate(
@@ -419,7 +527,7 @@ class XMCEstimator(XMCPredictor):
         nnz : stored values of X; n × d if not given
         nnz_labels : stored values of Y; five for each row if not given
         """
-        params.check(type(self).__name__, self.get_params(deep=False), self._constraints)
+        self._check_parameters()
         for name, value in {"n": n, "d": d, "n_labels": n_labels}.items():
             params.check_count(name, value)
         return self._estimate(
@@ -510,6 +618,11 @@ class XMCEstimator(XMCPredictor):
         self.n_samples_fit_ = Y.shape[0]
 
 
+def _checked_threshold(threshold: Any) -> float:
+    params.check("predict", {"threshold": threshold}, {"threshold": params.number(0)})
+    return float(threshold)
+
+
 def _generator(random_state: Any) -> Generator:
     if isinstance(random_state, np.random.RandomState):
         random_state = random_state.randint(2**31 - 1)
@@ -519,6 +632,8 @@ def _generator(random_state: Any) -> Generator:
 def load(path: PathLike) -> XMCPredictor:
     """Load a model that `save` wrote, as the class that it was."""
     manifest, state = model_folder.load(path)
+    if not state:
+        raise ModelError(f"{path} is not a fitted model.")
     return restored(manifest.get("class"), manifest.get("parameters"), state, path)
 
 
@@ -539,18 +654,18 @@ def restored(name: Any, parameters: Any, state: Any, path: PathLike) -> XMCPredi
             if own
             else f"{path} is a {name}, which this version of exmlds does not have."
         )
-    try:
-        model = method.from_plain(parameters)
-    except (TypeError, KeyError) as error:
-        raise ModelError(f"{path} has parameters that {name} does not take: {error}.") from None
-    for attribute, value in learnt.items():
-        setattr(model, attribute, restored(*value, path) if isinstance(value, Fitted) else value)
-    if learnt:
+    with model_folder.explained(path):
         try:
+            model = method.from_plain(parameters)
+        except (TypeError, KeyError) as error:
+            raise ModelError(f"{path} has parameters that {name} does not take: {error}.") from None
+        model._check_parameters()
+        for attribute, value in learnt.items():
+            setattr(model, attribute, restored(*value, path) if isinstance(value, Fitted) else value)
+        if learnt:
             model._restore()
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
-            raise ModelError(f"{path} is damaged: {error!r}.") from error
-    return model
+            model._check_learnt()
+        return model
 
 
 def class_reference(method: type[XMCPredictor]) -> str:

@@ -138,12 +138,6 @@ def test_a_document_knows_its_id(tmp_path: Path) -> None:
     assert ids(half, errors="replace") == ["\ufffd"]
 
 
-def test_carriage_returns_alone_end_no_lines(tmp_path: Path) -> None:
-    for text in ("text,labels\rone,a\rtwo,b\r", "one\rtwo", '{"text": "a"}\r{"text": "b"}\r'):
-        with pytest.raises(DataError, match=r"data:1: a carriage return without a newline. .* convert"):
-            open_texts(written(tmp_path, text), labelled=False)
-
-
 CROPS = ["grain, rice, wheat", "corn, grain", "grain", "corn, grain, wheat", "rice", "wheat", "grain, wheat"]
 
 
@@ -1006,3 +1000,10 @@ def test_repeated_columns_are_rejected_also_if_they_are_detected(tmp_path: Path)
     path.write_text("text,text,labels\none,two,a\n")
     with pytest.raises(DataError, match="more than one column 'text'"):
         open_texts(path)
+
+
+def test_lines_that_end_in_carriage_returns_alone_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "old.txt"
+    path.write_bytes(b"one text\ranother text\r")
+    with pytest.raises(DataError, match=r"old.txt ends its lines in .r alone; save it with .n"):
+        open_texts(path, labelled=False)

@@ -83,6 +83,22 @@ def test_functions_are_refused_at_save(name: str, tmp_path: Path) -> None:
     assert not (tmp_path / "model").exists()
 
 
+@pytest.mark.parametrize("pattern", [r"(?u)\b\w+\b", r"[^\s,;]+", r"\b[a-zA-Z]{3,}\b", r"#?\w\w{0,9}"])
+def test_plain_token_patterns_are_saved(pattern: str, tmp_path: Path) -> None:
+    vectorizer = TfidfVectorizer(token_pattern=pattern)
+    model = TextClassifier(vectorizer=vectorizer, model=FeatureNeighbors()).fit(TEXTS, LABELS)
+    model.save(tmp_path / "model")
+    assert load(tmp_path / "model").vectorizer_.token_pattern == pattern  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("pattern", [r"(\w+)+x", r"a|b", r"\w*\w*x", r"\w?\w?\w?x", r"(?i)a", "[", "a{2}{3}"])
+def test_token_patterns_that_could_take_forever_are_refused_at_save(pattern: str, tmp_path: Path) -> None:
+    model = TextClassifier(model=FeatureNeighbors()).fit(TEXTS, LABELS)
+    model.vectorizer_.token_pattern = pattern
+    with pytest.raises(ModelError, match="'token_pattern' parameter of TfidfVectorizer must be"):
+        model.save(tmp_path / "model")
+
+
 def test_a_vectorizer_of_another_kind_is_refused_at_save(tmp_path: Path) -> None:
     class Mine(TfidfVectorizer):
         pass
@@ -111,7 +127,7 @@ def test_columns_of_data_frames(model: TextClassifier, library: str) -> None:
     assert model.predict_labels(column, k=1) == model.predict_labels(TEXTS, k=1)
     assert clone(model).fit(column, LABELS).predict_labels(column, k=1) == model.predict_labels(TEXTS, k=1)
     with pytest.raises(ValueError, match="one column of texts"):
-        model.predict_labels(frames.DataFrame({"text": TEXTS}), k=1)
+        model.predict_labels(frames.DataFrame({"text": TEXTS, "title": TEXTS}), k=1)
 
 
 @pytest.mark.parametrize(
@@ -136,7 +152,7 @@ def test_what_is_no_text(model: TextClassifier, X: Any, said: str) -> None:
 def test_other_bad_input() -> None:
     with pytest.raises(ValueError, match="no words that the vectorizer takes"):
         TextClassifier().fit(["", "..."], [["a"], ["b"]])
-    with pytest.raises(ValueError, match="Give the labels of the texts as Y"):
+    with pytest.raises(ValueError, match="Give the labels of the texts as y"):
         TextClassifier().fit(TEXTS)
     with pytest.raises(ValueError, match="X has 8 rows, but Y has 1"):
         TextClassifier(model=FeatureNeighbors()).fit(TEXTS, [["a"]])
@@ -176,7 +192,7 @@ def test_numbers_of_numpy_are_saved_and_others_refused(tmp_path: Path) -> None:
     assert loaded.vectorizer.ngram_range == (1, 2)
     np.testing.assert_array_equal(loaded.predict_topk(TEXTS)[1], model.predict_topk(TEXTS)[1])
     model.vectorizer_.encoding = object()
-    with pytest.raises(ModelError, match="'encoding' is a object, which a model folder cannot hold"):
+    with pytest.raises(ModelError, match="'encoding' parameter of TfidfVectorizer must be a string"):
         model.save(tmp_path / "other")
     assert not (tmp_path / "other").exists()
 

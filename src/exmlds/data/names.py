@@ -9,18 +9,13 @@ from pathlib import Path
 from ..errors import DataError, DataWarning
 from ..storage.files import PathLike, reading
 
-LONE_CR = (
-    r"a carriage return without a newline. Lines end at \n or \r\n; convert the file, for example with "
-    r"`tr '\r' '\n'`."
-)
-
 
 def read_names(path: PathLike) -> list[str]:
     """Read the lines of a file, stripped of surrounding whitespace."""
     with reading(Path(path)) as file:
         raw = file.read()
-    if b"\r" in raw and b"\n" not in raw:
-        raise DataError(f"{path}:1: {LONE_CR}")
+    if b"\r" in raw.rstrip() and b"\n" not in raw:
+        raise DataError(f"{path} ends its lines in \\r alone; save it with \\n or \\r\\n.")
     try:
         lines = raw.decode("utf-8-sig").rstrip("\r\n").split("\n")
     except UnicodeDecodeError as error:

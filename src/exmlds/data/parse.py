@@ -16,16 +16,15 @@ from ..errors import DataError, DataWarning
 from ..kernels import DEFAULT, parse_errors
 from ..runtime import progress
 from ..storage.files import bytes_read, reading
-from .names import LONE_CR
 from .read_log import log_reading
 
 Array = np.ndarray
 HeaderChoice = bool | Literal["auto"]
 
 BLOCK = 1 << 18  # bytes parsed at a time; more would raise the peak memory, not the speed
+_LONE_RETURN = re.compile(rb"\r+(?![\r\n]|\Z)")
 LARGEST = np.iinfo(np.int32).max  # ids are int32
 FAR_ABOVE = 100, 1_000_000  # a largest id that exceeds the number of ids by this factor and this difference
-_LONE_CR = re.compile(rb"\r(?!\n|\Z)")
 
 
 class Header(NamedTuple):
@@ -77,6 +76,8 @@ class TextFile:
         self.path, self.labelled, self.base, self.block = path, labelled, base, block
         self.n_features, self.n_labels = limits
         self.header, self.is_half = self._read_header(header)
+        if header is True and self.header is None:
+            raise DataError(f"{self.header_at}: expected a header, `rows features labels`.")
         if self.header:
             widths = (self.header.n_features, self.header.n_labels)
             for noun, declared, wanted in zip(nouns, widths, limits):
@@ -92,10 +93,6 @@ class TextFile:
     def header_at(self) -> str:
         return f"{self.path}:{self.header_line}"
 
-    @property
-    def _row_form(self) -> str:
-        return "l1,l2 f:v f:v" if self.labelled else "id:value id:value"
-
     def _read_header(self, choice: HeaderChoice) -> tuple[Header | None, bool]:
         with reading(self.path) as file:
             start = file.read(1 << 16)
@@ -109,16 +106,13 @@ class TextFile:
         first, second = (*lines[comments:], b"")[:2]
         numbers = first.split()
         whole = all(re.fullmatch(rb"[0-9]{1,18}", number) for number in numbers)
-        token = first[:40].decode(errors="backslashreplace")
-        if choice == "auto" and whole and len(numbers) > 2 + self.labelled and b":" in second:
-            header = "rows features labels" if self.labelled else "rows columns"
-            raise DataError(
-                f"{self.header_at}: {token!r} is neither a header `{header}` nor a row like the next one, "
-                f"`{self._row_form}`. Correct or remove that line."
-            )
+        whole = whole and b"\r" not in first.rstrip()
+        is_long = choice == "auto" and whole and len(numbers) > 2 + self.labelled
+        if is_long and any(b":" in line for line in lines[self.header_line :]):
+            forms = "`rows features labels`, nor a row of this file, `l1,l2 f:v f:v`"
+            forms = forms if self.labelled else "`rows columns`, nor a row of this file, `id:value id:value`"
+            raise DataError(f"{self.header_at}: {len(numbers)} numbers are neither a header, {forms}.")
         if choice is False or not whole or len(numbers) not in (2, 3):
-            if choice is True:
-                raise DataError(f"{self.header_at}: expected a header `rows features labels`, got {token!r}.")
             return None, False
         if len(numbers) == 3 and (self.labelled or choice is True):
             n_rows, n_features, n_labels = map(int, numbers)
@@ -239,16 +233,20 @@ class TextFile:
                 first = (*first.split(b"\n", lines_before), b"")[lines_before]
             done = 0
             for chunk in chain([first], chunks):
+                self._check_line_ends(chunk, lines_before)
                 parsed = self._parse(chunk, lines_before)
                 lines_before += chunk.count(b"\n")
                 yield parsed
                 advance(bytes_read(file) - done)
                 done = bytes_read(file)
 
+    def _check_line_ends(self, chunk: bytes, lines_before: int) -> None:
+        """Reject a \\r within a line; a file whose lines end in \\r alone would be read as one row."""
+        if b"\r" in chunk and (found := _LONE_RETURN.search(chunk)):
+            line = lines_before + chunk.count(b"\n", 0, found.start()) + 1
+            raise DataError(f"{self.path}:{line}: a \\r within a line; end lines in \\n or \\r\\n.")
+
     def _parse(self, chunk: bytes, lines_before: int) -> tuple[Block, int]:
-        if b"\r" in chunk and (lone := _LONE_CR.search(chunk)):
-            line = lines_before + chunk.count(b"\n", 0, lone.start()) + 1
-            raise DataError(f"{self.path}:{line}: {LONE_CR}")
         text = np.frombuffer(chunk, np.uint8)
         most, lines = len(chunk) // 2 + 1, chunk.count(b"\n") + 1
         room = (most, most, most, lines, lines)
@@ -275,10 +273,10 @@ class TextFile:
 
     def _complain(self, line: int, token: bytes, problem: int) -> NoReturn:
         shown = token[:40].decode("utf-8", "backslashreplace") + ("…" if len(token) > 40 else "")
+        row = "l1,l2 f:v f:v" if self.labelled else "id:value id:value"
         kind = "number" if shown.partition(":")[0].isdigit() and ":" in shown else "whole number"
         messages = {
-            parse_errors.NOT_A_NUMBER: f"{shown!r} is not a {kind}; a row looks like `{self._row_form}`.",
-            parse_errors.NO_VALUE: f"{shown!r} has no value; write `{shown}1`, or the id alone for 1.",
+            parse_errors.NOT_A_NUMBER: f"{shown!r} is not a {kind}; a row looks like `{row}`.",
             parse_errors.NOT_FINITE: f"{shown!r} is not a finite float32; remove it or scale the values.",
             parse_errors.NEGATIVE_ID: f"{shown!r} has an id below {self.base}; ids start from {self.base}.",
             parse_errors.EMPTY_ID: f"{shown!r} has an empty label id; labels look like `3,17`.",

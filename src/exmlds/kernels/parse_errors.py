@@ -10,7 +10,6 @@ NEGATIVE_ID = 3
 FEATURE_OUT_OF_RANGE = 4
 LABEL_OUT_OF_RANGE = 5
 EMPTY_ID = 6
-NO_VALUE = 7
 
 # Halfway between the largest float32 and the next power of two: larger values round to infinity.
 FLOAT32_OVERFLOW = 2.0**128 - 2.0**103

@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, issparse
 
 from ..base import XMCEstimator
 from ..runtime.memory import DataSize, Estimate
 from ..selection import MAX_HELD_OUT, HeldOutScores
 from ..stages import index, vote
-from ..validation import params
+from ..validation import params, stored
 from ..validation.arrays import Matrix
 
 Array = np.ndarray
@@ -23,8 +23,8 @@ Array = np.ndarray
 class MostFrequent(XMCEstimator):
     """Predict the most frequent labels for every row, scored by their share of the training rows.
 
-    Example
-    -------
+    Examples
+    --------
     >>> from exmlds import MostFrequent
     >>> model = MostFrequent().fit([[0.0], [1.0], [2.0]], [["a"], ["a", "b"], ["a"]])
     >>> model.predict_labels([[5.0]], k=1)
@@ -34,6 +34,12 @@ class MostFrequent(XMCEstimator):
     def _fit(self, X: Matrix, Y: csr_matrix, rng: Generator, **side: Any) -> None:
         self.ranking_ = np.argsort(-self.label_counts_, kind="stable")
         self.shares_ = (self.label_counts_[self.ranking_] / self.n_samples_fit_).astype(np.float32)
+
+    def _check_learnt(self) -> None:
+        super()._check_learnt()
+        n_labels = len(self.classes_)
+        stored.ids(self.ranking_, "the ranking of labels", n_labels, n_labels)
+        stored.array(self.shares_, "the shares of labels", "float32", n_labels)
 
     def _estimate(self, data: DataSize) -> Estimate:
         return Estimate(data.rows_bytes() + data.labels_bytes() + 28 * data.n_labels, 20 * data.n_labels)
@@ -60,8 +66,8 @@ class FeatureNeighbors(XMCEstimator):
     Rows without a label do not vote, nor, by cosine, rows that have no feature in common with the query.
     Where no row votes, the most frequent labels are predicted.
 
-    Example
-    -------
+    Examples
+    --------
     >>> from exmlds import FeatureNeighbors
     >>> from exmlds.data import make_library
     >>> X, Y, names, _ = make_library(500, random_state=0)
@@ -72,7 +78,7 @@ class FeatureNeighbors(XMCEstimator):
 
     _constraints: ClassVar[Mapping[str, params.Constraint]] = {
         **XMCEstimator._constraints,
-        "n_neighbors": params.whole(1),
+        "n_neighbors": params.NEIGHBORS,
         "metric": params.one_of("cosine", "euclidean"),
         "vote": params.one_of("similarity", "uniform"),
         "temperature": params.number(0, above=True),
@@ -93,6 +99,13 @@ class FeatureNeighbors(XMCEstimator):
         self.voters_ = np.flatnonzero(np.diff(Y.indptr))  # rows with a label
         self.index_ = index.build(X[self.voters_], self.metric)
         self.labels_ = Y[self.voters_]
+
+    def _check_learnt(self) -> None:
+        super()._check_learnt()
+        n = len(stored.ids(self.voters_, "the rows that vote", None, self.n_samples_fit_))
+        index.check(self.index_, self.metric, n, self.n_features_in_)
+        stored.require(issparse(self.labels_), "the labels that rows vote for are not sparse")
+        stored.matrix(self.labels_, "the labels that rows vote for", n, len(self.classes_))
 
     def _estimate(self, data: DataSize) -> Estimate:
         rows, labels = data.rows_bytes(), data.labels_bytes()

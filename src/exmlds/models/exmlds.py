@@ -24,13 +24,14 @@ from ..reranking.pipeline import (
 )
 from ..reranking.search import EPOCHS, TEMPERATURES, ConfigSearch, SearchTrial, TimeBudget
 from ..runtime.memory import DataSize, Estimate
+from ..runtime.progress import phase
 from ..selection import HeldOutScores, TrainingSet
-from ..stages import rerank
+from ..stages import features, rerank, stacking
 from ..stages.stacking import Stacker
-from ..validation import params, targets
+from ..validation import params, stored, targets
 from ..validation.arrays import Matrix
 from ..voting import explain
-from ..voting.base import MIN_ROWS_TO_TUNE, NeighborVoting
+from ..voting.base import MIN_ROWS_TO_TUNE, NeighborVoting, check_rows
 from ..voting.explain import ExplainOptions, Explanation
 from ..voting.label_space import LabelSpaceMixin
 from ..voting.votes import VotingModel
@@ -64,16 +65,16 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
 
     The other parameters are those of every method, `XMCEstimator`.
 
-    Attributes after fit
-    --------------------
+    Attributes
+    ----------
     shortlister_ : the fitted method that makes short lists;  second_shortlister_ : another one, or None
     shortlist_, cost_ : as chosen;  shortlist_recall_ : share of true labels on the lists of held-out rows
     held_out_quality_ : the mean of P@1, P@3 and P@5 on held-out rows
     search_results_ : what was tried and the score of each trial, as lists under "step", "params", "score" and
         "seconds"
 
-    Example
-    -------
+    Examples
+    --------
     >>> from exmlds import ExMLDS
     >>> from exmlds.data import make_library
     >>> X, Y, names, _ = make_library(500, random_state=0)
@@ -121,7 +122,7 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
     def fit(
         self,
         X: Any,
-        Y: Any,
+        y: Any,
         *,
         label_names: Sequence[str] | None = None,
         sample_weight: Any = None,
@@ -132,13 +133,13 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
 
         Parameters
         ----------
-        X, Y, label_names : as for every method
+        X, y, label_names : as for every method
         sample_weight : (n,) weight of each row
         label_cooccurrence, observed : as in `ExMLDS3.fit`; joint SPPMI is the shortlister then
         """
         return self._learn(
             X,
-            Y,
+            y,
             label_names,
             sample_weight=sample_weight,
             label_cooccurrence=label_cooccurrence,
@@ -168,19 +169,22 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
         adds_learners = self.n_learners == "auto" and self.time_budget is not None
 
         # 1. Search the configuration on a sample of the rows.
-        config, trials = self._config_search(self._first_method(side)).search(rows, search_rng, budget)
+        with phase("search of the configuration", rows.n, until=0.2):
+            config, trials = self._config_search(self._first_method(side)).search(rows, search_rng, budget)
         # 2. Fit it on folds, and score the rows that each fold holds out.
-        fitted = cross_fit(
-            config,
-            rows,
-            fold_rng=fold_rng,
-            fit_rng=fit_rng,
-            ensemble_rng=ensemble_rng if adds_learners else None,
-            budget=budget,
-        )
+        with phase("cross-fitting", rows.n, until=0.6):
+            fitted = cross_fit(
+                config,
+                rows,
+                fold_rng=fold_rng,
+                fit_rng=fit_rng,
+                ensemble_rng=ensemble_rng if adds_learners else None,
+                budget=budget,
+            )
         # 3. Stack the evidence on held-out rows, and calibrate probabilities there.
         held = rows.subset(fitted.held_rows)
-        stacked = stack(fitted.scores, held, max(5, self.max_labels), gains)
+        with phase("stacking", held.n, until=0.7):
+            stacked = stack(fitted.scores, held, max(5, self.max_labels), gains)
         # 4. Fit again on all rows, or keep the last fold where the time is up.
         pipeline, used = refit(fitted, rows, refit_rng, budget)
 
@@ -262,6 +266,34 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
         if k <= listed:
             return ids, probabilities
         return extend_by_votes(ids, probabilities, scores, k, self.gains_)
+
+    def _check_learnt(self) -> None:
+        super()._check_learnt()
+        d, n_labels = self.n_features_in_, len(self.classes_)
+        for method in (self.shortlister_, self.second_shortlister_):
+            if method is not None or self.shortlister_ is None:
+                stored.record(method, "a shortlister", NeighborVoting)
+                alike = (method.n_features_in_, len(method.classes_)) == (d, n_labels)
+                stored.require(alike, "a shortlister has other features or labels than the model")
+        stored.whole(self.shortlist_, "the length of short lists", 1)
+        stored.array(self.counts_, "counts of labels of the stacker", stored.FLOATS, n_labels)
+        n = self.shortlister_.labels_.shape[0]
+        check_rows(self.rows_, n, self.n_samples_fit_, self.kept_rows_, d)
+        for values in (self.gains_, self.lifts_):
+            if values is not None:
+                shape = (n_labels,) * (1 if values is self.gains_ else 2)
+                stored.array(values, "gains or lifts of labels", "float16 float32", *shape)
+        for name in ("cost_", "held_out_quality_", "shortlist_recall_"):
+            stored.number(getattr(self, name), name)
+        stored.record(self.search_results_, "the search", dict)
+        has_classifiers = self.classifiers_ is not None and self.feature_map_ is not None
+        if has_classifiers:
+            rerank.check(self.classifiers_, features.check(self.feature_map_, d), n_labels)
+        if self.stacker_ is not None:
+            names = stacking.evidence_names(
+                self.second_shortlister_ is not None, has_classifiers and self.lifts_ is not None
+            )
+            stacking.check(self.stacker_, len(names), n_labels)
 
     @property
     def pipeline(self) -> RerankingPipeline:

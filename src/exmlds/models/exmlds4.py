@@ -18,7 +18,7 @@ from ..stages import ann_index, joint, neighbors, partition, quantize, sppmi
 from ..stages.partition import Router
 from ..storage.checkpoint import Checkpoint, digest
 from ..storage.files import PathLike
-from ..validation import params
+from ..validation import params, stored
 from ..validation.arrays import Matrix, unit_rows
 from ..voting.base import NeighborVoting
 from ..voting.memory import MemoryModel, part_rows
@@ -75,8 +75,8 @@ class ExMLDS4(NeighborVoting):
 
     The other parameters are those of every method, `XMCEstimator`.
 
-    Example
-    -------
+    Examples
+    --------
     >>> from exmlds import ExMLDS4
     >>> from exmlds.data import make_library
     >>> X, Y, names, _ = make_library(500, random_state=0)
@@ -134,22 +134,22 @@ class ExMLDS4(NeighborVoting):
     n_learners: int = 3
 
     def fit(
-        self, X: Any, Y: Any, *, label_names: Sequence[str] | None = None, checkpoint: PathLike | None = None
+        self, X: Any, y: Any, *, label_names: Sequence[str] | None = None, checkpoint: PathLike | None = None
     ) -> Self:
         """Fit the model to rows and their labels.
 
         Parameters
         ----------
-        X, Y, label_names : as in `XMCEstimator.fit`
+        X, y, label_names : as in `XMCEstimator.fit`
         checkpoint : a folder that the fit is saved to after every epoch; with the same folder, data and
             parameters a fit that was stopped resumes, and gives the same model
         """
         if self.index == "approximate":
             ann_index.require()  # fail before a long fit, not after it
         if checkpoint is None:
-            return self._learn(X, Y, label_names)
+            return self._learn(X, y, label_names)
         with self._all_or_nothing():
-            return self._fit_with_checkpoint(X, Y, label_names, checkpoint)
+            return self._fit_with_checkpoint(X, y, label_names, checkpoint)
 
     def _fit_with_checkpoint(
         self, X: Any, Y: Any, label_names: Sequence[str] | None, folder: PathLike
@@ -207,11 +207,12 @@ class ExMLDS4(NeighborVoting):
             state = _resume(context.run.warm_start, state, context.columns)
             ends = [state.epoch + MORE_EPOCHS]
         name = f"map-{state.seed:016x}"
-        kept = checkpoint.get(name) if checkpoint else None
-        if kept:
-            state = kept["state"]._replace(
-                V=np.array(kept["state"].V), squares=np.array(kept["state"].squares)
-            )
+        kept = checkpoint.get(name, joint.JointState) if checkpoint else None
+        if kept is not None:
+            for values in (kept.V, kept.squares):
+                stored.array(values, f"the map {name} of the checkpoint", "float32", *state.V.shape)
+            stored.whole(kept.epoch, f"the epoch of {name} of the checkpoint", 0)
+            state = kept._replace(seed=state.seed)
         for end in ends:
             while state.epoch < end:
                 state = joint.epoch(
@@ -229,7 +230,7 @@ class ExMLDS4(NeighborVoting):
                 if context is not None:
                     context.advance(len(Z))
                 if checkpoint:
-                    checkpoint.put(name, {"state": state})
+                    checkpoint.put(name, state)
             yield LinearMap(state.V, state)
 
     def _memory_model(self) -> MemoryModel:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import reprlib
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
@@ -11,23 +10,23 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.sparse import csr_matrix, issparse
 from sklearn.base import clone
-from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
+from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
 from sklearn.utils.validation import check_is_fitted
 
 from ..base import XMCEstimator, class_reference, restored
-from ..errors import ModelError, NoKnownWordWarning
+from ..errors import NoKnownWordWarning
 from ..runtime import progress
 from ..runtime.memory import Estimate
-from ..validation import params
+from ..validation import params, stored
 from ..validation.arrays import Matrix
 from ..voting.explain import Explanation
 from ..voting.label_space import LabelSpaceMixin
 from ..voting.votes import VotingModel
+from . import vectorizers
 from .exmlds import ExMLDS
 
 Array = np.ndarray
 
-KINDS = {kind.__name__: kind for kind in (TfidfVectorizer, CountVectorizer, HashingVectorizer)}
 NAMED = {
     "tfidf": lambda: TfidfVectorizer(sublinear_tf=True, dtype=np.float32),
     "hashing": lambda: HashingVectorizer(alternate_sign=False, dtype=np.float32),
@@ -50,14 +49,14 @@ class TextClassifier(LabelSpaceMixin):
     estimator could say of it is how frequent each label is. A `NoKnownWordWarning` names such texts. The
     estimator itself does predict frequent labels for a row of zeros.
 
-    Attributes after fit
-    --------------------
+    Attributes
+    ----------
     model_, vectorizer_ : as fitted;  feature_names_ : (d,) the terms, or None where they are hashed
     texts_ : (n,) the training texts, or None
     classes_, label_counts_, n_samples_fit_, threshold_ : those of the model
 
-    Example
-    -------
+    Examples
+    --------
     >>> from exmlds import TextClassifier
     >>> texts = ["goals and a red card", "bread with seeds", "the keeper held the ball", "flour, yeast, salt"]
     >>> model = TextClassifier().fit(texts, [["sport"], ["baking"], ["sport"], ["baking"]])
@@ -104,16 +103,20 @@ class TextClassifier(LabelSpaceMixin):
             params["model"] = ExMLDS()
         if vectorizer in NAMED and any(name.startswith("vectorizer__") for name in params):
             params["vectorizer"] = NAMED[vectorizer]()
-        return super().set_params(**params)
+        super().set_params(**params)
+        if "model__threshold" in params and hasattr(self, "model_"):
+            self.model_.set_params(threshold=params["model__threshold"])
+            self.threshold_ = self.model_.threshold_
+        return self
 
-    def fit(self, X: Any, Y: Any = None, *, label_names: Sequence[str] | None = None, **side: Any) -> Self:
+    def fit(self, X: Any, y: Any = None, *, label_names: Sequence[str] | None = None, **side: Any) -> Self:
         """Fit the model to texts and their labels, in one pass over the texts.
 
         Parameters
         ----------
-        X : texts: a list, a column of Pandas or Polars, or any iterable of strings; or documents with `text`
-            and `labels`, such as those of `exmlds.data.open_texts`
-        Y, label_names : as for every method; Y is None where documents have their labels
+        X : texts: a list, a column or a data frame of one column of Pandas or Polars, or any iterable of
+            strings; or documents with `text` and `labels`, such as those of `exmlds.data.open_texts`
+        y, label_names : as for every method; y is None where documents have their labels
         side : other arguments of the estimator's `fit`
         """
         params.check(type(self).__name__, self.get_params(deep=False), self._constraints)
@@ -122,9 +125,9 @@ class TextClassifier(LabelSpaceMixin):
         kept: list[str] = []
         vectorizer = NAMED[self.vectorizer]() if isinstance(self.vectorizer, str) else clone(self.vectorizer)
         with progress.shown(model.verbose > 0):
-            texts = _texts(X, own_labels if Y is None else None, kept if self.keep_rows else None)
+            texts = _texts(X, own_labels if y is None else None, kept if self.keep_rows else None)
             vectors = _fitted_vectors(vectorizer, texts)
-        self.model_ = model.fit(vectors, own_labels if Y is None else Y, label_names=label_names, **side)
+        self.model_ = model.fit(vectors, own_labels if y is None else y, label_names=label_names, **side)
         self.vectorizer_, self.feature_names_ = vectorizer, None
         if hasattr(vectorizer, "get_feature_names_out"):
             self.feature_names_ = vectorizer.get_feature_names_out().astype(object)
@@ -146,14 +149,15 @@ class TextClassifier(LabelSpaceMixin):
     def _explain_row(
         self, X: Matrix, label: int | None, n: int, feature_names: Any, kept_row: Any = None
     ) -> Explanation:
-        if self.texts_ is not None:
-            texts = self.texts_
-
-            def kept_row(row: int) -> csr_matrix:
-                return self.vectorizer_.transform([texts[row]])
-
-        names = self.feature_names_ if feature_names is None else feature_names
-        return self.model_._explain_row(X, label, n, names, kept_row)
+        names, texts = self.feature_names_ if feature_names is None else feature_names, self.texts_
+        if texts is None:
+            return self.model_._explain_row(X, label, n, names)
+        explanation = self.model_._explain_row(
+            X, label, n, names, lambda row: self.vectorizer_.transform([texts[row]])
+        )
+        return explanation._replace(
+            voters=[voter._replace(text=texts[voter.row]) for voter in explanation.voters]
+        )
 
     def _voting_model(self) -> VotingModel:
         if not isinstance(self.model_, LabelSpaceMixin):
@@ -184,7 +188,7 @@ class TextClassifier(LabelSpaceMixin):
         """As they stand in a manifest: a vectorizer and a model by class and parameters."""
         vectorizer, model = self.vectorizer, None
         if not isinstance(vectorizer, str):
-            vectorizer = {"class": _kind(vectorizer), "parameters": _plain(vectorizer)}
+            vectorizer = vectorizers.describe(vectorizer)
         if self.model is not None:
             model = {"class": class_reference(type(self.model)), "parameters": self.model.plain_parameters()}
         return {"vectorizer": vectorizer, "model": model, "keep_rows": self.keep_rows}
@@ -193,7 +197,7 @@ class TextClassifier(LabelSpaceMixin):
     def from_plain(cls, parameters: Mapping[str, Any]) -> Self:
         vectorizer, model = parameters["vectorizer"], parameters["model"]
         if not isinstance(vectorizer, str):
-            vectorizer = _vectorizer(vectorizer)
+            vectorizer = vectorizers.restore(vectorizer)
         if model is not None:
             model = restored(model["class"], model["parameters"], {}, "The model's parameters")
         return cls(vectorizer=vectorizer, model=model, keep_rows=parameters["keep_rows"])
@@ -201,23 +205,41 @@ class TextClassifier(LabelSpaceMixin):
     def _state(self) -> dict[str, Any]:
         kept = super()._state()
         vectorizer = kept.pop("vectorizer")
+        described = vectorizers.describe(vectorizer)
+        if "vocabulary" in described["parameters"]:
+            described["parameters"]["vocabulary"] = None  # the terms have it
         kept["vectorizer"] = {
-            "class": _kind(vectorizer),
-            "parameters": {**_plain(vectorizer), "vocabulary": None},  # the terms have it
+            **described,
             "idf": getattr(vectorizer, "idf_", None) if getattr(vectorizer, "use_idf", False) else None,
         }
         return kept
 
     def _restore(self) -> None:
         kept: Any = self.vectorizer_
-        vectorizer = _vectorizer(kept)
+        vectorizer = vectorizers.restore(kept)
         if self.feature_names_ is not None:
+            stored.strings(self.feature_names_, "the terms", None)
             vectorizer.vocabulary = {term: column for column, term in enumerate(self.feature_names_)}
             with np.errstate(divide="ignore"):  # of the idf, which is replaced
                 vectorizer.fit([""])
         if kept["idf"] is not None:
-            vectorizer.idf_ = np.asarray(kept["idf"])
+            idf = stored.array(kept["idf"], "the idf", stored.FLOATS, None)
+            stored.require(np.isfinite(idf).all(), "the idf is not finite")
+            vectorizer.idf_ = idf
         self.vectorizer_ = vectorizer
+
+    def _check_learnt(self) -> None:
+        super()._check_learnt()
+        stored.record(self.model_, "the model", XMCEstimator)
+        alike = (self.model_.n_features_in_, len(self.model_.classes_)) == (
+            self.n_features_in_,
+            len(self.classes_),
+        )
+        stored.require(alike, "the model has other features or labels than the classifier of texts")
+        n_terms = self.vectorizer_.transform([""]).shape[1]
+        stored.require(n_terms == self.n_features_in_, "the vectorizer has other features than the model")
+        if self.texts_ is not None:
+            stored.strings(self.texts_, "the training texts", self.n_samples_fit_)
 
 
 def _texts(X: Any, labels: list[Any] | None = None, kept: list[str] | None = None) -> Iterator[str]:
@@ -226,6 +248,8 @@ def _texts(X: Any, labels: list[Any] | None = None, kept: list[str] | None = Non
         raise ValueError("Give a list of texts, also for one text: [text].")
     if issparse(X) or (isinstance(X, np.ndarray) and X.dtype.kind in "biufc"):
         raise ValueError("TextClassifier takes texts. Give a matrix of features to the model itself.")
+    if hasattr(X, "columns") and len(X.columns) == 1:
+        X = X[X.columns[0]]
     if isinstance(X, Mapping) or hasattr(X, "columns"):
         raise ValueError('TextClassifier takes one column of texts. Give it alone, such as table["text"].')
     if not isinstance(X, Iterable):
@@ -240,7 +264,7 @@ def _texts(X: Any, labels: list[Any] | None = None, kept: list[str] | None = Non
                 )
             if labels is not None:
                 if not hasattr(item, "labels"):
-                    raise ValueError("Give the labels of the texts as Y; only documents bring their own.")
+                    raise ValueError("Give the labels of the texts as y; only documents bring their own.")
                 labels.append(item.labels)
             if kept is not None:
                 kept.append(text)
@@ -267,51 +291,3 @@ def _fitted_vectors(vectorizer: Any, texts: Iterator[str]) -> csr_matrix:
         if "empty vocabulary" in str(error):
             raise ValueError("The texts hold no words that the vectorizer takes; are they empty?") from None
         raise
-
-
-def _kind(vectorizer: Any) -> str:
-    name = type(vectorizer).__name__
-    if KINDS.get(name) is not type(vectorizer):
-        raise ModelError(
-            f"A model with a {name} cannot be saved; with {', '.join(KINDS)} it can. "
-            "Save `model_` instead, and make its features yourself."
-        )
-    return name
-
-
-def _plain(vectorizer: Any) -> dict[str, Any]:
-    plain = {}
-    for name, value in vectorizer.get_params(deep=False).items():
-        if callable(value) and name != "dtype":
-            raise ModelError(
-                f"The vectorizer's {name!r} is a function, and a model folder holds no code. Say it by "
-                "`token_pattern`, or save `model_` and make its features yourself."
-            )
-        if name == "dtype":
-            value = np.dtype(value).name
-        elif name == "vocabulary" and isinstance(value, Mapping):
-            value = {str(term): int(column) for term, column in value.items()}
-        elif isinstance(value, (set, frozenset)):
-            value = sorted(value)
-        elif isinstance(value, (tuple, list, np.ndarray)):
-            value = np.asarray(value).tolist()
-        plain[name] = value.item() if isinstance(value, np.generic) else value
-        try:
-            json.dumps(plain[name])
-        except TypeError:
-            raise ModelError(
-                f"The vectorizer's {name!r} is a {type(value).__name__}, which a model folder cannot hold."
-            ) from None
-    return plain
-
-
-def _vectorizer(kept: Mapping[str, Any]) -> Any:
-    kind, parameters = KINDS.get(kept["class"]), dict(kept["parameters"])
-    if kind is None:
-        raise ModelError(f"A model has a {kept['class']}, which this version of exmlds does not know.")
-    parameters["dtype"] = np.dtype(parameters["dtype"]).type
-    if kind is HashingVectorizer:
-        parameters.pop("vocabulary", None)
-    if "ngram_range" in parameters:
-        parameters["ngram_range"] = tuple(parameters["ngram_range"])
-    return kind(**parameters)

@@ -37,7 +37,6 @@ from .documents import (
     Document,
     bare,
     check_encoding,
-    check_line_ends,
     decoded,
     start_of,
 )
@@ -136,8 +135,8 @@ def open_texts(
     id : the field or column with the ids of the documents. By default, the first existing one of id, doc_id,
         document_id, identifier, or none
 
-    Example
-    -------
+    Examples
+    --------
     >>> from pathlib import Path
     >>> from tempfile import mkdtemp
     >>> path = Path(mkdtemp()) / "two.csv"
@@ -157,7 +156,8 @@ def open_texts(
     if not start:
         raise DataError(f"{path} is empty.")
     check_encoding(path, start)
-    check_line_ends(path, start)
+    if b"\r" in start.rstrip() and b"\n" not in start and not start.startswith(PARQUET):
+        raise DataError(f"{path} ends its lines in \\r alone; save it with \\n or \\r\\n.")
     format = format or sniff_format(path, start, options)
     check_options(path, format, options)
     if format in DELIMITERS:

@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from ...errors import Argument, DataError
 from ...storage.files import reading
-from ..names import LONE_CR
 
 START = 1 << 16  # bytes read to detect the format
 FEW = 8  # lines read to detect it if they are longer than that
@@ -72,11 +71,6 @@ def check_encoding(path: Path, start: bytes) -> None:
         raise DataError(f"{path} is UTF-16 or UTF-32; save it as UTF-8.")
     if b"\0" in start and not start.startswith((PARQUET, ZIP)):
         raise DataError(f"{path} is not text: it holds NUL bytes. Is it the right file, and UTF-8?")
-
-
-def check_line_ends(path: Path, start: bytes) -> None:
-    if b"\n" not in start and b"\r" in start[:-1] and not start.startswith((PARQUET, ZIP)):
-        raise DataError(f"{path}:1: {LONE_CR}")
 
 
 def lines_of(path: Path, errors: str) -> Iterator[tuple[str, str]]:

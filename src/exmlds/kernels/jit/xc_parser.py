@@ -8,7 +8,6 @@ from ..parse_errors import (
     FLOAT32_OVERFLOW,
     LABEL_OUT_OF_RANGE,
     NEGATIVE_ID,
-    NO_VALUE,
     NONE,
     NOT_A_NUMBER,
     NOT_FINITE,
@@ -201,11 +200,7 @@ def parse_rows(
             hard = False
             if problem == NONE:
                 if i < n and text[i] == 58:
-                    i += 1
-                    if i < n and not is_end(text[i]):
-                        value, i, problem, hard = parse_value(text, i)
-                    else:
-                        problem = NO_VALUE
+                    value, i, problem, hard = parse_value(text, i + 1)
                 elif i < n and not is_end(text[i]):
                     problem = NOT_A_NUMBER
             if problem != NONE:

@@ -12,7 +12,6 @@ from ..parse_errors import (
     FLOAT32_OVERFLOW,
     LABEL_OUT_OF_RANGE,
     NEGATIVE_ID,
-    NO_VALUE,
     NONE,
     NOT_A_NUMBER,
     NOT_FINITE,
@@ -125,8 +124,6 @@ def _feature(start: int, token: bytes, base: int, n_features: int) -> tuple[int,
     feature = _id(name, start, end, base, n_features, FEATURE_OUT_OF_RANGE)
     if not colon:
         return feature, np.float32(1)
-    if not number:
-        raise _Bad(NO_VALUE, start, end)
     if not _NUMBER.match(number):
         raise _Bad(NOT_FINITE if _NOT_FINITE.match(number) else NOT_A_NUMBER, start, end)
     value = float(number)
