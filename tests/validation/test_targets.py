@@ -131,7 +131,7 @@ def test_label_names_are_stripped() -> None:
 
 def test_strings_that_look_like_lists() -> None:
     crops = ["grain, rice", "grain, wheat", "rice, wheat", "corn"]
-    with pytest.warns(DataWarning, match=r"3 of 4 labels .*'grain, rice'; .*Y = \[labels.split\(','\) for"):
+    with pytest.warns(DataWarning, match=r"3 of 4 labels .*'grain, rice'; .*y = \[labels.split\(','\) for"):
         _, classes = targets.encode(crops)
     assert len(classes) == 4
     assert targets.encode([labels.split(",") for labels in crops])[1].tolist() == [

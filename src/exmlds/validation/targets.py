@@ -155,7 +155,7 @@ def _warn_of_lists(rows: list[list[Any]]) -> None:
         warnings.warn(
             f"{unsplit.n:,} of {len(rows):,} labels look like lists of labels, such as {unsplit.example!r}; "
             f"each is learnt as one label. Split them first: "
-            f"Y = [labels.split({unsplit.separator!r}) for labels in Y].",
+            f"y = [labels.split({unsplit.separator!r}) for labels in y].",
             DataWarning,
             stacklevel=2,
         )
