@@ -521,3 +521,27 @@ def test_reuters_from_its_texts(real_data: Path, run: Run, tmp_path: Path) -> No
     found = json.loads(run("evaluate", tmp_path / "model", folder / "test.jsonl.gz", "--json").out)
     assert found["at_threshold"]["F1"] >= 0.87
     assert found["P@1"] >= 0.946
+
+
+def test_labels_of_python_and_of_the_command_line_agree(run: Run, tmp_path: Path) -> None:
+    from exmlds import FeatureNeighbors, TextClassifier
+
+    texts = ["red card", "late goal", "bread and salt", "flour and yeast"]
+    labels = ["sport\t", "sport\t", "baking\t", "baking\t"]
+    TextClassifier(model=FeatureNeighbors(n_neighbors=1)).fit(texts, labels).save(tmp_path / "m")
+    rows = [f"{text}\t{label.strip()}\n" for text, label in zip(texts, labels)]
+    (tmp_path / "test.tsv").write_text("text\tlabels\n" + "".join(rows))
+    found = run("evaluate", tmp_path / "m", tmp_path / "test.tsv", "-k", "1", "--json")
+    assert json.loads(found.out)["P@1"] == 1.0
+
+
+def test_cells_that_look_like_lists_are_reported(run: Run, tmp_path: Path) -> None:
+    cells = ["grain, rice", "grain, wheat", "rice, wheat", "corn", "rice"]
+    (tmp_path / "t.csv").write_text("text,labels\n" + "".join(f'a word,"{cell}"\n' for cell in cells))
+    train = ("train", tmp_path / "t.csv", "-o", tmp_path / "m", "--method", "most-frequent")
+    done = run(*train)
+    assert done.err.count("warning") == 1
+    assert "such as 'grain, rice'" in done.err
+    assert '--label-separator ","' in done.err
+    assert run(*train, "--label-separator", ",").err == ""
+    assert sorted(load(tmp_path / "m").classes_) == ["corn", "grain", "rice", "wheat"]
