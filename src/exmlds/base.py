@@ -15,7 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import Any, ClassVar, NamedTuple, Self
+from inspect import signature
+from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 from numpy.random import Generator
@@ -31,8 +32,9 @@ from .runtime import progress
 from .runtime.memory import DataSize, Estimate
 from .runtime.parallel import blocks, map_blocks, one_blas_thread
 from .selection import HeldOutScores, HoldOut
-from .storage import model_folder
+from .storage import model_card, model_folder
 from .storage.files import PathLike
+from .storage.model_card import ModelFacts
 from .topk import LabelFilter, Suggestion, Suggestions, padded, to_csr
 from .validation import params, stored, targets
 from .validation.arrays import Matrix, block_of
@@ -61,12 +63,15 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
     label_counts_ : (L,) training rows of each label
     n_samples_fit_ : number of training rows
     threshold_ : the score from which `predict` assigns a label
+    held_out_metrics_ : P@1, P@3, P@5, and precision, recall and F1 at the threshold, on the "rows" that were
+        held out to choose it; None where none were
     """
 
     classes_: Array
     label_counts_: Array
     n_samples_fit_: int
     threshold_: float
+    held_out_metrics_: dict[str, float] | None = None
     n_features_in_: int
 
     engine: kernels.Engine = kernels.DEFAULT  # runs the operations of the stages
@@ -275,7 +280,33 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
             "class": class_reference(type(self)),
             "parameters": self.plain_parameters(),
         }
-        model_folder.save(path, description, self._state())
+        self._usable_threshold(None)
+        model_folder.save(path, description, self._state(), self.card())
+
+    def card(self) -> str:
+        """The model card in Markdown, which `save` writes to README.md in the model folder."""
+        check_is_fitted(self)
+        counts, method = self.label_counts_, cast(XMCPredictor, getattr(self, "model_", self))
+        defaults = {name: given.default for name, given in signature(type(method)).parameters.items()}
+        frequent = np.argsort(-counts, kind="stable")[:10].tolist()
+        rows = {"training rows": self.n_samples_fit_, "features": self.n_features_in_, "labels": len(counts)}
+        changed = {
+            name: value for name, value in method.plain_parameters().items() if value != defaults[name]
+        }
+        return model_card.render(
+            ModelFacts(
+                method=type(method).__name__,
+                takes="rows of features" if method is self else "texts",
+                sizes=rows,
+                frequent=[(str(self._label(column)), int(counts[column])) for column in frequent],
+                n_rare=int((counts < model_card.FEW_ROWS).sum()),
+                threshold=self.threshold_,
+                quality=self.held_out_metrics_,
+                parameters=changed,
+                keeps_data=getattr(self, "texts_", None) is not None
+                or getattr(self, "kept_rows_", None) is not None,
+            )
+        )
 
     def with_engine(self, engine: kernels.Engine) -> Self:
         """The estimator with another engine; everything else is shared."""
@@ -312,6 +343,11 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
         stored.whole(self.n_samples_fit_, "the number of training rows", 1)
         stored.whole(self.n_features_in_, "the number of features", 1)
         stored.number(self.threshold_, "the threshold")
+        if self.held_out_metrics_ is not None:
+            stored.record(self.held_out_metrics_, "the metrics on held-out rows", dict)
+            stored.require("rows" in self.held_out_metrics_, "held-out rows have no number")
+            for name, value in self.held_out_metrics_.items():
+                stored.number(value, f"the metric {name!r} of held-out rows")
         if hasattr(self, "feature_names_in_"):
             stored.strings(self.feature_names_in_, "the names of features", self.n_features_in_)
 
@@ -513,7 +549,9 @@ class XMCEstimator(XMCPredictor):
         with progress.shown(self.verbose > 0), progress.phase(name, X.shape[0]), one_blas_thread():
             held_out = self._fit(X, Y, fit_rng, **side, **run)
             with progress.phase("threshold", X.shape[0], until=1.0):
-                self.threshold_ = self._choose_threshold(X, Y, held_out, threshold_rng, **side)
+                self.threshold_, self.held_out_metrics_ = self._choose_threshold(
+                    X, Y, held_out, threshold_rng, **side
+                )
         return self
 
     def estimate(
@@ -579,22 +617,27 @@ class XMCEstimator(XMCPredictor):
 
     def _choose_threshold(
         self, X: Matrix, Y: csr_matrix, held_out: HeldOutScores | None, rng: Generator, **side: Any
-    ) -> float:
-        """The threshold as given, or tuned on held-out rows where it is a string."""
-        if not isinstance(self.threshold, str):
-            return float(self.threshold)
-        if len(self._trainable_rows(Y, **side)) < 5:  # too few to hold any out
-            return 0.5 if self.threshold in ("auto", "f1") else 1.0
+    ) -> tuple[float, dict[str, float] | None]:
+        """The threshold as given, or tuned on held-out rows where it is a string; and metrics on them."""
+        is_rule = isinstance(self.threshold, str)
+        if is_rule and len(self._trainable_rows(Y, **side)) < 5:  # too few to hold any out
+            return 0.5 if self.threshold in ("auto", "f1") else 1.0, None
+        if not is_rule and held_out is None:
+            return float(self.threshold), None
         if held_out is None:
             held_out = self._score_on_holdout(X, Y, min(self.max_labels, Y.shape[1]), rng, **side)
         rows, ids, scores = held_out
         hits = metrics.Ranking(Y[rows], ids, ids.shape[1]).hits
         observed = side.get("observed")
         present = known_cells(None if observed is None else observed[rows], ids)
-        precision = params.as_precision(self.threshold)
-        if precision > 0:
-            return selection.threshold_for_precision(hits[present], scores[present], precision)
-        return selection.best_threshold(hits[present], scores[present], Y[rows].nnz)
+        precision = params.as_precision(self.threshold) if is_rule else 0.0
+        if not is_rule:
+            threshold = float(self.threshold)
+        elif precision > 0:
+            threshold = selection.threshold_for_precision(hits[present], scores[present], precision)
+        else:
+            threshold = selection.best_threshold(hits[present], scores[present], Y[rows].nnz)
+        return threshold, selection.held_out_metrics(hits, present & (scores >= threshold), Y[rows].nnz)
 
     def _score_on_holdout(
         self, X: Matrix, Y: csr_matrix, k: int, rng: Generator, **side: Any

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
+import typer
 from typer import Argument, Option
 
 from .settings import OwnMethod, import_method
@@ -13,6 +14,7 @@ from .settings import OwnMethod, import_method
 def inspect(
     model: Annotated[Path, Argument(help="A model folder.")],
     method: OwnMethod = None,
+    card: Annotated[bool, Option("--card", help="Print the model card, in Markdown.")] = False,
     as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Check a saved model, and show its properties, parameters and arrays."""
@@ -24,6 +26,9 @@ def inspect(
     manifest = model_folder.read_manifest(model)
     import_method(method)
     fitted = load(model)  # compares every byte with its checksum
+    if card:
+        typer.echo(fitted.card(), nl=False)
+        return
     sizes = {name: array["bytes"] for name, array in manifest["arrays"].items()}
     facts: dict[str, object] = {
         "method": method_name(manifest["class"]),
@@ -35,6 +40,8 @@ def inspect(
         "written by": f"exmlds {manifest.get('version')}, format {manifest['format']}",
         "checksums": "all match",
     }
+    for name, value in (fitted.held_out_metrics_ or {}).items():
+        facts[f"held-out {name}"] = round(value, 4)
     if as_json:
         print_json({**facts, "parameters": manifest["parameters"], "arrays": sizes})
         return

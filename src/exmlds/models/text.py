@@ -132,7 +132,14 @@ class TextClassifier(LabelSpaceMixin):
         if hasattr(vectorizer, "get_feature_names_out"):
             self.feature_names_ = vectorizer.get_feature_names_out().astype(object)
         self.texts_ = np.array(kept, object) if self.keep_rows else None
-        for name in ("classes_", "label_counts_", "n_samples_fit_", "threshold_", "n_features_in_"):
+        for name in (
+            "classes_",
+            "label_counts_",
+            "n_samples_fit_",
+            "threshold_",
+            "held_out_metrics_",
+            "n_features_in_",
+        ):
             setattr(self, name, getattr(self.model_, name))
         return self
 

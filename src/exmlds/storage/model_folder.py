@@ -37,7 +37,8 @@ from scipy.sparse import csr_matrix, issparse
 
 from ..errors import DataWarning, ModelError
 from .array_file import ADVICE, ArrayWriter, open_regular, read, view
-from .files import PathLike
+from .files import PathLike, replacing
+from .model_card import CARD
 
 FORMAT = 3
 MANIFEST = "manifest.json"
@@ -96,6 +97,7 @@ ATTRIBUTES = {
     "feature_names_in_": "input_feature_names",
     "features_": "feature_transform",
     "gains_": "label_gains",
+    "held_out_metrics_": "held_out_metrics",
     "held_out_quality_": "held_out_quality",
     "index_": "index",
     "kept_rows_": "training_rows",
@@ -151,11 +153,11 @@ def register(tag: str, kind: type[Any]) -> None:
     RECORDS[tag] = record
 
 
-def save(path: PathLike, description: dict[str, Any], state: dict[str, Any]) -> None:
+def save(path: PathLike, description: dict[str, Any], state: dict[str, Any], card: str | None = None) -> None:
     """Write a model folder, or atomically replace the model in it.
 
     description : plain values that describe the model; they are copied to the manifest
-    state : a tree as described above
+    state : a tree as described above;  card : Markdown for people, which `load` does not read
     """
     folder = Path(path)
     existed = folder.exists()
@@ -170,6 +172,9 @@ def save(path: PathLike, description: dict[str, Any], state: dict[str, Any]) -> 
                 if not _is_committed(folder, arrays):
                     arrays.unlink(missing_ok=True)
                 raise
+            if card is not None:
+                with replacing(folder / CARD) as file:
+                    file.write(card.encode("utf-8", "replace"))
             for old in folder.iterdir():
                 if _ARRAYS.fullmatch(old.name) and old != arrays:
                     with suppress(OSError):
