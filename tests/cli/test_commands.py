@@ -68,7 +68,8 @@ def test_predict_streams_to_stdout(run: Run, files: Path) -> None:
     assert 0 < float(score) <= 1
     as_json = run("predict", files / "model", files / "test.txt.gz", "-k", 2, "--json")
     first = json.loads(as_json.out.splitlines()[0])
-    assert set(first) == {"labels", "scores"}
+    assert first["id"] == "1"
+    assert len(first["labels"]) == len(first["scores"]) == 2
     assert first["labels"][0] in make_library(1).label_names  # type: ignore[operator]
 
 

@@ -9,11 +9,24 @@ from typer.core import TyperCommand, TyperGroup
 GROUPS = {
     "Data": (
         *("text", "row", "rows", "predictions", "labels", "train", "split", "one_based", "filter_"),
-        *("text_column", "label_column", "label_separator", "format"),
+        *("text_column", "label_column", "label_separator", "id_column", "format"),
     ),
     "Model": ("method", "set_", "config", "seed", "time_budget", "vectorizer", "keep_rows"),
     "Output": (
-        *("output", "k", "n", "label", "allow", "deny", "similar", "search", "typical", "title"),
+        *(
+            "output",
+            "output_format",
+            "threshold",
+            "k",
+            "n",
+            "label",
+            "allow",
+            "deny",
+            "similar",
+            "search",
+            "typical",
+            "title",
+        ),
         *("examples", "label_table", "intervals", "card", "as_json"),
     ),
     "Advanced": (

@@ -45,7 +45,7 @@ def parquet_names(path: Path, options: ReadOptions) -> tuple[str, str, list[str]
 
 
 def read_parquet(path: Path, options: ReadOptions) -> Iterator[Document]:
-    columns = list(dict.fromkeys([*options.text, *([options.labels] if options.labels else [])]))
+    columns = list(dict.fromkeys(filter(None, [*options.text, options.labels, options.id])))
     number = 0
     with _opened(path) as file:
         for batch in file.iter_batches(batch_size=BATCH, columns=columns):
