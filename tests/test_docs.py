@@ -23,9 +23,7 @@ from exmlds import cli
 
 ROOT = Path(__file__).parent.parent
 README, HOME = ROOT / "README.md", ROOT / "docs" / "index.md"
-HAND_WRITTEN = [
-    page for page in sorted((ROOT / "docs").rglob("*.md")) if page.parent.name != "reference"
-]
+HAND_WRITTEN = [page for page in sorted((ROOT / "docs").rglob("*.md")) if page.parent.name != "reference"]
 GUIDES = [HOME, ROOT / "docs" / "tutorial.md", *sorted((ROOT / "docs" / "how-to").glob("*.md"))]
 PAGES = [
     page
@@ -172,7 +170,9 @@ def figures_in_prose(text: str) -> list[str]:
         text = re.sub(generated, "", text, flags=re.S | re.M)
     text = text.replace("95% interval", "").replace("95% confidence", "")
     units = r"%|percent|ms|s|seconds?|minutes?|hours?|[kMG]B|points?|times|×"
-    return re.findall(rf"\d[\d.,/]*\s?(?:{units})(?!\w)|\b(?:P|R|nDCG|PSP|F1)@?\d? (?:of )?\d[\d.]*", text)
+    return re.findall(
+        rf"\d[\d.,/]*\s?(?:{units})(?!\w)|\b(?:P|R|nDCG|PSP|F1)@?\d? (?:of )?\d+(?:\.\d+)?", text
+    )
 
 
 @pytest.mark.parametrize("page", [README, *GUIDES], ids=lambda page: page.stem)
