@@ -31,9 +31,11 @@ class MostFrequent(XMCEstimator):
     [['a']]
     """
 
+    _leaves_out_columns: ClassVar[bool] = True
+
     def _fit(self, X: Matrix, Y: csr_matrix, rng: Generator, **side: Any) -> None:
-        self.ranking_ = np.argsort(-self.label_counts_, kind="stable")
-        self.shares_ = (self.label_counts_[self.ranking_] / self.n_samples_fit_).astype(np.float32)
+        self.ranking_ = np.argsort(-self.column_counts_, kind="stable")
+        self.shares_ = (self.column_counts_[self.ranking_] / self.n_samples_fit_).astype(np.float32)
 
     def _estimate(self, data: DataSize) -> Estimate:
         return Estimate(data.rows_bytes() + data.labels_bytes() + 28 * data.n_labels, 20 * data.n_labels)
@@ -83,6 +85,8 @@ class FeatureNeighbors(XMCEstimator):
         "temperature": (0.1, 0.05, 0.2),
         "metric": ("cosine", "euclidean"),
     }
+
+    _leaves_out_columns: ClassVar[bool] = True
 
     n_neighbors: int = 20
     metric: str = "cosine"

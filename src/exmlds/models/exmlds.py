@@ -102,6 +102,7 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
         "cost": (0.1, 0.3, 1.0, 3.0),
         "loss": ("squared_hinge", "logistic", "none"),
     }
+    _leaves_out_columns: ClassVar[bool] = True
     _side: ClassVar[Mapping[str, bool]] = {
         "label_cooccurrence": False,
         "observed": True,
@@ -280,7 +281,8 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
         self, X: Matrix, label: int | None, n: int, feature_names: Any, kept_row: Any = None
     ) -> Explanation:
         found, pipeline = self.shortlister_.search_neighbors(X), self.pipeline
-        options = ExplainOptions.of(n, feature_names, kept_row, self.kept_rows_)
+        names = self.columns_.feature_names(feature_names)
+        options = ExplainOptions.of(n, names, kept_row, self.kept_rows_)
         if self.stacker_ is None:
             label = int(self.shortlister_.rank(found, 1)[0][0, 0]) if label is None else label
             return self._explain_votes(found, X, label, options)
@@ -290,7 +292,7 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
         why = self._explain_votes(found, X, label, options)
         column = np.flatnonzero(scores.ids[0, : self.shortlist_] == label)
         if not len(column):  # it follows the short list, if anybody voted for it
-            n_labels = len(self.classes_)
+            n_labels = len(self.counts_)
             ids, probabilities = self._rerank(pipeline.score(X, n_labels, found), n_labels)
             return why._replace(score=float(probabilities[0][ids[0] == label].sum()))
         score = float(probabilities[0][ids[0] == label].sum())
@@ -319,7 +321,8 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
         """
         scores = self.decision_function(X)
         if self.gains_ is not None:
-            scores.data = np.minimum(scores.data / self.gains_[scores.indices], 1)
+            gains = self.columns_.spread(self.gains_, self.n_labels_)
+            scores.data = np.minimum(scores.data / gains[scores.indices], 1)
         return scores
 
     def _estimate(self, data: DataSize) -> Estimate:

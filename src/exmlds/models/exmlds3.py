@@ -138,7 +138,7 @@ class ExMLDS3(RegressionVoting):
     def label_embeddings_(self) -> Array:
         check_is_fitted(self)
         assert self.scorer_ is not None
-        return self.scorer_.embeddings
+        return self.columns_.spread(self.scorer_.embeddings, self.n_labels_)
 
     def _checked_side(self, Y: csr_matrix, **side: Any) -> dict[str, Any]:
         return targets.of_missing(Y, **side)

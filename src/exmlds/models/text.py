@@ -32,6 +32,12 @@ NAMED = {
     "hashing": lambda: HashingVectorizer(alternate_sign=False, dtype=np.float32),
 }
 
+# What the wrapped estimator learns about labels and rows.
+COPIED = (
+    *("names_", "n_labels_", "columns_", "column_counts_"),
+    *("n_samples_fit_", "threshold_", "n_features_in_"),
+)
+
 
 class TextClassifier(LabelSpaceMixin):
     """Classify texts: a vectorizer and an estimator as one model.
@@ -124,7 +130,7 @@ class TextClassifier(LabelSpaceMixin):
         if hasattr(vectorizer, "get_feature_names_out"):
             self.feature_names_ = vectorizer.get_feature_names_out().astype(object)
         self.texts_ = np.array(kept, object) if self.keep_rows else None
-        for name in ("classes_", "label_counts_", "n_samples_fit_", "threshold_", "n_features_in_"):
+        for name in COPIED:
             setattr(self, name, getattr(self.model_, name))
         return self
 
@@ -144,7 +150,7 @@ class TextClassifier(LabelSpaceMixin):
             texts = self.texts_
 
             def kept_row(row: int) -> csr_matrix:
-                return self.vectorizer_.transform([texts[row]])
+                return self._checked_rows([texts[row]], reset=False)
 
         names = self.feature_names_ if feature_names is None else feature_names
         return self.model_._explain_row(X, label, n, names, kept_row)
@@ -158,7 +164,8 @@ class TextClassifier(LabelSpaceMixin):
         check_is_fitted(self)
         if isinstance(X, (list, tuple)) and not X:
             raise ValueError("There is no text; give at least one.")
-        return csr_matrix(self.vectorizer_.transform(_texts(X)), dtype=np.float32)
+        vectors = csr_matrix(self.vectorizer_.transform(_texts(X)), dtype=np.float32)
+        return self.model_._checked_rows(vectors, reset=False)
 
     def _candidates(self, X: Matrix, k: int) -> tuple[Array, Array]:
         return self.model_._candidates(X, k)

@@ -254,7 +254,7 @@ def tune_temperature(fitted: NeighborVoting, held: TrainingSet) -> tuple[Neighbo
     """
     is_tuned = fitted.temperature == "auto"
     temperatures = (fitted.temperature_,) if is_tuned else TEMPERATURES
-    ranked = fitted.rank_at(held.X[:TEMPERATURE_ROWS], temperatures, min(5, len(fitted.classes_)))
+    ranked = fitted.rank_at(held.X[:TEMPERATURE_ROWS], temperatures, min(5, fitted.n_labels_))
     qualities = [mean_precision(held.Y[:TEMPERATURE_ROWS], ids) for ids in ranked]
     return fitted.with_temperature(temperatures[int(np.argmax(qualities))]), max(qualities)
 

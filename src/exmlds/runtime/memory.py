@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
+import numpy as np
 from scipy.sparse import csr_matrix, issparse
 
 from ..validation.arrays import Matrix
@@ -46,3 +47,10 @@ class Estimate(NamedTuple):
     def with_rows(self, data: DataSize) -> Estimate:
         """Add the training rows, for a model that stores them."""
         return Estimate(self.memory + data.rows_bytes(), self.size + data.rows_bytes())
+
+
+def side_bytes(value: Any) -> float:
+    """Bytes of an argument of `fit` beside X and Y, with the copies of it that a fit makes."""
+    if issparse(value):
+        return 4 * 12.0 * value.nnz
+    return 4.0 * value.nbytes if isinstance(value, np.ndarray) else 0.0

@@ -13,7 +13,7 @@ from scipy.linalg.lapack import dtrtri
 from scipy.sparse import issparse
 
 from ..runtime.parallel import blocks, map_blocks
-from ..validation.arrays import unit_rows, with_values
+from ..validation.arrays import FILLED, unit_rows, with_values
 
 Array = np.ndarray
 
@@ -21,7 +21,6 @@ KINDS = ("none", "l2", "sqrt-l2", "log1p-l2", "idf-l2", "standardize", "nystroem
 DAMPED = ("sqrt-l2", "log1p-l2", "idf-l2")  # kinds that reduce large values
 LANDMARKS = 3_000  # training rows that the Nyström map is built on
 BLOCK = 1_024  # rows in a block of the kernel map
-FILLED = 0.2  # share of stored values above which a matrix counts as dense
 
 
 class Features(NamedTuple):
@@ -53,8 +52,11 @@ def fits(kind: str, X: Any) -> bool:
         return _is_filled(X)
     if kind == "idf-l2":
         return are_counts(X) and not _is_filled(X)
+    if kind not in DAMPED:
+        return True
     values = X.data if issparse(X) else X
-    return kind not in DAMPED or bool(values.size and 0 <= values.min() < values.max())
+    least = values.min(initial=np.inf, where=values != 0)
+    return bool(0 <= least < values.max(initial=-np.inf))
 
 
 def are_counts(X: Any) -> bool:

@@ -1,15 +1,91 @@
-"""Operations on matrices that are csr or dense: row norms, unit rows, blocks, replaced values."""
+"""Operations on matrices that are csr or dense: one form for the same numbers, row norms, unit rows, blocks."""
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
-from scipy.sparse import csr_matrix, issparse
+from scipy.sparse import csr_matrix, issparse, vstack
 
 Array = np.ndarray
 Matrix: TypeAlias = Any  # (n, d) csr or dense; the two have no common interface for a union type
+
+FILLED = 0.2  # share of values other than 0 above which a matrix counts as dense
+LARGEST = 1e15  # numbers beyond it have squares whose sums overflow float32
+SMALLEST = 1e-15  # of the largest number of a matrix
+ZERO = 1e-30  # numbers below it are zeros: their inverses would overflow
+ROWS = 4_096  # rows that are converted at a time
+
+
+def check_range(
+    values: Array, what: str, place: Callable[[int], str], advice: str, least: float = SMALLEST
+) -> None:
+    """Refuse finite numbers that are too large to compute with, and those that are all too small.
+
+    place : gives the words for the position of a number among the values, flattened
+    """
+    largest = float(max(values.max(initial=0), -values.min(initial=0)))
+    if least <= largest <= LARGEST or not 0 < largest < np.inf:
+        return
+    worst = int(np.argmax(values)) if values.max() == largest else int(np.argmin(values))
+    number = values.flat[worst]
+    if largest > LARGEST:
+        raise ValueError(
+            f"{what} must be at most {LARGEST:g} in size. Got {number:g} {place(worst)}. {advice}"
+        )
+    raise ValueError(
+        f"{what} must not all be below {least:g} in size. The largest is {number:g}, {place(worst)}. {advice}"
+    )
+
+
+def check_numbers(X: Matrix, least: float = SMALLEST) -> None:
+    """Refuse a matrix X, csr or dense, with numbers that are too large, or all below `least`."""
+
+    def place(position: int) -> str:
+        if not issparse(X):
+            row, column = divmod(position, X.shape[1])
+        else:
+            row = int(np.searchsorted(X.indptr, position, side="right")) - 1
+            column = X.indices[position]
+        return f"in row {row}, column {column}"
+
+    advice = "Scale the features, for example by sklearn.preprocessing.MaxAbsScaler."
+    check_range(X.data if issparse(X) else X, "The numbers in X", place, advice, least)
+
+
+def one_form(X: Matrix, is_sparse: bool | None = None) -> Matrix:
+    """X, float32, in a form that depends on its numbers alone: canonical csr without stored zeros, or dense.
+
+    A dense matrix of which at most `FILLED` is not 0 becomes csr. A csr matrix stays one.
+
+    is_sparse : the form of the rows that a model was fitted on, which its queries take; None decides
+    """
+    if not issparse(X):
+        if is_sparse is None:
+            is_sparse = np.count_nonzero(X) <= FILLED * X.size
+        if not is_sparse:
+            return _without_tiny(X)
+        blocks = [csr_matrix(X[i : i + ROWS]) for i in range(0, X.shape[0], ROWS)]
+        X = vstack(blocks, format="csr")
+    elif is_sparse is False:
+        return _without_tiny(X.toarray())
+    X = csr_matrix(X)
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    values = _without_tiny(X.data)
+    if not values.all():
+        X = csr_matrix((values, X.indices, X.indptr), shape=X.shape, copy=True)
+        X.eliminate_zeros()
+    return X
+
+
+def _without_tiny(values: Array) -> Array:
+    """The values with those below `ZERO` in size as zeros; the values themselves where there are none."""
+    is_tiny = (values < ZERO) & (values > -ZERO) & (values != 0)
+    return np.where(is_tiny, np.float32(0), values) if is_tiny.any() else values
 
 
 def row_norms(X: Matrix) -> Array:

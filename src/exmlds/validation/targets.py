@@ -11,8 +11,8 @@ from scipy.sparse import csr_matrix, issparse
 Array = np.ndarray
 
 
-def encode(Y: Any, label_names: Sequence[str] | None = None) -> tuple[csr_matrix, Array]:
-    """Return the (n, L) indicator matrix, csr of ones, and the (L,) classes of its columns.
+def encode(Y: Any, label_names: Sequence[str] | None = None) -> tuple[csr_matrix, Array | None]:
+    """Return the (n, L) indicator matrix, csr of ones, and the (L,) classes of its columns; None is 0…L−1.
 
     Y : 2-d array, data frame or sparse matrix of 0 and 1; a list of lists or sets of labels, strings or
         whole numbers; or a 1-d array with one label per row
@@ -23,7 +23,7 @@ def encode(Y: Any, label_names: Sequence[str] | None = None) -> tuple[csr_matrix
         if label_names is None and hasattr(Y, "columns"):
             label_names = [str(name) for name in Y.columns]
         matrix = indicator(Y)
-        return matrix, _classes(label_names, matrix.shape[1])
+        return matrix, None if label_names is None else _classes(label_names, matrix.shape[1])
     rows = label_rows(Y)
     _refuse_indicator(Y, rows)
     if label_names is not None:
@@ -221,9 +221,7 @@ def row_weights(weights: Any, n: int) -> Array:
     return found
 
 
-def _classes(label_names: Sequence[str] | None, n_labels: int) -> Array:
-    if label_names is None:
-        return np.arange(n_labels)
+def _classes(label_names: Sequence[str], n_labels: int) -> Array:
     if len(label_names) != n_labels:
         raise ValueError(f"There are {len(label_names)} label_names, but Y has {n_labels} columns.")
     if len(set(label_names)) < n_labels:

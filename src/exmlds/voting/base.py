@@ -95,6 +95,7 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
     keep_rows: bool = False
     storage = "float32"  # of V and of the row embeddings, where it is not a parameter
 
+    _leaves_out_columns: ClassVar[bool] = True
     # What "auto" chooses among; of equals, the first is taken.
     _temperatures: ClassVar[tuple[float, ...]] = (0.05, 0.02, 0.1, 0.01)
     # Whether rows are embedded all together, or part by part.
@@ -193,7 +194,7 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
         Returns the training of the map, to be resumed with more rows, where there is only one map.
         """
         side = {name: value for name, value in rows.side.items() if name in self._side}
-        X, Y, rng, side = self._start(rows.X, rows.Y, None, **side)
+        X, Y, rng, side = self._start(rows.X, rows.Y, None, is_part=True, **side)
         fit_rng, _ = rng.spawn(2)
         run = FitRun(None, warm_start, rows.row_weights, map_storage, keeps_state=True)
         _, ended = self._fit_voting(X, Y, fit_rng, run, **side)
@@ -445,7 +446,8 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
     ) -> Explanation:
         found = self.search_neighbors(X)
         column = int(self.rank(found, 1)[0][0, 0]) if label is None else label
-        options = ExplainOptions.of(n, feature_names, kept_row, self.kept_rows_)
+        names = self.columns_.feature_names(feature_names)
+        options = ExplainOptions.of(n, names, kept_row, self.kept_rows_)
         breakdown, prior = self.vote_breakdown(found, column), self._prior(column)
         return explain.by_votes(self._voting_model(), breakdown, X, self._label(column), prior, options)
 
