@@ -23,6 +23,7 @@ from scipy.sparse import csr_matrix
 
 import exmlds
 from exmlds.data import make_library
+from exmlds.runtime.memory import side_bytes
 from measure import peak_bytes, write_results
 
 METHODS = ("ExMLDS", "ExMLDS1", "ExMLDS2", "ExMLDS3", "ExMLDS4", "FeatureNeighbors", "MostFrequent")
@@ -99,12 +100,13 @@ def one(name: str, method: str) -> dict[str, Any]:
     ctypes.CDLL(None).malloc_trim(0)
     Path("/proc/self/clear_refs").write_text("5")  # the peak starts again from here
     model = kind(random_state=0)
-    expected = model.estimate(*X.shape, Y.shape[1], X.size if shape.is_dense else X.nnz, Y.nnz)
+    expected = model.estimate(*X.shape, Y.shape[1], X.size if shape.is_dense else X.nnz, Y.nnz).memory
+    expected += sum(map(side_bytes, side.values()))
     model.fit(X, Y, **side)
     return {
         "shape": name,
         "method": method,
-        "estimate": round(expected.memory),
+        "estimate": round(expected),
         "peak": peak_bytes() - before,
     }
 

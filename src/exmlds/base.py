@@ -27,7 +27,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from . import __version__, kernels, metrics, selection
 from .errors import DataWarning, ModelError
 from .runtime import progress
-from .runtime.memory import DataSize, Estimate, side_bytes
+from .runtime.memory import LEAST, DataSize, Estimate, side_bytes
 from .runtime.parallel import blocks, map_blocks, one_blas_thread
 from .selection import HeldOutScores, HoldOut
 from .storage import model_folder
@@ -193,9 +193,8 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
         if targets.is_indicator(Y):
             matrix = targets.indicator(Y)
             if matrix.shape[1] != self.n_labels_:
-                raise ValueError(
-                    f"Y has {matrix.shape[1]} columns, but {type(self).__name__} knows {self.n_labels_} labels."
-                )
+                known = f"{type(self).__name__} knows {self.n_labels_} labels"
+                raise ValueError(f"Y has {matrix.shape[1]} columns, but {known}.")
             return matrix
         columns = self._columns()
         if isinstance(columns, range):
@@ -407,7 +406,7 @@ class XMCEstimator(XMCPredictor):
 
     def _estimate(self, data: DataSize) -> Estimate:
         """What a fit on data of this size takes; the default counts the data alone."""
-        return Estimate(data.rows_bytes() + data.labels_bytes(), 0.0)
+        return Estimate(2 * data.rows_bytes() + 4 * data.labels_bytes() + LEAST, 0.0)
 
     def _learn(self, X: Any, Y: Any, label_names: Sequence[str] | None, **side: Any) -> Self:
         with self._all_or_nothing():
@@ -467,11 +466,8 @@ class XMCEstimator(XMCPredictor):
         params.check(type(self).__name__, self.get_params(deep=False), self._constraints)
         for name, value in {"n": n, "d": d, "n_labels": n_labels}.items():
             params.check_count(name, value)
-        return self._estimate(
-            DataSize(
-                n, d, n_labels, n * d if nnz is None else nnz, 5 * n if nnz_labels is None else nnz_labels
-            )
-        )
+        nnz, nnz_labels = n * d if nnz is None else nnz, 5 * n if nnz_labels is None else nnz_labels
+        return self._estimate(DataSize(n, d, n_labels, nnz, nnz_labels).occurring())
 
     def _checked_labels(
         self, X: Matrix, Y: Any, label_names: Sequence[str] | None

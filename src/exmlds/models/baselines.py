@@ -11,7 +11,8 @@ from numpy.random import Generator
 from scipy.sparse import csr_matrix
 
 from ..base import XMCEstimator
-from ..runtime.memory import DataSize, Estimate
+from ..runtime import parallel
+from ..runtime.memory import LEAST, DataSize, Estimate
 from ..selection import MAX_HELD_OUT, HeldOutScores
 from ..stages import index, vote
 from ..validation import params
@@ -38,7 +39,8 @@ class MostFrequent(XMCEstimator):
         self.shares_ = (self.column_counts_[self.ranking_] / self.n_samples_fit_).astype(np.float32)
 
     def _estimate(self, data: DataSize) -> Estimate:
-        return Estimate(data.rows_bytes() + data.labels_bytes() + 28 * data.n_labels, 20 * data.n_labels)
+        data_bytes = 2 * data.rows_bytes() + 4 * data.labels_bytes()
+        return Estimate(data_bytes + 80 * data.n_labels + LEAST, 20 * data.n_labels)
 
     def _candidates(self, X: Matrix, k: int) -> tuple[Array, Array]:
         shape = (X.shape[0], k)
@@ -101,7 +103,8 @@ class FeatureNeighbors(XMCEstimator):
     def _estimate(self, data: DataSize) -> Estimate:
         rows, labels = data.rows_bytes(), data.labels_bytes()
         # The rows as given, those with a label, normalized and, if sparse, transposed.
-        return Estimate(4 * rows + 2 * labels, rows + labels + 4 * data.d)
+        needed = 6 * rows + 5 * labels + 16 * data.d + 16 * data.n_labels * parallel.n_threads(self.n_jobs)
+        return Estimate(needed + LEAST, rows + labels + 4 * data.d)
 
     def _candidates(self, X: Matrix, k: int) -> tuple[Array, Array]:
         neighbors, similarities = index.search(self.index_, X, self.n_neighbors, engine=self.engine)

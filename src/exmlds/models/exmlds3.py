@@ -148,19 +148,22 @@ class ExMLDS3(RegressionVoting):
         completes = bool(self.complete_labels)
 
         def embedding_bytes(data: DataSize, n_parts: int) -> float:
-            """Rows and labels together, whatever the parts; C and Yᵀ, and labels that completion adds."""
-            nodes = data.n + data.n_labels
+            """Rows and labels together, whatever the parts; C with its part of A, and completed labels."""
             pairs = min(float(data.n_labels) ** 2, (data.nnz_labels / data.n) * data.nnz_labels)
-            completed = complete.KEPT * data.nnz_labels if completes else 0
-            overlaps = min(memory.max_overlaps, 4.0 * nodes**2)
-            return overlaps + 20.0 * nodes * 1.1 * self.n_components + 24.0 * pairs + 12.0 * completed
+            completing = 24.0 * added(data) if completes else 0.0
+            return memory.factorization_bytes(data, 1, data.n_labels) + 60.0 * pairs + completing
+
+        def added(data: DataSize) -> float:
+            """Labels that rows vote for after completion, at most."""
+            return min(complete.KEPT * float(data.nnz_labels), float(data.n) * data.n_labels)
 
         def labels_bytes(data: DataSize) -> float:
             embeddings = 4.0 * data.n_labels * self.n_components
-            return embeddings + data.labels_bytes() * (complete.KEPT / 4 if completes else 1)
+            return embeddings + (8.0 * added(data) if completes else data.labels_bytes())
 
         return memory._replace(
             n_embeddings=2 if self.mu == "auto" else 1,
+            n_votings=len(STRENGTHS) if self.complete_labels == "auto" else 1,
             max_splits=5,  # few rows with few visible labels would decide otherwise
             embedding_bytes=embedding_bytes,
             labels_bytes=labels_bytes,

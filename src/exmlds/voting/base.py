@@ -165,6 +165,8 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
         return weights * has_label / weights.sum(), 0.0
 
     def _memory_model(self) -> MemoryModel:
+        given = self.get_params(deep=False)
+        tuned = (value for name, value in given.items() if name not in ("n_parts", "threshold"))
         return MemoryModel(
             self.n_components,
             self.n_parts,
@@ -174,6 +176,8 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
             self.n_jobs,
             self.keep_rows,
             self.storage,
+            is_tuned=any(isinstance(value, str) and value == "auto" for value in tuned),
+            has_threshold=isinstance(self.threshold, str),
         )
 
     # Fitting.
