@@ -64,25 +64,25 @@ def one_form(X: Matrix, is_sparse: bool | None = None) -> Matrix:
         if is_sparse is None:
             is_sparse = np.count_nonzero(X) <= FILLED * X.size
         if not is_sparse:
-            return _without_tiny(X)
+            return without_tiny(X)
         X = vstack([csr_matrix(X[rows]) for rows in _row_blocks(X)], format="csr")
     elif is_sparse is False:
-        return _without_tiny(X.toarray())
+        return without_tiny(X.toarray())
     X = csr_matrix(X)
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
-    values = _without_tiny(X.data)
+    values = without_tiny(X.data)
     if not values.all():
         X = csr_matrix((values, X.indices, X.indptr), shape=X.shape, copy=True)
         X.eliminate_zeros()
     return X
 
 
-def _without_tiny(values: Array) -> Array:
+def without_tiny(values: Array) -> Array:
     """The values with those below `ZERO` in size as zeros; the values themselves where there are none."""
     is_tiny = (values < ZERO) & (values > -ZERO) & (values != 0)
-    return np.where(is_tiny, np.float32(0), values) if is_tiny.any() else values
+    return np.where(is_tiny, values.dtype.type(0), values) if is_tiny.any() else values
 
 
 def row_norms(X: Matrix) -> Array:
