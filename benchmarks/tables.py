@@ -278,6 +278,25 @@ def texts() -> str:
     return table(["Reuters-21578 from its texts", "micro-F1", "P@1", "beside it"], rows) + f"\n\n{note}"
 
 
+def fuzz() -> str:
+    """The sums of all runs of the fuzzer; a kind that has not been run yet has no row."""
+    kinds = {
+        "readers": "files for the readers",
+        "commands": "commands in one process",
+        "models": "damaged models",
+    }
+    rows = []
+    for kind, words in kinds.items():
+        found = results("fuzz").get(kind)
+        if found:
+            outcomes = ", ".join(
+                f"{name}: {n:,}" for name, n in found["outcomes"].items() if name != "failure"
+            )
+            growth = f"{found['memory_growth_mb']:.0f} MB"
+            rows.append([words, f"{found['cases']:,}", outcomes, f"{found['failures']:,}", growth])
+    return table(["random input", "cases", "outcomes", "failures", "growth of memory"], rows)
+
+
 TABLES = {
     "ahead": ahead,
     "texts": texts,
@@ -290,6 +309,7 @@ TABLES = {
     "missing": missing,
     "scaling": scaling,
     "baselines": baselines,
+    "fuzz": fuzz,
 }
 
 

@@ -18,27 +18,38 @@ from exmlds import kernels
 SOURCE = Path(exmlds.__file__).parent
 # What each part may import beside itself, from the ground up. A vocabulary of labels will be ground too.
 BELOW: dict[str, set[str]] = {
+    "display": set(),
     "errors": set(),
     "kernels": set(),
     "storage": {"errors"},
     "validation": {"kernels"},
     "runtime": {"validation"},
     "stages": {"kernels", "runtime", "validation"},
-    "topk": {"validation"},
-    "metrics": {"errors", "kernels", "validation"},
+    "topk": {"display", "validation"},
+    "metrics": {"display", "errors", "kernels", "validation"},
     "selection": {"kernels", "validation"},
     "data": {"errors", "kernels", "runtime", "storage", "validation"},
-    "base": {"errors", "kernels", "metrics", "runtime", "selection", "storage", "topk", "validation"},
-    "voting": {"base", "metrics", "runtime", "selection", "stages", "validation"},
+    "base": {
+        "display",
+        "errors",
+        "kernels",
+        "metrics",
+        "runtime",
+        "selection",
+        "storage",
+        "topk",
+        "validation",
+    },
+    "voting": {"base", "display", "metrics", "runtime", "selection", "stages", "validation"},
     "reranking": {"base", "runtime", "selection", "stages", "validation", "voting"},
     "models": {
         *("base", "errors", "metrics", "reranking", "runtime", "selection", "stages", "storage"),
         *("validation", "voting"),
     },
-    "report": {"base", "errors", "metrics", "models"},
+    "report": {"base", "display", "errors", "metrics", "models"},
     "cli": {
-        *("base", "data", "errors", "metrics", "models", "report", "runtime", "selection", "storage"),
-        *("validation", "voting"),
+        *("base", "data", "display", "errors", "metrics", "models", "report", "runtime", "selection"),
+        *("storage", "validation", "voting"),
     },
 }
 INDEX_STORAGE = {"ann_index", "quantize"}  # how `stages/index.py` keeps its rows

@@ -25,6 +25,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import __version__, kernels, metrics, selection
+from .display import Tables
 from .errors import DataWarning, ModelError
 from .runtime import progress
 from .runtime.memory import LEAST, DataSize, Estimate, side_bytes
@@ -32,7 +33,7 @@ from .runtime.parallel import blocks, map_blocks, one_blas_thread
 from .selection import HeldOutScores, HoldOut
 from .storage import model_folder
 from .storage.files import PathLike
-from .topk import LabelFilter, padded, to_csr
+from .topk import LabelFilter, Suggestion, Suggestions, padded, to_csr
 from .validation import arrays, params, targets
 from .validation.arrays import Matrix, block_of
 from .validation.columns import UsedColumns
@@ -124,21 +125,83 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
             )
 
     def predict_labels(
-        self, X: Any, k: int | None = None, *, allow: Any = None, deny: Any = None
+        self,
+        X: Any,
+        k: int | None = None,
+        *,
+        threshold: float | None = None,
+        allow: Any = None,
+        deny: Any = None,
     ) -> list[list[Any]]:
-        """The labels of each row, best first: the k best, or those that reach the threshold."""
-        ids, scores = self.predict_topk(X, self.max_labels if k is None else k, allow=allow, deny=deny)
-        chosen = (ids >= 0) & (True if k is not None else scores >= self.threshold_)
-        names = self.names_
-        labels = ids if names is None else names[np.maximum(ids, 0)]
+        """The labels of each row, best first: the k best, or those that reach the threshold, or both.
+
+        Parameters
+        ----------
+        threshold : the score from which a label is assigned; None is `threshold_` where k is None too
+        """
+        ids, _, chosen = self._chosen(X, k, threshold, allow, deny)
+        labels = ids if self.names_ is None else self.names_[np.maximum(ids, 0)]
         return [row[keep].tolist() for row, keep in zip(labels, chosen)]
 
-    def predict(self, X: Any) -> csr_matrix:
-        """(n, L) csr with a 1 for each label that reaches the threshold."""
+    def suggest(
+        self,
+        X: Any,
+        k: int | None = 5,
+        *,
+        threshold: float | None = None,
+        allow: Any = None,
+        deny: Any = None,
+    ) -> Suggestions:
+        """The labels of each row with names and probabilities: those that `predict_labels` gives.
+
+        Returns
+        -------
+        a list for each row of `Suggestion(label, name, probability)`, best first; a notebook shows it as a
+        table, and `to_pandas` and `to_polars` make data frames of it
+        """
+        ids, scores, chosen = self._chosen(X, k, threshold, allow, deny)
+        rows = (
+            [self._suggestion(*found) for found in zip(columns[keep].tolist(), row[keep].tolist())]
+            for columns, row, keep in zip(ids, scores, chosen)
+        )
+        return Suggestions(rows, X.index if hasattr(X, "iloc") else None)
+
+    def _chosen(
+        self, X: Any, k: int | None, threshold: float | None, allow: Any, deny: Any
+    ) -> tuple[Array, Array, Array]:
+        """The ids and scores of the k best labels of each row, and which of them reach the threshold."""
+        check_is_fitted(self)
+        if k is None or threshold is not None:
+            threshold = self._usable_threshold(threshold)
+        k = self.max_labels if k is None else min(k, self.n_labels_)
+        ids, scores = self.predict_topk(X, k, allow=allow, deny=deny)
+        return ids, scores, ids >= 0 if threshold is None else (ids >= 0) & (scores >= threshold)
+
+    def predict(self, X: Any, *, threshold: float | None = None) -> csr_matrix:
+        """(n, L) csr with a 1 for each label that reaches the threshold, or `threshold_`."""
         indicator = self.decision_function(X)
-        indicator.data = (indicator.data >= self.threshold_).astype(np.float32)
+        indicator.data = (indicator.data >= self._usable_threshold(threshold)).astype(np.float32)
         indicator.eliminate_zeros()
         return indicator
+
+    def set_params(self, **parameters: Any) -> Self:
+        """Set parameters; a fitted model takes another threshold, if it is a number, at once."""
+        super().set_params(**parameters)
+        if "threshold" in parameters and hasattr(self, "threshold_"):
+            # A rule such as "precision=0.9" needs held-out rows, so it counts from the next fit on.
+            is_rule = isinstance(self.threshold, str)
+            self.threshold_ = np.nan if is_rule else _checked_threshold(self.threshold)
+        return self
+
+    def _usable_threshold(self, given: float | None) -> float:
+        if given is not None:
+            return _checked_threshold(given)
+        if np.isnan(self.threshold_):
+            raise ValueError(
+                f"The threshold {self.threshold!r} is chosen on held-out rows: fit the model again, or give "
+                "a number, such as predict(X, threshold=0.5)."
+            )
+        return self.threshold_
 
     def decision_function(self, X: Any) -> csr_matrix:
         """(n, L) csr of the scores of the `max_labels` best labels; an absent label is no candidate."""
@@ -150,9 +213,10 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
         """(n, L) csr of scores in (0, 1], those of `decision_function`: shares of votes, not calibrated."""
         return self.decision_function(X)
 
-    def score(self, X: Any, Y: Any, sample_weight: Array | None = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Array | None = None) -> float:
         """P@1: the share of rows whose best label is a true one."""
-        hits, _ = metrics.Ranking(self.label_matrix(Y), self.predict_topk(X, 1), 1).sums("P@1")
+        truth = self.label_matrix(y, unknown="append")
+        hits, _ = metrics.Ranking(truth, self.predict_topk(X, 1), 1).sums("P@1")
         return float(np.average(hits, weights=sample_weight))
 
     def explain(self, X: Any, label: Any = None, n: int = 5, *, feature_names: Any = None) -> list[Any]:
@@ -175,7 +239,7 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
         if feature_names is not None and np.shape(feature_names) != (n_features,):
             raise ValueError(f"X has {n_features} features, but feature_names is {np.shape(feature_names)}.")
         column = None if label is None else self._used_column(label)
-        return [self._explain_row(X[i : i + 1], column, n, feature_names) for i in range(X.shape[0])]
+        return Tables(self._explain_row(X[i : i + 1], column, n, feature_names) for i in range(X.shape[0]))
 
     def _explain_row(
         self, X: Matrix, label: int | None, n: int, feature_names: Any, kept_row: Any = None
@@ -186,20 +250,40 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
         """
         raise NotImplementedError(f"{type(self).__name__} does not explain its predictions.")
 
-    def label_matrix(self, Y: Any) -> csr_matrix:
-        """Y as csr in the columns of `classes_`; labels not there at fit get columns after these."""
+    def label_matrix(self, Y: Any, *, unknown: str = "drop") -> csr_matrix:
+        """Y as csr in the columns of `classes_`, as wide as what `predict` returns.
+
+        Parameters
+        ----------
+        unknown : what to do with labels that were not there at fit: "drop" leaves them out and warns;
+            "append" gives them columns after the others, so that recall counts them
+        """
         check_is_fitted(self)
-        Y = targets.as_array(Y)
+        if unknown not in ("drop", "append"):
+            raise ValueError(f"unknown must be 'drop' or 'append'. Got {unknown!r} instead.")
+        Y, n_labels = targets.as_array(Y), self.n_labels_
         if targets.is_indicator(Y):
             matrix = targets.indicator(Y)
-            if matrix.shape[1] != self.n_labels_:
-                known = f"{type(self).__name__} knows {self.n_labels_} labels"
-                raise ValueError(f"Y has {matrix.shape[1]} columns, but {known}.")
+            if matrix.shape[1] != n_labels:
+                raise ValueError(
+                    f"Y has {matrix.shape[1]} columns, but {type(self).__name__} knows {n_labels} labels."
+                )
             return matrix
         columns = self._columns()
         if isinstance(columns, range):
             columns = dict(zip(columns, columns))
-        return targets.from_rows(targets.label_rows(Y), columns)
+        matrix = targets.from_rows(targets.label_rows(Y), columns)
+        if unknown == "append":
+            return matrix
+        known = matrix[:, :n_labels]
+        if left_out := matrix.nnz - known.nnz:
+            warnings.warn(
+                f"{left_out:,} of {matrix.nnz:,} labels in Y, {matrix.shape[1] - n_labels:,} different ones, "
+                'are unknown to the model and left out; unknown="append" keeps them.',
+                DataWarning,
+                stacklevel=2,
+            )
+        return known
 
     def save(self, path: PathLike) -> None:
         """Write the model to a folder; a model that is there is replaced in one step."""
@@ -312,6 +396,10 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
                 raise ValueError(f"Label {label!r} is not known to this model.")
         return [columns[label] for label in listed]
 
+    def _suggestion(self, column: int, score: float) -> Suggestion:
+        label = self._label(column)
+        return Suggestion(label, str(label), score)
+
     def _used_column(self, label: Any) -> int:
         """The column of a label among those that the model was fitted on."""
         column = self.columns_.used(self._known_columns([label])[0])
@@ -319,10 +407,12 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
             raise ValueError(f"No training row has the label {label!r}.")
         return column
 
-    def _label(self, column: int) -> Any:
+    def _used_label(self, column: int) -> Any:
         """The label of a column that the model was fitted on."""
-        given = int(self.columns_.given(np.array(column)))
-        label = given if self.names_ is None else self.names_[given]
+        return self._label(int(self.columns_.given(np.array(column))))
+
+    def _label(self, column: int) -> Any:
+        label = column if self.names_ is None else self.names_[column]
         return label.item() if isinstance(label, np.generic) else label
 
     def _prior(self, column: int) -> float:
@@ -339,8 +429,8 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
 class XMCEstimator(XMCPredictor):
     """A scikit-learn classifier on sparse labels.
 
-    Parameters of every method
-    --------------------------
+    Parameters
+    ----------
     threshold : the score from which `predict` assigns a label: "auto", or "f1", maximizes micro-F1 on
         held-out rows; "precision=0.9" is the lowest threshold with that precision there; or a number
     max_labels : number of labels of a row that `decision_function` and `predict` consider
@@ -349,8 +439,8 @@ class XMCEstimator(XMCPredictor):
     random_state : seed; the same seed gives the same model
     verbose : 1 shows progress on a terminal
 
-    Attributes after fit
-    --------------------
+    Attributes
+    ----------
     classes_ : (L,) labels, in the order of the columns of Y
     label_counts_ : (L,) training rows of each label
     n_samples_fit_ : number of training rows
@@ -384,17 +474,17 @@ class XMCEstimator(XMCPredictor):
     # Whether `_fit` and `_candidates` may be given fewer columns of X and Y than `fit`: those that occur.
     _leaves_out_columns: ClassVar[bool] = False
 
-    def fit(self, X: Any, Y: Any, *, label_names: Sequence[str] | None = None) -> Self:
+    def fit(self, X: Any, y: Any, *, label_names: Sequence[str] | None = None) -> Self:
         """Fit the model to rows and their labels.
 
         Parameters
         ----------
         X : (n, d) sparse or dense, any numeric dtype
-        Y : (n, L) sparse or dense matrix of 0 and 1; or a list or set of labels for each row
-        label_names : L names of the columns of Y; with lists of names, all names in the order of the
+        y : (n, L) sparse or dense matrix of 0 and 1; or a list or set of labels for each row
+        label_names : L names of the columns of y; with lists of names, all names in the order of the
             columns, also those that no row has
         """
-        return self._learn(X, Y, label_names)
+        return self._learn(X, y, label_names)
 
     @abstractmethod
     def _fit(self, X: Matrix, Y: csr_matrix, rng: Generator, **side: Any) -> HeldOutScores | None:
@@ -447,9 +537,11 @@ class XMCEstimator(XMCPredictor):
     def _train(self, X: Matrix, Y: csr_matrix, rng: Generator, side: dict[str, Any], **run: Any) -> Self:
         """Fit, then choose the threshold; run : what `_fit` takes beside data, such as a checkpoint."""
         fit_rng, threshold_rng = rng.spawn(2)
-        with progress.shown(self.verbose > 0), one_blas_thread():
+        name = f"training {type(self).__name__}"
+        with progress.shown(self.verbose > 0), progress.phase(name, X.shape[0]), one_blas_thread():
             held_out = self._fit(X, Y, fit_rng, **side, **run)
-            self.threshold_ = self._choose_threshold(X, Y, held_out, threshold_rng, **side)
+            with progress.phase("threshold", X.shape[0], until=1.0):
+                self.threshold_ = self._choose_threshold(X, Y, held_out, threshold_rng, **side)
         return self
 
     def estimate(
@@ -551,6 +643,11 @@ class XMCEstimator(XMCPredictor):
         self.names_, self.columns_ = None, UsedColumns(None, None)
         self.column_counts_ = np.bincount(Y.indices, minlength=Y.shape[1])
         self.n_samples_fit_, self.n_labels_ = Y.shape
+
+
+def _checked_threshold(threshold: Any) -> float:
+    params.check("predict", {"threshold": threshold}, {"threshold": params.number(0)})
+    return float(threshold)
 
 
 def _generator(random_state: Any) -> Generator:

@@ -22,6 +22,7 @@ from scipy.sparse import csr_matrix, issparse
 from sklearn.pipeline import Pipeline
 
 from . import kernels
+from .display import html_table
 from .errors import DataError, DataWarning
 from .validation.targets import indicator
 
@@ -473,15 +474,25 @@ class MetricReport(dict[str, float]):
         self.n_rows, self.n_labels, self.intervals = n_rows, n_labels, {}
 
     def __str__(self) -> str:
+        width = 20 if self.intervals else 8
+        lines = [
+            f"{head:<10}" + "".join(f"{cell:>{width}}" for cell in cells) for head, *cells in self._table()
+        ]
+        return "\n".join([*lines, self._sizes()])
+
+    def _repr_html_(self) -> str:
+        columns, *rows = self._table()
+        return html_table("", columns, rows, self._sizes())
+
+    def _table(self) -> list[list[str]]:
+        """The column heads, then a row for each family of metrics."""
         families = list(dict.fromkeys(parse_name(name)[0] for name in self))
         ks = sorted({parse_name(name)[1] for name in self})
-        width = 20 if self.intervals else 8
-        lines = [f"{'%':<10}" + "".join(f"{f'@{k}':>{width}}" for k in ks)]
-        for family in families:
-            cells = [self._cell(f"{family}@{k}") for k in ks]
-            lines.append(f"{family:<10}" + "".join(f"{cell:>{width}}" for cell in cells))
-        lines.append(f"{self.n_rows:,} rows, {self.n_labels:,} labels")
-        return "\n".join(lines)
+        rows = [[family, *(self._cell(f"{family}@{k}") for k in ks)] for family in families]
+        return [["%", *(f"@{k}" for k in ks)], *rows]
+
+    def _sizes(self) -> str:
+        return f"{self.n_rows:,} rows, {self.n_labels:,} labels"
 
     def _cell(self, name: str) -> str:
         if name not in self:
@@ -553,7 +564,7 @@ class _Scorer:
             weights = inverse_propensity(
                 estimator.label_counts_, self.A, self.B, n_rows=estimator.n_samples_fit_
             )
-        truth = estimator.label_matrix(Y)
+        truth = estimator.label_matrix(Y, unknown="append")
         if weights is not None:  # Labels that the estimator has not seen have the propensity of count 0.
             unseen = inverse_propensity(np.zeros(1), self.A, self.B, n_rows=estimator.n_samples_fit_)
             weights = np.concatenate((weights, np.repeat(unseen, truth.shape[1] - len(weights))))

@@ -1,18 +1,21 @@
-"""Top-k lists of labels: filtering by allowed and denied labels, padding, and conversion to csr."""
+"""Top-k lists of labels: filtering by allowed and denied labels, padding, conversion to csr and to tables."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.sparse import csr_matrix, issparse
 
+from .display import html_table
 from .validation.arrays import Matrix
 from .validation.observed import contains
 
 Array = np.ndarray
 Best: TypeAlias = tuple[Array, Array]  # (n, k) int64 columns, best first, −1 pads; (n, k) float32 scores
+
+SHOWN = 20  # rows in a notebook
 
 
 class LabelFilter:
@@ -70,3 +73,56 @@ def to_csr(ids: Array, scores: Array, n_labels: int) -> csr_matrix:
     present = np.arange(ids.shape[1]) < counts[:, None]
     indptr = np.concatenate(([0], np.cumsum(counts)))
     return csr_matrix((scores[present], ids[present], indptr), shape=(len(ids), n_labels))
+
+
+class Suggestion(NamedTuple):
+    """A label for a row, how to show it, and the score or probability that the model gives it."""
+
+    label: Any
+    name: str
+    probability: float
+
+
+class Suggestions(list[list[Suggestion]]):
+    """A list of suggestions for each row, best first.
+
+    row_names : what the rows are called in data frames; their numbers where nothing is given
+    """
+
+    def __init__(self, rows: Iterable[list[Suggestion]], row_names: Sequence[Any] | None = None) -> None:
+        super().__init__(rows)
+        self.row_names = range(len(self)) if row_names is None else row_names
+
+    def columns(self) -> dict[str, list[Any]]:
+        """One entry for each suggestion: row, rank from 1, label, name, probability."""
+        found = [
+            (row, rank, *suggestion)
+            for row, suggestions in zip(self.row_names, self)
+            for rank, suggestion in enumerate(suggestions, 1)
+        ]
+        names = ("row", "rank", *Suggestion._fields)
+        return dict(zip(names, map(list, zip(*found)))) if found else {name: [] for name in names}
+
+    def to_pandas(self) -> Any:
+        """A pandas data frame of `columns()`."""
+        try:
+            import pandas
+        except ImportError:
+            raise ImportError("Data frames need pandas: pip install pandas.") from None
+        return pandas.DataFrame(self.columns())
+
+    def to_polars(self) -> Any:
+        """A Polars data frame of `columns()`."""
+        try:
+            import polars
+        except ImportError:
+            raise ImportError("Data frames need Polars: pip install polars.") from None
+        return polars.DataFrame(self.columns())
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (str(row), ", ".join(f"{found.name} ({found.probability:.2f})" for found in suggestions))
+            for row, suggestions in zip(self.row_names[:SHOWN], self)
+        ]
+        note = f"{SHOWN} of {len(self):,} rows" if len(self) > SHOWN else ""
+        return html_table("", ("row", "labels and probabilities"), rows, note)

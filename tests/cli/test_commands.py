@@ -559,7 +559,7 @@ def test_progress_on_a_terminal_and_quiet_in_a_pipe(files: Path, tmp_path: Path)
     os.close(controller)
     assert process.wait() == 0
     assert b"predicting" in shown
-    assert b"/90000" in shown
+    assert b"/90,000 rows" in shown
     assert b"rows" in shown
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import numpy as np
@@ -57,11 +58,18 @@ def test_files(tmp_path: Path) -> None:
     np.save(tmp_path / "c.npy", C)
     save_npz(tmp_path / "c.npz", csr_matrix(C))
     (tmp_path / "c.txt").write_text("2 2\n0:2 1:1\n0:1 1:3\n")
-    for name in ("c.npy", "c.npz", "c.txt"):
+    (tmp_path / "c.npy.gz").write_bytes(gzip.compress((tmp_path / "c.npy").read_bytes()))
+    for name in ("c.npy", "c.npy.gz", "c.npz", "c.txt"):
         np.testing.assert_array_equal(read_cooccurrence(tmp_path / name).toarray(), C)
     np.save(tmp_path / "names.npy", np.array(["a", "b"]))
     with pytest.raises(DataError, match=r"names\.npy: must hold a matrix of numbers"):
         read_cooccurrence(tmp_path / "names.npy")
+    (tmp_path / "bad.npy").write_bytes((tmp_path / "c.npy").read_bytes().replace(b"(2, 2)", b"(2, 2 "))
+    with pytest.raises(DataError, match=r"bad\.npy: cannot be read as a matrix"):
+        read_cooccurrence(tmp_path / "bad.npy")
+    np.save(tmp_path / "huge.npy", 1e300 * C)
+    with pytest.raises(DataError, match=r"huge\.npy holds values that are not finite float32 numbers"):
+        read_cooccurrence(tmp_path / "huge.npy")
     (tmp_path / "bad.txt").write_text("0:2 x:1\n")
     with pytest.raises(DataError, match=r"bad\.txt:1"):
         read_cooccurrence(tmp_path / "bad.txt")

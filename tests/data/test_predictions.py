@@ -86,6 +86,8 @@ def test_json_lines_with_names(tmp_path: Path) -> None:
     path.write_text('{"labels": ["b", "a"], "scores": [0.9, 0.2]}\n{"labels": [], "scores": []}\n')
     ids, scores = read_predictions(path, label_names=["a", "b"])
     assert ids.tolist() == [[1, 0], [-1, -1]]
+    (tmp_path / "bom.jsonl").write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert read_predictions(tmp_path / "bom.jsonl", label_names=["a", "b"])[0].tolist() == ids.tolist()
     np.testing.assert_allclose(scores[0], [0.9, 0.2])
     for line, message in (
         ('{"labels": ["z"], "scores": [1]}', "label 'z' is not one of the data's labels"),

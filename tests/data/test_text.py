@@ -926,3 +926,10 @@ def test_repeated_columns_are_rejected_also_if_they_are_detected(tmp_path: Path)
     path.write_text("text,text,labels\none,two,a\n")
     with pytest.raises(DataError, match="more than one column 'text'"):
         open_texts(path)
+
+
+def test_lines_that_end_in_carriage_returns_alone_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "old.txt"
+    path.write_bytes(b"one text\ranother text\r")
+    with pytest.raises(DataError, match=r"old.txt ends its lines in .r alone; save it with .n"):
+        open_texts(path, labelled=False)

@@ -109,7 +109,7 @@ def test_columns_of_data_frames(model: TextClassifier, library: str) -> None:
     assert model.predict_labels(column, k=1) == model.predict_labels(TEXTS, k=1)
     assert clone(model).fit(column, LABELS).predict_labels(column, k=1) == model.predict_labels(TEXTS, k=1)
     with pytest.raises(ValueError, match="one column of texts"):
-        model.predict_labels(frames.DataFrame({"text": TEXTS}), k=1)
+        model.predict_labels(frames.DataFrame({"text": TEXTS, "title": TEXTS}), k=1)
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_what_is_no_text(model: TextClassifier, X: Any, said: str) -> None:
 def test_other_bad_input() -> None:
     with pytest.raises(ValueError, match="no words that the vectorizer takes"):
         TextClassifier().fit(["", "..."], [["a"], ["b"]])
-    with pytest.raises(ValueError, match="Give the labels of the texts as Y"):
+    with pytest.raises(ValueError, match="Give the labels of the texts as y"):
         TextClassifier().fit(TEXTS)
     with pytest.raises(ValueError, match="X has 8 rows, but Y has 1"):
         TextClassifier(model=FeatureNeighbors()).fit(TEXTS, [["a"]])

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Sequence
 from typing import Any
 
-# The control characters C0, delete and C1, and those that change the writing direction.
-_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+from ..display import harmless
+
 _ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 
 
@@ -37,15 +36,6 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: st
         console = Console(highlight=False, width=1000)
     console.print(table)
     console.print()
-
-
-def harmless(text: str) -> str:
-    r"""Escape the control characters of a text, so that a file cannot control the terminal.
-
-    >>> harmless("a\x1b[2Jb\n")
-    'a\\x1b[2Jb\\n'
-    """
-    return _CONTROLS.sub(lambda found: found.group().encode("unicode_escape").decode(), text)
 
 
 def escaped(name: str) -> str:

@@ -20,6 +20,10 @@ def report(
     title: Annotated[
         str | None, Option(help="The title of the page.  [default: the method and DATA]")
     ] = None,
+    examples: Annotated[int, Option(min=0, help="The number of example mistakes, shown with texts.")] = 12,
+    label_table: Annotated[
+        Path | None, Option(help="A CSV file to write the measures of all labels to.")
+    ] = None,
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
     label_separator: LabelSeparator = None,
@@ -27,7 +31,7 @@ def report(
     encoding_errors: EncodingErrors = "strict",
     method: OwnMethod = None,
 ) -> None:
-    """Write an evaluation report as one HTML file: metrics, charts, label lists and a label map, offline."""
+    """Write an evaluation report as one HTML file: metrics, charts, mistakes, labels and a map, offline."""
     from ..data import propensity_parameters
     from ..errors import DataError
     from ..report import make, page
@@ -40,9 +44,12 @@ def report(
     model_folder.read_manifest(model)  # raises an error that explains why it is not a model
     if output == Path("-"):
         raise DataError("-o must be a file; a report cannot be written to standard output.")
-    if output.is_dir():
-        raise DataError(f"{output} is a folder; name a file.")
-    check_output(output, locate(data, "test"))
+    if label_table == output:
+        raise DataError("-o and --label-table name the same file.")
+    for path in (output, label_table):
+        if path is not None and path.is_dir():
+            raise DataError(f"{path} is a folder; name a file.")
+        check_output(path, locate(data, "test"))
     import_method(method)
     with progress.shown(), replacing(output) as file:
         test, (fitted,) = read_for(
@@ -52,8 +59,17 @@ def report(
             options=TextOptions(text_column, format, encoding_errors, label_column, label_separator),
         )
         assert not isinstance(fitted, Path)
-        made = make(fitted, test.X, test.Y, k=ks, propensity=propensity_parameters(data.lower()), title=title)
+        made = make(
+            *(fitted, test.X, test.Y),
+            k=ks,
+            propensity=propensity_parameters(data.lower()),
+            title=title,
+            n_examples=examples,
+        )
         if title is None:
             made = made._replace(title=f"{made.method} on {display_name(data)}")
         file.write(page.rendered(made))
+        if label_table is not None:
+            with replacing(label_table) as table:
+                made.label_counts.write_csv(table)
     print(f"Wrote {output}; open it in a browser.")

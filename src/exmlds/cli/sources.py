@@ -138,7 +138,7 @@ def read_for(
     if any(model.classes_.tolist() != models[0].classes_.tolist() for model in models[1:]):
         raise DataError("The models know different labels; they were trained on different data.")
     documents = list(open_texts(path, options))
-    Y = models[0].label_matrix([document.labels for document in documents])
+    Y = models[0].label_matrix([document.labels for document in documents], unknown="append")
     test = Dataset([document.text for document in documents], Y, None, None)
     return _with_labels(test, source), opened
 

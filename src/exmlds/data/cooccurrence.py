@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from io import BytesIO
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -31,13 +32,18 @@ def read_cooccurrence(path: PathLike) -> csr_matrix:
         if is_npy:
             file.seek(0)
             try:
-                matrix = np.load(file, allow_pickle=False)
-            except ValueError as error:
+                # NumPy would read past a gzip file's decompressor, so it gets the bytes.
+                matrix = np.load(BytesIO(file.read()), allow_pickle=False)
+            except Exception as error:  # damaged headers raise errors of many types, the tokenizer's too
                 raise DataError(f"{path}: cannot be read as a matrix ({error}).") from None
             if matrix.ndim != 2 or matrix.dtype.kind not in "biuf":
                 got = f"{matrix.ndim} dimensions of {matrix.dtype}"
                 raise DataError(f"{path}: must hold a matrix of numbers. Got {got} instead.")
-            return csr_matrix(matrix, dtype=np.float32)
+            with np.errstate(over="ignore"):
+                matrix = csr_matrix(matrix, dtype=np.float32)
+            if not np.isfinite(matrix.data).all():
+                raise DataError(f"{path} holds values that are not finite float32 numbers; remove them.")
+            return matrix
     return read_npz(path) if is_npz(path) else read_sparse(path, noun="label")
 
 
@@ -53,8 +59,8 @@ def cooccurrence_from_texts(texts: Sequence[str], *, n_neighbors: int = 10, leas
     n_neighbors : the most similar labels that are kept for each label
     least : smaller cosines are dropped
 
-    Example
-    -------
+    Examples
+    --------
     >>> C = cooccurrence_from_texts(["sea birds", "birds", "tax law"])
     >>> bool(C[0, 1] > 0.1), float(C[0, 2])
     (True, 0.0)
@@ -97,8 +103,8 @@ def cooccurrence_from_taxonomy(broader: Any, *, decay: float = 0.5) -> csr_matri
         one, a list of them, or None; or an (L, L) matrix with a 1 where the column is a parent of the row
     decay : the similarity of a label and its parent, above 0 and at most 1
 
-    Example
-    -------
+    Examples
+    --------
     >>> C = cooccurrence_from_taxonomy([None, 0, 0])  # birds; gulls and owls are birds
     >>> C.toarray().tolist()
     [[1.0, 0.5, 0.5], [0.5, 1.0, 0.25], [0.5, 0.25, 1.0]]

@@ -22,6 +22,7 @@ Array = np.ndarray
 HeaderChoice = bool | Literal["auto"]
 
 BLOCK = 1 << 18  # bytes parsed at a time; more would raise the peak memory, not the speed
+_LONE_RETURN = re.compile(rb"\r+(?![\r\n]|\Z)")
 LARGEST = np.iinfo(np.int32).max  # ids are int32
 
 
@@ -74,6 +75,8 @@ class TextFile:
         self.path, self.labelled, self.base, self.block = path, labelled, base, block
         self.n_features, self.n_labels = limits
         self.header, self.is_half = self._read_header(header)
+        if header is True and self.header is None:
+            raise DataError(f"{self.header_at}: expected a header, `rows features labels`.")
         if self.header:
             widths = (self.header.n_features, self.header.n_labels)
             for noun, declared, wanted in zip(nouns, widths, limits):
@@ -102,10 +105,14 @@ class TextFile:
         first, second = (*lines[comments:], b"")[:2]
         numbers = first.split()
         whole = all(re.fullmatch(rb"[0-9]{1,18}", number) for number in numbers)
+        whole = whole and b"\r" not in first.rstrip()
+        is_long = choice == "auto" and self.labelled and whole and len(numbers) > 3
+        if is_long and any(b":" in line for line in lines[self.header_line :]):
+            raise DataError(
+                f"{self.header_at}: {len(numbers)} numbers are neither a header, `rows features labels`, "
+                "nor a row of this file, `l1,l2 f:v f:v`."
+            )
         if choice is False or not whole or len(numbers) not in (2, 3):
-            if choice is True:
-                token = first[:40].decode(errors="backslashreplace")
-                raise DataError(f"{self.header_at}: expected a header `rows features labels`, got {token!r}.")
             return None, False
         if len(numbers) == 3 and (self.labelled or choice is True):
             n_rows, n_features, n_labels = map(int, numbers)
@@ -192,11 +199,18 @@ class TextFile:
                 first = (*first.split(b"\n", lines_before), b"")[lines_before]
             done = 0
             for chunk in chain([first], chunks):
+                self._check_line_ends(chunk, lines_before)
                 parsed = self._parse(chunk, lines_before)
                 lines_before += chunk.count(b"\n")
                 yield parsed
                 advance(bytes_read(file) - done)
                 done = bytes_read(file)
+
+    def _check_line_ends(self, chunk: bytes, lines_before: int) -> None:
+        """Reject a \\r within a line; a file whose lines end in \\r alone would be read as one row."""
+        if b"\r" in chunk and (found := _LONE_RETURN.search(chunk)):
+            line = lines_before + chunk.count(b"\n", 0, found.start()) + 1
+            raise DataError(f"{self.path}:{line}: a \\r within a line; end lines in \\n or \\r\\n.")
 
     def _parse(self, chunk: bytes, lines_before: int) -> tuple[Block, int]:
         text = np.frombuffer(chunk, np.uint8)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from codecs import BOM_UTF8
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
@@ -42,7 +43,7 @@ def read_predictions(
     """
     path = Path(path)
     with reading(path) as file:
-        is_json = file.read(1) == b"{"
+        is_json = file.read(4).removeprefix(BOM_UTF8).startswith(b"{")
     if is_json:
         return _padded(*_read_json(path, label_names, n_labels), k)
     scores = (

@@ -57,8 +57,8 @@ def make_xmc(
     feature_noise : the share of words that come from the background
     random_state : the seed; the same seed gives the same data
 
-    Example
-    -------
+    Examples
+    --------
     >>> make_xmc(100, 50, 10, random_state=0).X.shape
     (100, 50)
     """
@@ -79,8 +79,8 @@ def make_xmc(
 def make_library(n_samples: int = 2_000, *, random_state: Seed = 0) -> Dataset:
     """Generate a small library: books as bags of words, with subjects as labels, and the names of both.
 
-    Example
-    -------
+    Examples
+    --------
     >>> books = make_library(500, random_state=0)
     >>> [books.label_names[j] for j in books.Y[0].indices]
     ['baking', 'war']

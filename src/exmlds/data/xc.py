@@ -47,8 +47,8 @@ def read_xc(
     one_based : ids in the file start from 1, as in some svmlight files
     n_features, n_labels : the width of X and Y if there is no header; by default, from the largest ids
 
-    Example
-    -------
+    Examples
+    --------
     >>> from pathlib import Path
     >>> from tempfile import mkdtemp
     >>> path = Path(mkdtemp()) / "two.txt"

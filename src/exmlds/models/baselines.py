@@ -24,8 +24,8 @@ Array = np.ndarray
 class MostFrequent(XMCEstimator):
     """Predict the most frequent labels for every row, scored by their share of the training rows.
 
-    Example
-    -------
+    Examples
+    --------
     >>> from exmlds import MostFrequent
     >>> model = MostFrequent().fit([[0.0], [1.0], [2.0]], [["a"], ["a", "b"], ["a"]])
     >>> model.predict_labels([[5.0]], k=1)
@@ -64,8 +64,8 @@ class FeatureNeighbors(XMCEstimator):
     Rows without a label do not vote, nor, by cosine, rows that have no feature in common with the query.
     Where no row votes, the most frequent labels are predicted.
 
-    Example
-    -------
+    Examples
+    --------
     >>> from exmlds import FeatureNeighbors
     >>> from exmlds.data import make_library
     >>> X, Y, names, _ = make_library(500, random_state=0)

@@ -24,6 +24,7 @@ from ..reranking.pipeline import (
 )
 from ..reranking.search import EPOCHS, TEMPERATURES, ConfigSearch, SearchTrial, TimeBudget
 from ..runtime.memory import DataSize, Estimate
+from ..runtime.progress import phase
 from ..selection import HeldOutScores, TrainingSet
 from ..stages import rerank
 from ..stages.stacking import Stacker
@@ -64,16 +65,16 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
 
     The other parameters are those of every method, `XMCEstimator`.
 
-    Attributes after fit
-    --------------------
+    Attributes
+    ----------
     shortlister_ : the fitted method that makes short lists;  second_shortlister_ : another one, or None
     shortlist_, cost_ : as chosen;  shortlist_recall_ : share of true labels on the lists of held-out rows
     held_out_quality_ : the mean of P@1, P@3 and P@5 on held-out rows
     search_results_ : what was tried and the score of each trial, as lists under "step", "params", "score" and
         "seconds"
 
-    Example
-    -------
+    Examples
+    --------
     >>> from exmlds import ExMLDS
     >>> from exmlds.data import make_library
     >>> X, Y, names, _ = make_library(500, random_state=0)
@@ -122,7 +123,7 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
     def fit(
         self,
         X: Any,
-        Y: Any,
+        y: Any,
         *,
         label_names: Sequence[str] | None = None,
         sample_weight: Any = None,
@@ -133,13 +134,13 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
 
         Parameters
         ----------
-        X, Y, label_names : as for every method
+        X, y, label_names : as for every method
         sample_weight : (n,) weight of each row
         label_cooccurrence, observed : as in `ExMLDS3.fit`; joint SPPMI is the shortlister then
         """
         return self._learn(
             X,
-            Y,
+            y,
             label_names,
             sample_weight=sample_weight,
             label_cooccurrence=label_cooccurrence,
@@ -169,19 +170,22 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
         adds_learners = self.n_learners == "auto" and self.time_budget is not None
 
         # 1. Search the configuration on a sample of the rows.
-        config, trials = self._config_search(self._first_method(side)).search(rows, search_rng, budget)
+        with phase("search of the configuration", rows.n, until=0.2):
+            config, trials = self._config_search(self._first_method(side)).search(rows, search_rng, budget)
         # 2. Fit it on folds, and score the rows that each fold holds out.
-        fitted = cross_fit(
-            config,
-            rows,
-            fold_rng=fold_rng,
-            fit_rng=fit_rng,
-            ensemble_rng=ensemble_rng if adds_learners else None,
-            budget=budget,
-        )
+        with phase("cross-fitting", rows.n, until=0.6):
+            fitted = cross_fit(
+                config,
+                rows,
+                fold_rng=fold_rng,
+                fit_rng=fit_rng,
+                ensemble_rng=ensemble_rng if adds_learners else None,
+                budget=budget,
+            )
         # 3. Stack the evidence on held-out rows, and calibrate probabilities there.
         held = rows.subset(fitted.held_rows)
-        stacked = stack(fitted.scores, held, max(5, self.max_labels), gains)
+        with phase("stacking", held.n, until=0.7):
+            stacked = stack(fitted.scores, held, max(5, self.max_labels), gains)
         # 4. Fit again on all rows, or keep the last fold where the time is up.
         pipeline, used = refit(fitted, rows, refit_rng, budget)
 
@@ -307,7 +311,7 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
 
     def _explain_votes(self, found: list[Any], X: Matrix, label: int, options: ExplainOptions) -> Explanation:
         breakdown = self.shortlister_.vote_breakdown(found, label)
-        name, prior = self._label(label), self._prior(label)
+        name, prior = self._used_label(label), self._prior(label)
         return explain.by_votes(self._voting_model(), breakdown, X, name, prior, options)
 
     def _voting_model(self) -> VotingModel:

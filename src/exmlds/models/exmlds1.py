@@ -46,8 +46,8 @@ class ExMLDS1(RegressionVoting):
 
     The other parameters are those of every method, `XMCEstimator`.
 
-    Example
-    -------
+    Examples
+    --------
     >>> from exmlds import ExMLDS1
     >>> from exmlds.data import make_library
     >>> X, Y, names, _ = make_library(500, random_state=0)

@@ -47,8 +47,8 @@ class ExMLDS2(RegressionVoting):
 
     The other parameters are those of every method, `XMCEstimator`.
 
-    Example
-    -------
+    Examples
+    --------
     >>> from exmlds import ExMLDS2
     >>> from exmlds.data import make_library
     >>> X, Y, names, _ = make_library(500, random_state=0)

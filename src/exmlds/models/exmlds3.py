@@ -57,14 +57,14 @@ class ExMLDS3(RegressionVoting):
 
     The other parameters are those of every method, `XMCEstimator`.
 
-    Attributes after fit
-    --------------------
+    Attributes
+    ----------
     label_embeddings_ : (L, r) embeddings of the labels
     visible_share_ : p, the share of labels that Y shows by the given co-occurrences; 1 if none are given
     mu_, complete_labels_ : the settings chosen, or given
 
-    Example
-    -------
+    Examples
+    --------
     >>> from exmlds import ExMLDS3
     >>> from exmlds.data import make_library
     >>> X, Y, names, _ = make_library(500, random_state=0)
@@ -116,7 +116,7 @@ class ExMLDS3(RegressionVoting):
     def fit(
         self,
         X: Any,
-        Y: Any,
+        y: Any,
         *,
         label_names: Sequence[str] | None = None,
         label_cooccurrence: Any = None,
@@ -126,13 +126,13 @@ class ExMLDS3(RegressionVoting):
 
         Parameters
         ----------
-        X, Y, label_names : as for every method
-        label_cooccurrence : C, (L, L) symmetric and not negative, in the order of the columns of Y, sparse or
+        X, y, label_names : as for every method
+        label_cooccurrence : C, (L, L) symmetric and not negative, in the order of the columns of y, sparse or
             dense: how often two labels co-occur, or how similar their meanings are; YᵀY if not given.
             `exmlds.LabelMatrix(C)` keeps scikit-learn's cross-validation from cutting it where L = n
-        observed : (n, L) 1 where a cell of Y is known; a label that is known to be absent is never completed
+        observed : (n, L) 1 where a cell of y is known; a label that is known to be absent is never completed
         """
-        return self._learn(X, Y, label_names, label_cooccurrence=label_cooccurrence, observed=observed)
+        return self._learn(X, y, label_names, label_cooccurrence=label_cooccurrence, observed=observed)
 
     @property
     def label_embeddings_(self) -> Array:

@@ -75,8 +75,8 @@ class ExMLDS4(NeighborVoting):
 
     The other parameters are those of every method, `XMCEstimator`.
 
-    Example
-    -------
+    Examples
+    --------
     >>> from exmlds import ExMLDS4
     >>> from exmlds.data import make_library
     >>> X, Y, names, _ = make_library(500, random_state=0)
@@ -134,22 +134,22 @@ class ExMLDS4(NeighborVoting):
     n_learners: int = 3
 
     def fit(
-        self, X: Any, Y: Any, *, label_names: Sequence[str] | None = None, checkpoint: PathLike | None = None
+        self, X: Any, y: Any, *, label_names: Sequence[str] | None = None, checkpoint: PathLike | None = None
     ) -> Self:
         """Fit the model to rows and their labels.
 
         Parameters
         ----------
-        X, Y, label_names : as in `XMCEstimator.fit`
+        X, y, label_names : as in `XMCEstimator.fit`
         checkpoint : a folder that the fit is saved to after every epoch; with the same folder, data and
             parameters a fit that was stopped resumes, and gives the same model
         """
         if self.index == "approximate":
             ann_index.require()  # fail before a long fit, not after it
         if checkpoint is None:
-            return self._learn(X, Y, label_names)
+            return self._learn(X, y, label_names)
         with self._all_or_nothing():
-            return self._fit_with_checkpoint(X, Y, label_names, checkpoint)
+            return self._fit_with_checkpoint(X, y, label_names, checkpoint)
 
     def _fit_with_checkpoint(
         self, X: Any, Y: Any, label_names: Sequence[str] | None, folder: PathLike

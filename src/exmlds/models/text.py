@@ -51,14 +51,14 @@ class TextClassifier(LabelSpaceMixin):
 
     The parameters of every method, such as `threshold`, are those of the estimator.
 
-    Attributes after fit
-    --------------------
+    Attributes
+    ----------
     model_, vectorizer_ : as fitted;  feature_names_ : (d,) the terms, or None where they are hashed
     texts_ : (n,) the training texts, or None
     classes_, label_counts_, n_samples_fit_, threshold_ : those of the model
 
-    Example
-    -------
+    Examples
+    --------
     >>> from exmlds import TextClassifier
     >>> texts = ["goals and a red card", "bread with seeds", "the keeper held the ball", "flour, yeast, salt"]
     >>> model = TextClassifier().fit(texts, [["sport"], ["baking"], ["sport"], ["baking"]])
@@ -105,16 +105,20 @@ class TextClassifier(LabelSpaceMixin):
             params["model"] = ExMLDS()
         if vectorizer in NAMED and any(name.startswith("vectorizer__") for name in params):
             params["vectorizer"] = NAMED[vectorizer]()
-        return super().set_params(**params)
+        super().set_params(**params)
+        if "model__threshold" in params and hasattr(self, "model_"):
+            self.model_.set_params(threshold=params["model__threshold"])
+            self.threshold_ = self.model_.threshold_
+        return self
 
-    def fit(self, X: Any, Y: Any = None, *, label_names: Sequence[str] | None = None, **side: Any) -> Self:
+    def fit(self, X: Any, y: Any = None, *, label_names: Sequence[str] | None = None, **side: Any) -> Self:
         """Fit the model to texts and their labels, in one pass over the texts.
 
         Parameters
         ----------
-        X : texts: a list, a column of Pandas or Polars, or any iterable of strings; or documents with `text`
-            and `labels`, such as those of `exmlds.data.open_texts`
-        Y, label_names : as for every method; Y is None where documents have their labels
+        X : texts: a list, a column or a data frame of one column of Pandas or Polars, or any iterable of
+            strings; or documents with `text` and `labels`, such as those of `exmlds.data.open_texts`
+        y, label_names : as for every method; y is None where documents have their labels
         side : other arguments of the estimator's `fit`
         """
         params.check(type(self).__name__, self.get_params(deep=False), self._constraints)
@@ -123,9 +127,9 @@ class TextClassifier(LabelSpaceMixin):
         kept: list[str] = []
         vectorizer = NAMED[self.vectorizer]() if isinstance(self.vectorizer, str) else clone(self.vectorizer)
         with progress.shown(model.verbose > 0):
-            texts = _texts(X, own_labels if Y is None else None, kept if self.keep_rows else None)
+            texts = _texts(X, own_labels if y is None else None, kept if self.keep_rows else None)
             vectors = _fitted_vectors(vectorizer, texts)
-        self.model_ = model.fit(vectors, own_labels if Y is None else Y, label_names=label_names, **side)
+        self.model_ = model.fit(vectors, own_labels if y is None else y, label_names=label_names, **side)
         self.vectorizer_, self.feature_names_ = vectorizer, None
         if hasattr(vectorizer, "get_feature_names_out"):
             self.feature_names_ = vectorizer.get_feature_names_out().astype(object)
@@ -140,20 +144,20 @@ class TextClassifier(LabelSpaceMixin):
 
     def predict_proba(self, X: Any) -> csr_matrix:
         """The scores or probabilities of the estimator."""
-        X = self._checked_rows(X, reset=False)
-        return self.model_.predict_proba(X)
+        return self.model_.predict_proba(self._vectors(X))
 
     def _explain_row(
         self, X: Matrix, label: int | None, n: int, feature_names: Any, kept_row: Any = None
     ) -> Explanation:
-        if self.texts_ is not None:
-            texts = self.texts_
-
-            def kept_row(row: int) -> csr_matrix:
-                return self._checked_rows([texts[row]], reset=False)
-
-        names = self.feature_names_ if feature_names is None else feature_names
-        return self.model_._explain_row(X, label, n, names, kept_row)
+        names, texts = self.feature_names_ if feature_names is None else feature_names, self.texts_
+        if texts is None:
+            return self.model_._explain_row(X, label, n, names)
+        explanation = self.model_._explain_row(
+            X, label, n, names, lambda row: self._checked_rows([texts[row]], reset=False)
+        )
+        return explanation._replace(
+            voters=[voter._replace(text=texts[voter.row]) for voter in explanation.voters]
+        )
 
     def _voting_model(self) -> VotingModel:
         if not isinstance(self.model_, LabelSpaceMixin):
@@ -161,11 +165,14 @@ class TextClassifier(LabelSpaceMixin):
         return self.model_._voting_model()
 
     def _checked_rows(self, X: Any, *, reset: bool) -> Matrix:
+        return self.model_._checked_rows(self._vectors(X), reset=False)
+
+    def _vectors(self, X: Any) -> csr_matrix:
+        """(n, d) csr, the vectors of texts."""
         check_is_fitted(self)
         if isinstance(X, (list, tuple)) and not X:
             raise ValueError("There is no text; give at least one.")
-        vectors = csr_matrix(self.vectorizer_.transform(_texts(X)), dtype=np.float32)
-        return self.model_._checked_rows(vectors, reset=False)
+        return csr_matrix(self.vectorizer_.transform(_texts(X)), dtype=np.float32)
 
     def _candidates(self, X: Matrix, k: int) -> tuple[Array, Array]:
         return self.model_._candidates(X, k)
@@ -223,6 +230,8 @@ def _texts(X: Any, labels: list[Any] | None = None, kept: list[str] | None = Non
         raise ValueError("Give a list of texts, also for one text: [text].")
     if issparse(X) or (isinstance(X, np.ndarray) and X.dtype.kind in "biufc"):
         raise ValueError("TextClassifier takes texts. Give a matrix of features to the model itself.")
+    if hasattr(X, "columns") and len(X.columns) == 1:
+        X = X[X.columns[0]]
     if isinstance(X, Mapping) or hasattr(X, "columns"):
         raise ValueError('TextClassifier takes one column of texts. Give it alone, such as table["text"].')
     if not isinstance(X, Iterable):
@@ -237,7 +246,7 @@ def _texts(X: Any, labels: list[Any] | None = None, kept: list[str] | None = Non
                 )
             if labels is not None:
                 if not hasattr(item, "labels"):
-                    raise ValueError("Give the labels of the texts as Y; only documents bring their own.")
+                    raise ValueError("Give the labels of the texts as y; only documents bring their own.")
                 labels.append(item.labels)
             if kept is not None:
                 kept.append(text)

@@ -2,34 +2,41 @@
 
     test = read_xc("test.txt")
     report = make(model, test.X, test.Y)
-    with replacing("report.html") as file:
-        file.write(page.rendered(report))
+    Path("report.html").write_bytes(page.rendered(report))
 
 An `EvaluationReport` holds only plain values: numbers, strings, lists and named tuples.
+A notebook shows it as a table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import csv
+from collections.abc import Iterator, Sequence
 from datetime import date as calendar_date
-from typing import Any, NamedTuple
+from io import TextIOWrapper
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_matrix, issparse
 
 from .. import __version__, metrics
 from ..base import XMCEstimator
+from ..display import html_table
 from ..errors import DataError
 from ..models.baselines import MostFrequent
 from ..models.exmlds import ExMLDS
-from . import projection
+from . import mistakes, projection
+from .thresholds import OverThreshold, over_threshold
 
 Array = np.ndarray
 
 LISTED = 15  # labels in the list of the best and in that of the worst
 CONFUSED = 20  # listed pairs of confused labels
+EXAMPLES = 12  # example mistakes, unless another number is given
 DRAWN = 2_000  # labels on the map; t-SNE of as many takes about 6 s on one core
 NAME_LENGTH = 120  # longer label names and parameter values are truncated
+UNSEEN = "(a label without a training row)"
+CSV_COLUMNS = ("label", "training_rows", "test_rows", "assigned", "found", "precision", "recall", "f1")
 
 
 class Setting(NamedTuple):
@@ -110,6 +117,41 @@ class LabelLists(NamedTuple):
     worst: list[LabelLine]
 
 
+class LabelCounts(NamedTuple):
+    """All labels that have a training or a test row, those with the most test rows first, as columns.
+
+    training, test : rows that have the label
+    assigned, found : test rows that get the label at the threshold, and those of them that have it
+    """
+
+    names: list[str]
+    training: list[int]
+    test: list[int]
+    assigned: list[int]
+    found: list[int]
+
+    def first(self, n: int) -> LabelCounts:
+        return LabelCounts(
+            self.names[:n], self.training[:n], self.test[:n], self.assigned[:n], self.found[:n]
+        )
+
+    def rows(self) -> Iterator[tuple[str, int, int, int, int, float | None, float | None, float | None]]:
+        """The columns row by row, then precision, recall and F1; None where there is nothing to divide by."""
+        for name, training, test, assigned, found in zip(*self):
+            precision = found / assigned if assigned else None
+            recall = found / test if test else None
+            f1 = 2 * found / (assigned + test) if test else None
+            yield name, training, test, assigned, found, precision, recall, f1
+
+    def write_csv(self, file: IO[bytes]) -> None:
+        """Write all rows with a header as UTF-8."""
+        text = TextIOWrapper(file, "utf-8", "backslashreplace", newline="")
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(CSV_COLUMNS)
+        writer.writerows(self.rows())
+        text.detach()  # the caller closes the file
+
+
 class Pair(NamedTuple):
     """In `rows` rows, `predicted` ranked first and was wrong, and `missed` was true but not predicted."""
 
@@ -146,6 +188,8 @@ class LabelMap(NamedTuple):
 class EvaluationReport(NamedTuple):
     """The content of the page. A part that does not exist for the model is None.
 
+    unit : what a row is, "text" or "row"
+    first_label : the share of the rows whose top label is true
     measures : the metrics by name, {"P@1": …}
     groups : recall and precision by label frequency, the most frequent labels first
     scores : what the scores are, such as "probabilities"
@@ -157,16 +201,42 @@ class EvaluationReport(NamedTuple):
     method: str
     settings: list[Setting]
     data: Data
+    unit: str
+    first_label: Measure
     ks: list[int]
     measures: dict[str, Measure]
     at_threshold: AtThreshold
+    over_threshold: OverThreshold
+    examples: list[mistakes.Mistake]
     groups: list[metrics.FrequencyGroup]
     scores: str
     calibration: Curve | None
     answered: list[Answered]
     labels: LabelLists
+    label_counts: LabelCounts
     confused: Confusion
     label_map: LabelMap | None
+
+    def _repr_html_(self) -> str:
+        """The measures as a table for a notebook."""
+        chosen = self.at_threshold
+        at = f"at the threshold of {chosen.threshold:.3g}"
+        listed = {
+            **self.measures,
+            f"micro-precision {at}": chosen.precision,
+            f"micro-recall {at}": chosen.recall,
+            f"micro-F1 {at}": chosen.f1,
+        }
+        rows = [
+            (
+                name,
+                f"{100 * value:.2f}",
+                "" if low is None or high is None else f"{100 * low:.2f}–{100 * high:.2f}",
+            )
+            for name, (value, low, high) in listed.items()
+        ]
+        sizes = f"{self.data.rows:,} test rows, {self.data.labels:,} labels"
+        return html_table(self.title, ("measure", "%", "95% interval"), rows, sizes)
 
 
 def make(
@@ -178,6 +248,7 @@ def make(
     propensity: tuple[float, float] = (0.55, 1.5),
     title: str | None = None,
     date: str | None = None,
+    n_examples: int = EXAMPLES,
 ) -> EvaluationReport:
     """Evaluate a model on test rows.
 
@@ -188,16 +259,19 @@ def make(
     k : the values of k for metrics at k
     propensity : A and B of the propensity model, for PSP and PSnDCG
     title, date : the title and date of the page; by default, the name of the method, and today
+    n_examples : the number of example mistakes; the page shows their texts
 
-    Example
-    -------
+    Examples
+    --------
     >>> from exmlds import MostFrequent
     >>> model = MostFrequent().fit([[0.0], [1.0], [2.0]], [["a"], ["a", "b"], ["a"]])
     >>> make(model, [[3.0], [4.0]], [["a"], ["b"]], k=[1]).measures["P@1"].value
     0.5
     """
     method = getattr(model, "model_", model)  # a TextClassifier wraps the method
-    truth = metrics.label_matrix(Y) if issparse(Y) else model.label_matrix(Y)
+    if isinstance(X, Iterator):  # its texts are read twice
+        X = list(X)
+    truth = metrics.label_matrix(Y) if issparse(Y) else model.label_matrix(Y, unknown="append")
     if not truth.nnz:
         raise DataError("No test row has a true label, so there is nothing to evaluate against.")
     n_classes, most = len(model.classes_), max(k)
@@ -207,8 +281,11 @@ def make(
     # Labels that are not in training have no training row.
     counts = np.pad(model.label_counts_, (0, truth.shape[1] - n_classes))
     weights = metrics.inverse_propensity(counts, *propensity, n_rows=model.n_samples_fit_)
-    predicted = _Predicted(truth, ids[:, :considered], scores[:, :considered] >= model.threshold_)
+    threshold = float(model.threshold_)
+    predicted = _Predicted(truth, ids[:, :considered], scores[:, :considered] >= threshold)
     names = _Names(model.classes_)
+    right, any_label = first.hits[:, 0] > 0, ids[:, 0] >= 0
+    texts = mistakes.texts_of(model, X)
     kind, probabilities = _probabilities(method, ids[:, :most], scores[:, :most])
     return EvaluationReport(
         title=title or type(method).__name__,
@@ -217,27 +294,40 @@ def make(
         method=type(method).__name__,
         settings=_settings(model),
         data=_data(model, truth, counts),
+        unit="row" if texts is None else "text",
+        first_label=Measure(*metrics.bootstrap((right.astype(np.float64), np.ones(len(right))))),
         ks=sorted(k),
         measures=_measures(metrics.report(truth, first.ids, k=k, inverse_propensity=weights, intervals=True)),
-        at_threshold=predicted.measures(float(model.threshold_)),
+        at_threshold=predicted.measures(threshold),
+        over_threshold=_over_threshold(truth, ids[:, :considered], scores[:, :considered], threshold),
+        examples=mistakes.examples(
+            mistakes.most_confident(scores[:, 0], ids[:, 0], any_label & ~right, n_examples),
+            ids[:, :considered],
+            scores[:, :considered],
+            truth,
+            threshold=threshold,
+            name_of=names.__getitem__,
+            texts=texts,
+        ),
         groups=metrics.by_frequency(truth, first.ids, counts, most),
         scores=kind,
         calibration=None if probabilities is None else _curve(truth, first.ids, probabilities),
-        answered=_answered(scores[:, 0], first.hits[:, 0] > 0, ids[:, 0] >= 0),
+        answered=_answered(scores[:, 0], right, any_label),
         labels=_label_lists(predicted, counts, names),
+        label_counts=_label_counts(predicted, counts, model.classes_),
         confused=_confusion(predicted, first, names),
         label_map=_label_map(method, predicted, counts, names),
     )
 
 
 class _Names:
-    """Label names by column, truncated to a length that fits the page."""
+    """Label names by column, truncated to a length that fits the page; columns without a name are unseen."""
 
     def __init__(self, classes: Array) -> None:
         self.classes = classes
 
     def __getitem__(self, column: int) -> str:
-        return _short(str(self.classes[column]))
+        return short(str(self.classes[column])) if column < len(self.classes) else UNSEEN
 
     def __len__(self) -> int:
         return len(self.classes)
@@ -306,7 +396,7 @@ def _data(model: XMCEstimator, truth: csr_matrix, counts: Array) -> Data:
 def _settings(model: Any) -> list[Setting]:
     """The parameters by their scikit-learn names; those of a TextClassifier's model begin with `model__`."""
     own = [
-        Setting(name, _short(_shown(value)), _chosen(model, name, value))
+        Setting(name, short(_shown(value)), _chosen(model, name, value))
         for name, value in model.get_params(deep=False).items()
         if name != "model"
     ]
@@ -323,14 +413,15 @@ def _chosen(model: Any, name: str, given: Any) -> str:
         chosen = chosen.item()
     if not isinstance(chosen, (str, int, float)) or chosen == given:
         return ""
-    return _short(_shown(chosen))
+    return short(_shown(chosen))
 
 
 def _shown(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def _short(text: str) -> str:
+def short(text: str) -> str:
+    """Truncate a name to a length that fits the page."""
     return text if len(text) <= NAME_LENGTH else f"{text[: NAME_LENGTH - 1]}…"
 
 
@@ -363,6 +454,20 @@ def _answered(scores: Array, right: Array, any_label: Array, n_points: int = 100
     precision = np.cumsum(right[order])[ends - 1] / ends
     points = zip(sorted_scores[ends - 1].tolist(), (ends / len(scores)).tolist(), precision.tolist())
     return [Answered(*point) for point in points]
+
+
+def _over_threshold(truth: csr_matrix, ids: Array, scores: Array, threshold: float) -> OverThreshold:
+    listed = ids >= 0
+    hits = metrics.Ranking(truth, ids, ids.shape[1]).hits.astype(bool)
+    return over_threshold(scores[listed], hits[listed], threshold, true=truth.nnz, rows=len(ids))
+
+
+def _label_counts(predicted: _Predicted, counts: Array, classes: Array) -> LabelCounts:
+    true = predicted.true
+    listed = np.flatnonzero((counts + true)[: len(classes)])
+    listed = listed[np.lexsort((-counts[listed], -true[listed]))]
+    columns = (column[listed].tolist() for column in (counts, true, predicted.predicted, predicted.found))
+    return LabelCounts([str(name) for name in classes[listed]], *columns)
 
 
 def _label_lists(predicted: _Predicted, counts: Array, names: _Names) -> LabelLists:

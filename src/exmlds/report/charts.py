@@ -31,6 +31,37 @@ def curve(
     return _svg(title, drawn)
 
 
+def lines(
+    x_values: Sequence[float],
+    series: Sequence[tuple[str, Sequence[float | None]]],
+    marked: int,
+    *,
+    title: str,
+    x: str,
+) -> str:
+    """Line charts of shares over one axis of numbers; each series is (CSS class, values), None is a gap.
+
+    A vertical line marks one of the x values; its position on the page is moved by the script.
+    """
+    low, wide = x_values[0], (x_values[-1] - x_values[0]) or 1.0
+    across = [(value - low) / wide for value in x_values]
+    drawn = [_frame(x, "%", 0.0)]
+    for tick in range(5):
+        place, value = tick / 4, low + wide * tick / 4
+        drawn.append(
+            f'<text class="middle" x="{LEFT + place * INNER_WIDTH:.1f}" '
+            f'y="{TOP + INNER_HEIGHT + 17}">{value:.3g}</text>'
+        )
+    for name, values in series:
+        points = [_at(place, value, 0.0) for place, value in zip(across, values) if value is not None]
+        drawn.append(f'<path class="line {name}" d="M{"L".join(points)}"/>' if points else "")
+    drawn.append(
+        f'<path class="marker" d="M{LEFT} {TOP}v{INNER_HEIGHT}" data-width="{INNER_WIDTH}" '
+        f'transform="translate({across[marked] * INNER_WIDTH:.1f} 0)"/>'
+    )
+    return _svg(title, drawn)
+
+
 def bars(values: Sequence[tuple[str, float, str]], *, title: str, x: str, y: str) -> str:
     """A bar chart; each bar is (name, share, tooltip)."""
     drawn = [_frame(x, y, 0.0)]

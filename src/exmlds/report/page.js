@@ -6,7 +6,10 @@
   const count = (n) => n.toLocaleString("en");
 
   themes();
+  threshold(report.over_threshold, document.getElementById("threshold"));
   document.querySelectorAll("table.sortable").forEach(sortable);
+  const allLabels = document.getElementById("all-labels");
+  if (allLabels) labelTable(report.label_counts, allLabels);
   if (report.label_map) labelMap(report.label_map, document.getElementById("map"));
 
   function themes() {
@@ -24,9 +27,37 @@
     name();
   }
 
+  // The slider moves over the grid of thresholds. The sentence is that of `_meaning` in page.py.
+  function threshold(curve, section) {
+    const slider = section.querySelector("#level"), marker = section.querySelector(".marker");
+    const meaning = section.querySelector("#meaning"), values = section.querySelectorAll("dl.pairs dd");
+    const first = curve.thresholds[0], wide = curve.thresholds.at(-1) - first || 1;
+    const of100 = (share) => {
+      const whole = Math.floor(100 * share + 0.5);
+      if (share === 0 || share === 1 || (whole > 0 && whole < 100)) return String(whole);
+      return Math.min(Math.max(100 * share, 0.1), 99.9).toFixed(1);
+    };
+    const show = () => {
+      const i = Number(slider.value), level = curve.thresholds[i];
+      const assigned = curve.assigned[i], right = curve.right[i];
+      const recall = right / curve.true, f1 = 2 * right / (assigned + curve.true);
+      const said = assigned ? `${of100(right / assigned)} of 100 assigned labels are right` : "no label is assigned";
+      meaning.textContent = `At ${Number(level.toPrecision(3))}: ${said}, ${of100(recall)} of 100 right labels are found.`;
+      slider.setAttribute("aria-valuetext", meaning.textContent);
+      const shown = [assigned ? percent(right / assigned) : "–", percent(recall), percent(f1), (assigned / curve.rows).toFixed(2)];
+      values.forEach((value, j) => { value.textContent = shown[j]; });
+      marker.setAttribute("transform", `translate(${(level - first) / wide * marker.dataset.width} 0)`);
+    };
+    const goTo = (i) => { slider.value = i; show(); };
+    slider.addEventListener("input", show);
+    section.querySelector("#own-level").addEventListener("click", () => goTo(curve.own));
+    section.querySelector(".tools").hidden = false;
+    goTo(curve.own);  // a browser may keep the position of an earlier visit
+  }
+
   // A click on a column header sorts by it, numbers descending and names ascending; a second click reverses.
-  function sortable(table) {
-    const heads = [...table.tHead.rows[0].cells], body = table.tBodies[0];
+  function sortButtons(table, sort) {
+    const heads = [...table.tHead.rows[0].cells];
     heads.forEach((head, column) => {
       const button = document.createElement("button");
       button.type = "button";
@@ -38,12 +69,86 @@
         const down = before ? before === "ascending" : numbers;
         heads.forEach((other) => other.removeAttribute("aria-sort"));
         head.setAttribute("aria-sort", down ? "descending" : "ascending");
-        const key = (row) => row.cells[column].dataset.v ?? row.cells[column].textContent;
-        const compare = numbers ? (a, b) => key(a) - key(b) : (a, b) => key(a).localeCompare(key(b));
-        const rows = [...body.rows].sort((a, b) => (down ? compare(b, a) : compare(a, b)));
-        body.append(...rows);
+        const compare = numbers ? (a, b) => a - b : (a, b) => a.localeCompare(b);
+        sort(column, (a, b) => (down ? compare(b, a) : compare(a, b)));
       });
     });
+  }
+
+  function sortable(table) {
+    const body = table.tBodies[0];
+    sortButtons(table, (column, compare) => {
+      const key = (row) => row.cells[column].dataset.v ?? row.cells[column].textContent;
+      body.append(...[...body.rows].sort((a, b) => compare(key(a), key(b))));
+    });
+  }
+
+  function labelTable(counts, section) {
+    const table = section.querySelector("table"), body = table.tBodies[0], onePage = body.rows.length;
+    const input = section.querySelector("input"), status = section.querySelector(".pager output");
+    const turns = [...section.querySelectorAll("[data-turn]")];
+    const share = (part, whole) => (whole ? part / whole : null);
+    const lines = counts.names.map((name, i) => {
+      const test = counts.test[i], assigned = counts.assigned[i], found = counts.found[i];
+      const f1 = test ? 2 * found / (test + assigned) : null;
+      return [name, f1, share(found, assigned), share(found, test), test, assigned, counts.training[i]];
+    });
+    const lowered = counts.names.map((name) => name.toLowerCase());
+    let order = [...lines.keys()], matching = order, start = 0;
+
+    function draw() {
+      body.replaceChildren(...matching.slice(start, start + onePage).map((i) => {
+        const row = document.createElement("tr");
+        lines[i].forEach((value, column) => {
+          const cell = document.createElement(column ? "td" : "th");
+          if (column) cell.className = "number"; else cell.scope = "row";
+          cell.textContent = !column ? value : value === null ? "–" : column < 4 ? percent(value) : count(value);
+          row.append(cell);
+        });
+        return row;
+      }));
+      const end = Math.min(start + onePage, matching.length);
+      const total = matching.length === lines.length ? "" : `, found among ${count(lines.length)}`;
+      status.textContent = matching.length
+        ? `${count(start + 1)}–${count(end)} of ${count(matching.length)} labels${total}` : "No label matches";
+      turns[0].disabled = start === 0;
+      turns[1].disabled = end === matching.length;
+    }
+
+    function filter() {
+      const wanted = input.value.trim().toLowerCase();
+      matching = wanted ? order.filter((i) => lowered[i].includes(wanted)) : order;
+      start = 0;
+      draw();
+    }
+
+    function download() {
+      const quoted = (text) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+      const text = ["label,training_rows,test_rows,assigned,found,precision,recall,f1", ...order.map((i) => {
+        const [name, f1, precision, recall, test, assigned, training] = lines[i];
+        return [quoted(name), training, test, assigned, counts.found[i], precision, recall, f1].join(",");
+      })].join("\n");
+      const link = document.createElement("a");
+      // The byte order mark tells spreadsheets that the file is UTF-8.
+      link.href = URL.createObjectURL(new Blob(["\ufeff", text, "\n"], { type: "text/csv" }));
+      link.download = "labels.csv";
+      link.click();
+      setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+    }
+
+    sortButtons(table, (column, compare) => {
+      const key = (i) => lines[i][column] ?? -1;
+      order = [...order].sort((a, b) => compare(key(a), key(b)));
+      filter();
+    });
+    turns.forEach((button) => button.addEventListener("click", () => {
+      start += onePage * Number(button.dataset.turn);
+      draw();
+    }));
+    input.addEventListener("input", filter);
+    section.querySelector(".download").addEventListener("click", download);
+    section.querySelectorAll(".tools").forEach((tools) => { tools.hidden = false; });
+    draw();
   }
 
   function labelMap(map, section) {

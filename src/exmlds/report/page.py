@@ -6,12 +6,16 @@ import base64
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from html import escape
 from importlib.resources import files
+from math import floor
 from string import Template
 from typing import Any
 
-from . import Curve, EvaluationReport, LabelLine, Measure, charts
+from ..display import harmless, html
+from . import Curve, EvaluationReport, LabelCounts, LabelLine, Measure, charts, mistakes, short
+
+EMBEDDED = 10_000  # labels whose counts are in the page; the others are named by their number
+SHOWN = 20  # of these, the labels that are on one page of the table
 
 MEANINGS = {
     "P": "precision: share of the top k labels that are correct",
@@ -28,13 +32,15 @@ def rendered(report: EvaluationReport) -> bytes:
     """The page as UTF-8."""
     sections = [
         ("summary", "Summary", _summary(report)),
+        ("threshold", "Threshold", _threshold(report)),
+        ("mistakes", "Mistakes", _mistakes(report)),
+        ("labels", "Labels", _labels(report)),
+        ("confused", "Confused labels", _confused(report)),
         ("measures", "Measures", _measures(report)),
         ("tail", "Head to tail", _groups(report)),
         ("scores", "Scores", _scores(report)),
-        ("labels", "Labels", _labels(report)),
-        ("confused", "Confused labels", _confused(report)),
         ("map", "Label map", _label_map(report)),
-        ("data", "Data and parameters", _data(report)),
+        ("data", "Data", _data(report)),
     ]
     script = _file("page.js")
     facts = (
@@ -45,39 +51,47 @@ def rendered(report: EvaluationReport) -> bytes:
         report.date,
     )
     text = Template(_file("page.html")).substitute(
-        title=escape(report.title),
-        version=escape(report.version),
-        date=escape(report.date),
-        facts=escape(" · ".join(facts)),
+        title=html(report.title),
+        version=html(report.version),
+        date=html(report.date),
+        facts=html(" · ".join(facts)),
         style=_file("page.css"),
-        contents="".join(f'<a href="#{name}">{escape(title)}</a>' for name, title, _ in sections),
+        contents="".join(f'<a href="#{name}">{html(title)}</a>' for name, title, _ in sections),
         sections="\n".join(
             f'<section id="{name}" aria-labelledby="{name}-title">'
-            f'<h2 id="{name}-title">{escape(title)}</h2>{body}</section>'
+            f'<h2 id="{name}-title">{html(title)}</h2>{body}</section>'
             for name, title, body in sections
         ),
-        data=as_json(report),
+        data=as_json(report._replace(label_counts=_embedded(report))),
         script=script,
         script_sum=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     )
-    return text.encode("utf-8", "replace")  # a name may hold a lone surrogate, which UTF-8 cannot encode
+    return text.encode()
 
 
 def as_json(report: EvaluationReport) -> str:
     """The report's data as JSON for a script element; escaping keeps a name from closing the element."""
     text = json.dumps(_plain(report), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    for character in "<>&\u2028\u2029":
+    for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return text
 
 
 def _plain(value: Any) -> Any:
-    """Convert named tuples to dictionaries."""
+    """Convert named tuples to dictionaries, and control characters to escapes."""
     if hasattr(value, "_asdict"):
         value = value._asdict()
     if isinstance(value, dict):
         return {name: _plain(item) for name, item in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, list) else value
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return harmless(value) if isinstance(value, str) else value
+
+
+def _embedded(report: EvaluationReport) -> LabelCounts:
+    """The part of the label table that is in the page, with names of limited length."""
+    counts = report.label_counts.first(EMBEDDED)
+    return counts._replace(names=[short(name) for name in counts.names])
 
 
 def _file(name: str) -> str:
@@ -85,29 +99,32 @@ def _file(name: str) -> str:
 
 
 def _summary(report: EvaluationReport) -> str:
-    low, high = report.ks[0], report.ks[-1]
-    names = (f"P@{low}", f"nDCG@{high}", f"PSP@{high}")
-    figures = [(name, report.measures[name]) for name in names]
-    figures.append(("micro-F1 at the threshold", report.at_threshold.f1))
-    shown = "".join(
-        f'<div><dt>{escape(title)}</dt><dd class="big">{_percent(measure.value)}<small>%</small></dd>'
-        f'<dd class="small">{_interval(measure)}</dd></div>'
-        for title, measure in figures
+    chosen, unit = report.at_threshold, report.unit
+    tiles = [
+        _tile("The first label is right for", report.first_label, f"{unit}s", "precision at 1"),
+        _tile("Of the assigned labels,", chosen.precision, "are right", "precision"),
+        _tile("Of the right labels,", chosen.recall, "are found", "recall"),
+        f'<div><dt>A {unit} gets</dt><dd class="big">{chosen.labels_a_row:.2f}<small>labels</small></dd>'
+        f'<dd>on average,</dd><dd class="small">where {report.data.labels_a_row:.2f} are right</dd></div>',
+    ]
+    return f'<p>{_in_words(report)}</p><dl class="figures">{"".join(tiles)}</dl>'
+
+
+def _tile(before: str, measure: Measure, after: str, name: str) -> str:
+    return (
+        f'<div><dt>{before}</dt><dd class="big">{_of_100(measure.value)}<small>of 100</small></dd>'
+        f'<dd>{after}</dd><dd class="small"><span>{name}: {_percent(measure.value)} %</span>'
+        f"<span>interval: {_interval(measure)}</span></dd></div>"
     )
-    return f'<p>{_in_words(report)}</p><dl class="figures">{shown}</dl>'
 
 
 def _in_words(report: EvaluationReport) -> str:
-    data, chosen = report.data, report.at_threshold
-    right = report.measures.get("P@1")
-    sentences = []
-    if right is not None:
-        sentences.append(f"The top label is correct for {_percent(right.value)} % of the rows.")
-    sentences.append(
-        f"At the threshold of {chosen.threshold:.3g}, the model predicts {chosen.labels_a_row:.2f} labels "
-        f"per row, where {data.labels_a_row:.2f} are true; {_percent(chosen.precision.value)} % of the "
-        f"predicted labels are correct, and {_percent(chosen.recall.value)} % of the true labels are found."
-    )
+    data = report.data
+    sentences = [
+        f"{_number(data.rows, f'test {report.unit}')} were compared with their right labels. A label is "
+        f"assigned if its score reaches {report.at_threshold.threshold:.3g}, the threshold of the model. "
+        "All intervals are 95 % confidence intervals."
+    ]
     if data.unseen:
         sentences.append(
             f"{_number(data.unseen_labels, 'label')} of the test rows had no training row and cannot be "
@@ -115,6 +132,97 @@ def _in_words(report: EvaluationReport) -> str:
             f"{_percent(data.unseen / (data.rows * data.labels_a_row))} % of all true labels."
         )
     return " ".join(sentences)
+
+
+def _threshold(report: EvaluationReport) -> str:
+    curve = report.over_threshold
+    n = len(curve.thresholds)
+    drawn = charts.lines(
+        curve.thresholds,
+        [
+            ("precision", [curve.precision(i) for i in range(n)]),
+            ("recall", [curve.recall(i) for i in range(n)]),
+            ("f1", [curve.f1(i) for i in range(n)]),
+        ],
+        curve.own,
+        title="Precision, recall and F1 of the assigned labels over the threshold",
+        x="threshold",
+    )
+    key = "".join(
+        '<span><svg class="sample" viewBox="0 0 24 8" aria-hidden="true">'
+        f'<path class="line {kind}" d="M0 4h24"/></svg>{name}</span>'
+        for kind, name in (("precision", "precision"), ("recall", "recall"), ("f1", "F1"))
+    )
+    own = f"{curve.thresholds[curve.own]:.3g}"
+    precision = curve.precision(curve.own)
+    values = [
+        ("Precision, %", "–" if precision is None else _percent(precision)),
+        ("Recall, %", _percent(curve.recall(curve.own))),
+        ("F1, %", _percent(curve.f1(curve.own))),
+        (f"Labels per {report.unit}", f"{curve.assigned[curve.own] / curve.rows:.2f}"),
+    ]
+    return (
+        "<p>A higher threshold assigns fewer labels: usually more of them are right, and fewer of the right "
+        f"labels are found. The threshold of the model is {own}.</p>"
+        f'<div class="columns"><figure><p class="legend small">{key}</p>{drawn}</figure><div class="slider">'
+        f'<div class="tools" hidden><label for="level">Threshold</label>'
+        f'<input id="level" type="range" min="0" max="{n - 1}" step="1" value="{curve.own}">'
+        f'<button type="button" id="own-level">Back to {own}</button></div>'
+        f'<p class="says"><output id="meaning" for="level">{_meaning(report, curve.own)}</output></p>'
+        f"{_pairs(values, 'numbers')}"
+        '<noscript><p class="small">With JavaScript, a slider shows the values at other thresholds.</p>'
+        "</noscript></div></div>"
+    )
+
+
+def _meaning(report: EvaluationReport, i: int) -> str:
+    """What a threshold means, in words; the script says the same for other thresholds."""
+    curve = report.over_threshold
+    precision = curve.precision(i)
+    right = "no label is assigned"
+    if precision is not None:
+        right = f"{_of_100(precision)} of 100 assigned labels are right"
+    return f"At {curve.thresholds[i]:.3g}: {right}, {_of_100(curve.recall(i))} of 100 right labels are found."
+
+
+def _mistakes(report: EvaluationReport) -> str:
+    wrong, total = report.confused.wrong_rows, report.data.rows
+    if not wrong:
+        return f"<p>No {report.unit} has a wrong first label.</p>"
+    count = (
+        f"{_number(wrong, report.unit)} of {total:,} {'has' if wrong == 1 else 'have'} a wrong first label."
+    )
+    if not report.examples:
+        return f"<p>{count} No examples were asked for.</p>"
+    return (
+        f"<p>{count} Those whose scores are highest are listed, with different first labels where possible. "
+        "Rows are counted from 0; <code>exmlds explain MODEL DATA --row N</code> explains a prediction.</p>"
+        f'<ol class="examples">{"".join(map(_mistake, report.examples))}</ol>'
+    )
+
+
+def _ranked(label: mistakes.RankedLabel) -> str:
+    kind, mark = ("right", "✓") if label.right else ("wrong", "✗")
+    below = "" if label.assigned else ", below the threshold"
+    return (
+        f'<li class="{kind}"><span aria-hidden="true">{mark}</span><span class="unseen">{kind}: </span> '
+        f'{html(label.label)} <span class="small">{label.score:.2f}{below}</span></li>'
+    )
+
+
+def _mistake(mistake: mistakes.Mistake) -> str:
+    ranked = "".join(map(_ranked, mistake.ranked))
+    missed = "".join(f'<li class="missed">{html(label)}</li>' for label in mistake.missed)
+    if mistake.more:
+        missed += f'<li class="small">and {mistake.more:,} more</li>'
+    shown = (
+        "" if mistake.text is None else f'<p class="text" dir="auto">{html(mistake.text) or "(empty)"}</p>'
+    )
+    return (
+        f'<li><p class="small">Row {mistake.row:,}</p>{shown}<dl><dt>Labels of the model</dt>'
+        f'<dd><ul class="chips">{ranked}</ul></dd>'
+        f'<dt>Missed</dt><dd><ul class="chips">{missed or "<li class=small>none</li>"}</ul></dd></dl></li>'
+    )
 
 
 def _measures(report: EvaluationReport) -> str:
@@ -194,7 +302,7 @@ def _scores(report: EvaluationReport) -> str:
     note, first = "", ""
     if report.calibration is None:
         note = (
-            f"<p>The scores of {escape(report.method)} are {escape(report.scores)}. They rank labels and "
+            f"<p>The scores of {html(report.method)} are {html(report.scores)}. They rank labels and "
             "are not probabilities, so there is no calibration curve.</p>"
         )
     else:
@@ -215,7 +323,7 @@ def _calibration(report: EvaluationReport, curve: Curve) -> str:
     )
     beside = ""
     if report.scores != "probabilities":
-        beside = f" (The scores are {escape(report.scores)}; the curve shows the probabilities.)"
+        beside = f" (The scores are {html(report.scores)}; the curve shows the probabilities.)"
     return (
         f"<figure><h3>Calibration: expected error {100 * curve.error:.2f} points</h3>{drawn}"
         f"<figcaption>The top {curve.k} labels of each row, in {len(curve.predicted)} bins of equal size. On "
@@ -271,7 +379,43 @@ def _labels(report: EvaluationReport) -> str:
         f"<p>F1 at the threshold, among the {_number(lists.n, 'label')} that occur in {at_least}. "
         "Click on a column header to sort by it.</p>"
         f'<div class="columns">{_label_table("Best", lists.best)}'
-        f"{_label_table('Worst', lists.worst) if lists.worst else ''}</div>"
+        f"{_label_table('Worst', lists.worst) if lists.worst else ''}</div>{_all_labels(report)}"
+    )
+
+
+def _all_labels(report: EvaluationReport) -> str:
+    """The table of all labels; the script adds search, order, further pages and the download."""
+    counts = report.label_counts
+    n, embedded = len(counts.names), min(EMBEDDED, len(counts.names))
+    which = f"All {_number(n, 'label')} that have a training or a test row."
+    if embedded < n:
+        which = (
+            f"Of {_number(n, 'label')} that have a training or a test row, the {embedded:,} with the most "
+            "test rows are in this page. <code>exmlds report … --label-table FILE</code> writes all as CSV."
+        )
+    table = _table(
+        ["Label", "F1", "Precision", "Recall", "Test", "Assigned", "Training"],
+        [
+            [_head(short(name))]
+            + [_cell("–" if share is None else _percent(share)) for share in (f1, precision, recall)]
+            + [_cell(f"{rows:,}") for rows in (test, assigned, training)]
+            for name, training, test, assigned, _, precision, recall, f1 in counts.first(SHOWN).rows()
+        ],
+        kind="stacked",
+        title="All labels",
+        sorted_by=(4, True),
+    )
+    return (
+        f'<div id="all-labels"><p>{which} F1, precision and recall are in %, at the threshold; “test”, '
+        '“assigned” and “training” are numbers of rows.</p><div class="tools" hidden>'
+        '<label for="label-search">Find a label</label>'
+        '<input id="label-search" type="search" autocomplete="off" spellcheck="false">'
+        '<button type="button" class="download">Download CSV</button></div>'
+        f'{table}<div class="tools pager" hidden><button type="button" data-turn="-1">Previous</button>'
+        '<output class="small" for="label-search"></output>'
+        '<button type="button" data-turn="1">Next</button></div>'
+        f'<noscript><p class="small">The first {min(SHOWN, n)} are shown. Search, further pages and the '
+        "download need JavaScript.</p></noscript></div>"
     )
 
 
@@ -289,7 +433,7 @@ def _label_table(title: str, lines: Sequence[LabelLine]) -> str:
             ]
             for line in lines
         ],
-        kind="sortable",
+        kind="stacked sortable",
         title=title,
         sorted_by=(1, title == "Best"),
     )
@@ -305,7 +449,7 @@ def _confused(report: EvaluationReport) -> str:
         [
             [
                 _head(pair.predicted),
-                f"<td>{escape(pair.missed)}</td>",
+                f"<td>{html(pair.missed)}</td>",
                 _sorted_cell(f"{pair.rows:,}", pair.rows),
                 _sorted_cell(f"{_bar(pair.share)}<span>{_percent(pair.share)}</span>", pair.share),
             ]
@@ -325,7 +469,7 @@ def _confused(report: EvaluationReport) -> str:
 def _label_map(report: EvaluationReport) -> str:
     drawn = report.label_map
     if drawn is None:
-        return f"<p>{escape(report.method)} has no label embeddings, so there is no label map.</p>"
+        return f"<p>{html(report.method)} has no label embeddings, so there is no label map.</p>"
     which = "All" if len(drawn.names) == drawn.n else f"The {len(drawn.names):,} most frequent"
     swatches = "".join(f'<span class="q{i}"></span>' for i in range(5))
     return (
@@ -363,15 +507,15 @@ def _data(report: EvaluationReport) -> str:
     ]
     settings = [
         (
-            f"<code>{escape(setting.name)}</code>",
-            f"<code>{escape(setting.value)}</code>"
-            + (f' <span class="small">chosen: {escape(setting.chosen)}</span>' if setting.chosen else ""),
+            f"<code>{html(setting.name)}</code>",
+            f"<code>{html(setting.value)}</code>"
+            + (f' <span class="small">chosen: {html(setting.chosen)}</span>' if setting.chosen else ""),
         )
         for setting in report.settings
     ]
     return (
         f'<div class="columns"><div><h3>Data</h3>{_pairs(sizes, "numbers")}</div>'
-        f"<div><h3>Parameters of {escape(report.method)}</h3>{_pairs(settings)}</div></div>"
+        f"<div><h3>Parameters of {html(report.method)}</h3>{_pairs(settings)}</div></div>"
     )
 
 
@@ -396,18 +540,19 @@ def _table(
         order = ""
         if sorted_by is not None and sorted_by[0] == i:
             order = f' aria-sort="{"descending" if sorted_by[1] else "ascending"}"'
-        heads.append(f'<th scope="col"{number}{order}>{escape(column)}</th>')
+        heads.append(f'<th scope="col"{number}{order}>{html(column)}</th>')
     body = "".join(f"<tr>{''.join(row)}</tr>" for row in rows)
     return (
-        f'<div class="scroll" role="region" tabindex="0" aria-label="{escape(title)}"><table class="{kind}">'
-        f"<caption>{escape(title)}</caption><thead><tr>{''.join(heads)}</tr></thead><tbody>{body}</tbody></table>"
+        f'<div class="scroll" role="region" tabindex="0" aria-label="{html(title)}">'
+        f'<table class="{kind}" style="--numbers:{len(columns) - 1}">'
+        f"<caption>{html(title)}</caption><thead><tr>{''.join(heads)}</tr></thead><tbody>{body}</tbody></table>"
         "</div>"
     )
 
 
 def _head(name: str, meaning: str = "") -> str:
-    note = f'<span class="small">{escape(meaning)}</span>' if meaning else ""
-    return f'<th scope="row">{escape(name)}{note}</th>'
+    note = f'<span class="small">{html(meaning)}</span>' if meaning else ""
+    return f'<th scope="row">{html(name)}{note}</th>'
 
 
 def _cell(shown: str) -> str:
@@ -434,6 +579,18 @@ def _interval(measure: Measure) -> str:
     if measure.low is None or measure.high is None:
         return ""
     return f"{_percent(measure.low)}–{_percent(measure.high)}"
+
+
+def _of_100(share: float) -> str:
+    """A share as a number of 100; one that is not exactly 0 or 1 never reads so.
+
+    >>> _of_100(0.946), _of_100(0.999), _of_100(1.0)
+    ('95', '99.9', '100')
+    """
+    whole = floor(100 * share + 0.5)
+    if whole in (0, 100) and share not in (0, 1):
+        return f"{min(max(100 * share, 0.1), 99.9):.1f}"
+    return str(whole)
 
 
 def _percent(share: float) -> str:

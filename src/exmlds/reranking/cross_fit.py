@@ -65,11 +65,13 @@ def cross_fit(
     started, last = budget.spent(), None
     scores: list[ShortlistScores] = []
     held_rows: list[Array] = []
-    for hold_out in HoldOut.folds(rows.n, fold_rng):
+    folds = list(HoldOut.folds(rows.n, fold_rng))
+    for hold_out in folds:
         if scores and not budget.allows(2.5 * (budget.spent() - started) / len(scores)):
             break
         train, held = hold_out.split(rows)
-        with phase(f"fold {len(scores) + 1}", train.n):
+        number = len(scores) + 1
+        with phase(f"fold {number} of {len(folds)}", train.n, until=number / len(folds)):
             if last is None:
                 config, last = _fit_first_fold(config, train, held, fit_rng, ensemble_rng, budget)
             else:
@@ -159,13 +161,12 @@ def stack(scores: ShortlistScores, held: TrainingSet, k: int, gains: Array | Non
 
     gains : (L,) weights of the labels where rare ones are favoured; the top re-ranker is left out then
     """
-    with phase("stacking", held.n):
-        stacker = add_label_bias(fit_stacker(scores, held), scores, held)
-        if gains is None:
-            stacker = add_top_reranker(stacker, scores, held)
-        recall = float(contains(held.Y, scores.ids).sum() / max(held.Y.nnz, 1))
-        ids, probabilities = rank_by_stacker(stacker, scores, k, gains)
-        quality = mean_precision(held.Y, ids[:, :5])
+    stacker = add_label_bias(fit_stacker(scores, held), scores, held)
+    if gains is None:
+        stacker = add_top_reranker(stacker, scores, held)
+    recall = float(contains(held.Y, scores.ids).sum() / max(held.Y.nnz, 1))
+    ids, probabilities = rank_by_stacker(stacker, scores, k, gains)
+    quality = mean_precision(held.Y, ids[:, :5])
     logger.debug("held-out rows: mean of P@1, P@3 and P@5 %.4f, recall of short lists %.4f", quality, recall)
     return Stacked(stacker, ids, probabilities, recall, quality)
 
@@ -176,6 +177,6 @@ def refit(
     """Fit on all rows, resuming the last fold, if time allows; returns also the rows that were used."""
     if not budget.allows(1.25 * fitted.seconds):
         return fitted.last.pipeline, fitted.train_rows
-    with phase("refit on all rows", rows.n):
+    with phase("refit on all rows", rows.n, until=1.0):
         pipeline, _ = fit_pipeline(fitted.config, rows, rng, fitted.last.warm_start)
     return pipeline, np.arange(rows.n)

@@ -127,7 +127,13 @@ def _check_cancelled(cancelled: Event | None) -> None:
 
 
 def map_blocks(
-    work: Callable[[slice], Result], rows: Iterable[slice], *, n_jobs: int | None, stage: str, total: int
+    work: Callable[[slice], Result],
+    rows: Iterable[slice],
+    *,
+    n_jobs: int | None,
+    stage: str,
+    total: int,
+    unit: str = "rows",
 ) -> Iterator[Result]:
     """Yield work(block) for each block, in order; at most two blocks per thread are pending.
 
@@ -142,7 +148,7 @@ def map_blocks(
         _current.cancelled = cancelled
         return work(block)
 
-    with progress.stage(stage, total) as advance, one_blas_thread():
+    with progress.stage(stage, total, unit) as advance, one_blas_thread():
         if threads <= 1:
             for block in todo:
                 _check_cancelled(outer)

@@ -192,7 +192,7 @@ def _step(state: JointState, X: Any, dZ: Array, rate: float, n_jobs: int | None,
         engine.adagrad_features(*arrays, start, stop, np.float32(rate), state.V, state.squares)
 
     todo = blocks(d, max(1, -(-d // BLOCKS)))
-    for _ in map_blocks(work, todo, n_jobs=n_jobs, stage="joint learning", total=d):
+    for _ in map_blocks(work, todo, n_jobs=n_jobs, stage="joint learning", total=d, unit="features"):
         pass
 
 

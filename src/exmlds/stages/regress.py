@@ -89,7 +89,9 @@ def _gram(A: Any, At: Any, n_jobs: int | None, engine: Engine) -> Array:
         else:
             G[rows, : rows.stop] = A[rows] @ At[:, : rows.stop]
 
-    for _ in map_blocks(fill, blocks(len(G), GRAM_BLOCK), n_jobs=n_jobs, stage="regression", total=len(G)):
+    for _ in map_blocks(
+        fill, blocks(len(G), GRAM_BLOCK), n_jobs=n_jobs, stage="regression", total=len(G), unit="features"
+    ):
         pass
     return G
 
@@ -129,6 +131,7 @@ def _solve_in_blocks(system: System, l2: float, B: Array, n_jobs: int | None) ->
         n_jobs=n_jobs,
         stage="regression",
         total=B.shape[1],
+        unit="dimensions",
     )
     for block, v in zip(columns, solved):
         V[:, block] = v

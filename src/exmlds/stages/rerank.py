@@ -129,7 +129,9 @@ def fit(
         return _quantize(starts, features[: starts[-1]], values[: starts[-1]], bias)
 
     trained = list(
-        map_blocks(train, blocks(n_labels, LABELS), n_jobs=n_jobs, stage="re-ranking", total=n_labels)
+        map_blocks(
+            train, blocks(n_labels, LABELS), n_jobs=n_jobs, stage="re-ranking", total=n_labels, unit="labels"
+        )
     )
     counts, features, values, scale, bias = (np.concatenate(parts) for parts in zip(*trained))
     starts = np.concatenate(([0], np.cumsum(counts)))

@@ -59,8 +59,8 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
     override `_grid`, `_searched_rows`, `_partition`, `_voting_labels`, `_rank`, `_vote_shares` and
     `_memory_model`.
 
-    Attributes after fit
-    --------------------
+    Attributes
+    ----------
     features_, l2_, temperature_ : the settings chosen, or given
     labels_ : (n, L) csr, the labels that training rows vote for
     learners_ : the members of the ensemble
@@ -453,7 +453,7 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
         names = self.columns_.feature_names(feature_names)
         options = ExplainOptions.of(n, names, kept_row, self.kept_rows_)
         breakdown, prior = self.vote_breakdown(found, column), self._prior(column)
-        return explain.by_votes(self._voting_model(), breakdown, X, self._label(column), prior, options)
+        return explain.by_votes(self._voting_model(), breakdown, X, self._used_label(column), prior, options)
 
     def vote_breakdown(self, found: list[SearchResult], label: int) -> VoteBreakdown:
         """The neighbours of one row that voted for a label, as `_rank` counts."""

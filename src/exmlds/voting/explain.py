@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from textwrap import shorten
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_matrix, issparse
 
+from ..display import harmless, html_table
 from ..stages import features, quantize
 from ..validation.arrays import Matrix
 from .votes import Learner, Part, VotingModel
@@ -29,12 +31,19 @@ class Voter(NamedTuple):
     terms : features of the row that is explained by which the two are near, the strongest first: what they
         add to the similarity; where training rows are kept, features that both have; empty where features
         are not mapped linearly
+    text : the training text, where the model keeps it
     """
 
     row: int
     similarity: float
     share: float
     terms: list[Term]
+    text: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The beginning of the text, or the number of the row."""
+        return str(self.row) if self.text is None else shorten(harmless(self.text), 80)
 
 
 class Margin(NamedTuple):
@@ -76,8 +85,9 @@ class Explanation(NamedTuple):
             f"{self.label}: score {self.score:.3f}; {100 * self.prior:.2f}% of the training rows have it",
             f"  {self.votes:.3f} of the votes, by the training rows",
         ]
-        for row, similarity, share, terms in self.voters:
-            lines.append(f"    {row}: {share:.3f}, similarity {similarity:.3f} {_listed(terms)}".rstrip())
+        for voter in self.voters:
+            near = f"{voter.share:.3f}, similarity {voter.similarity:.3f} {_listed(voter.terms)}"
+            lines.append(f"    {voter.name}: {near}".rstrip())
         if self.other_voters:
             lines.append(f"    others: {self.other_voters:.3f}")
         if self.prior_or_label_score:
@@ -91,6 +101,18 @@ class Explanation(NamedTuple):
             lines.append(f"  {total:+.2f} log-odds in total, which is the score of {self.score:.3f}")
             lines += [f"    {kind}: {value:+.2f}" for kind, value in self.log_odds.items()]
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (voter.name, f"{voter.share:.3f}", f"{voter.similarity:.3f}", _listed(voter.terms))
+            for voter in self.voters
+        ]
+        caption = f"{self.label}: score {self.score:.3f}, {self.votes:.3f} of the votes"
+        voters = html_table(caption, ("training row", "share of the votes", "similarity", "terms"), rows)
+        if self.margin is None:
+            return voters
+        sides = (("for", _listed(self.margin.for_)), ("against", _listed(self.margin.against)))
+        return voters + html_table("", ("classifier", f"{self.margin.value:+.3f}"), sides)
 
 
 class ExplainOptions(NamedTuple):

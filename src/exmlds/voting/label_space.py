@@ -54,7 +54,9 @@ class LabelSpaceMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, XMCPred
         check_is_fitted(self)
         params.check_count("k", k)
         column = self._used_column(label)
-        return [(self._label(other), cosine) for other, cosine in similar(self._voting_model(), column, k)]
+        return [
+            (self._used_label(other), cosine) for other, cosine in similar(self._voting_model(), column, k)
+        ]
 
     def typical_rows(self, label: Any, n: int = 5) -> list[tuple[int, float]]:
         """The n training rows with the label that are nearest to their mean, and their cosines with it."""

@@ -99,8 +99,8 @@ def open_texts(
     labelled : if False, no labels are read or required, and a file in no other format is read as plain lines
     errors : "replace" reads � in place of bytes that are not UTF-8; "strict" raises an error
 
-    Example
-    -------
+    Examples
+    --------
     >>> from pathlib import Path
     >>> from tempfile import mkdtemp
     >>> path = Path(mkdtemp()) / "two.csv"
@@ -120,6 +120,8 @@ def open_texts(
     if not start:
         raise DataError(f"{path} is empty.")
     check_encoding(path, start)
+    if b"\r" in start.rstrip() and b"\n" not in start and not start.startswith(PARQUET):
+        raise DataError(f"{path} ends its lines in \\r alone; save it with \\n or \\r\\n.")
     format = format or sniff_format(path, start, options)
     check_options(path, format, options)
     if format in DELIMITERS:

@@ -200,9 +200,7 @@ def parse_rows(
             hard = False
             if problem == NONE:
                 if i < n and text[i] == 58:
-                    i += 1
-                    if i < n and not is_end(text[i]):
-                        value, i, problem, hard = parse_value(text, i)
+                    value, i, problem, hard = parse_value(text, i + 1)
                 elif i < n and not is_end(text[i]):
                     problem = NOT_A_NUMBER
             if problem != NONE:

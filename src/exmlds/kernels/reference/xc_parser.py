@@ -120,9 +120,9 @@ def _labels(start: int, token: bytes, base: int, n_labels: int) -> list[int]:
 
 def _feature(start: int, token: bytes, base: int, n_features: int) -> tuple[int, np.float32]:
     end = start + len(token)
-    name, _, number = token.partition(b":")
+    name, colon, number = token.partition(b":")
     feature = _id(name, start, end, base, n_features, FEATURE_OUT_OF_RANGE)
-    if not number:
+    if not colon:
         return feature, np.float32(1)
     if not _NUMBER.match(number):
         raise _Bad(NOT_FINITE if _NOT_FINITE.match(number) else NOT_A_NUMBER, start, end)

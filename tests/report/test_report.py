@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import base64
+import csv
 import hashlib
 import json
 import re
-import shutil
-import struct
-import subprocess
 import sys
-import zlib
 from collections import Counter
 from collections.abc import Callable
 from html.parser import HTMLParser
+from io import BytesIO, StringIO
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,8 +21,8 @@ from scipy.sparse import csr_matrix
 
 import exmlds
 from exmlds import DataError, ExMLDS, ExMLDS1, FeatureNeighbors, MostFrequent, TextClassifier, cli, metrics
-from exmlds.data import Dataset, make_library, make_xmc, write_xc
-from exmlds.report import EvaluationReport, make, page, projection
+from exmlds.data import make_xmc, write_xc
+from exmlds.report import EvaluationReport, make, page, projection, thresholds
 
 METHODS = {
     "ExMLDS": ExMLDS(random_state=0),
@@ -35,33 +33,9 @@ METHODS = {
 }
 
 
-class Case(NamedTuple):
-    model: Any
-    test: Dataset
-    report: EvaluationReport
-
-
-@pytest.fixture(scope="module")
-def case_of(fitted: Callable[..., Any]) -> Callable[[Any], Case]:
-    books = make_library(600, random_state=0)
-    test = books.rows(slice(450, None))
-
-    def made(method: Any) -> Case:
-        model = fitted(method, books, slice(450))
-        return Case(model, test, make(model, test.X, test.Y, title="Books", date="2025-01-02"))
-
-    return made
-
-
 @pytest.fixture(scope="module", params=METHODS)
-def case(request: pytest.FixtureRequest, case_of: Callable[[Any], Case]) -> Case:
+def case(request: pytest.FixtureRequest, case_of: Callable[[Any], Any]) -> Any:
     return case_of(METHODS[request.param])
-
-
-@pytest.fixture(scope="module")
-def embedded(case_of: Callable[[Any], Case]) -> Case:
-    """A model with label embeddings that is fitted quickly."""
-    return case_of(METHODS["ExMLDS1"])
 
 
 def data_of(html: bytes) -> Any:
@@ -71,7 +45,7 @@ def data_of(html: bytes) -> Any:
     return json.loads(found[1])
 
 
-def test_values_are_those_of_the_metrics(case: Case) -> None:
+def test_values_are_those_of_the_metrics(case: Any) -> None:
     model, test, report = case
     found = data_of(page.rendered(report))
     weights = metrics.inverse_propensity(model.label_counts_, n_rows=model.n_samples_fit_)
@@ -96,7 +70,7 @@ def test_values_are_those_of_the_metrics(case: Case) -> None:
     assert sizes["labels_a_row"] == pytest.approx(test.Y.nnz / 150)
 
 
-def test_calibration_is_of_probabilities(case: Case) -> None:
+def test_calibration_is_of_probabilities(case: Any) -> None:
     model, test, report = case
     ids, _ = model.predict_topk(test.X, 5)
     if not isinstance(model, ExMLDS):
@@ -113,7 +87,7 @@ def test_calibration_is_of_probabilities(case: Case) -> None:
     assert (report.scores == "probabilities") == (model.objective == "precision")
 
 
-def test_precision_against_coverage(case: Case) -> None:
+def test_precision_against_coverage(case: Any) -> None:
     ids, scores = case.model.predict_topk(case.test.X, 1)
     right = np.array([case.test.Y[row, label] for row, label in enumerate(ids[:, 0])])
     assert case.report.answered
@@ -127,7 +101,7 @@ def test_precision_against_coverage(case: Case) -> None:
         assert len(coverages) == 1
 
 
-def test_labels_by_their_f1(case: Case) -> None:
+def test_labels_by_their_f1(case: Any) -> None:
     model, test, report = case
     predicted, truth = model.predict(test.X).toarray() > 0, test.Y.toarray() > 0
     both = predicted & truth
@@ -149,7 +123,96 @@ def test_labels_by_their_f1(case: Case) -> None:
             assert line.precision == both[:, label].sum() / predicted[:, label].sum()
 
 
-def test_confused_pairs(case: Case) -> None:
+def test_counts_over_the_threshold(case: Any) -> None:
+    model, test, report = case
+    curve = report.over_threshold
+    assert curve.thresholds[curve.own] == model.threshold_
+    assert curve.thresholds == sorted(set(curve.thresholds))
+    assert 50 <= len(curve.thresholds) <= 103
+    ids, scores = model.predict_topk(test.X, min(model.max_labels, 37))
+    for i, threshold in enumerate(curve.thresholds):
+        assigned = right = 0
+        for row in range(150):
+            true = set(test.Y[row].indices)
+            for label, score in zip(ids[row], scores[row]):
+                if label >= 0 and score >= np.float32(threshold):
+                    assigned += 1
+                    right += label in true
+        assert (curve.assigned[i], curve.right[i]) == (assigned, right)
+        assert curve.precision(i) == (right / assigned if assigned else None)
+        assert curve.recall(i) == right / test.Y.nnz
+        assert curve.f1(i) == 2 * right / (assigned + test.Y.nnz)
+    assert curve.precision(curve.own) == report.at_threshold.precision.value
+    assert curve.recall(curve.own) == report.at_threshold.recall.value
+    assert curve.assigned[-1] <= curve.assigned[curve.own] <= curve.assigned[0]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "own"),
+    [
+        (0.0, 1.0, 0.5),
+        (0.0, 0.0, 0.0),
+        (0.0, 0.0, 0.5),
+        (-3.0, 700.0, 1e-9),
+        (0.0, 3e-7, 2e-7),
+        (0.0, 1.0, 30.0),
+    ],
+)
+def test_the_grid_of_thresholds_covers_all_scores(low: float, high: float, own: float) -> None:
+    found = thresholds.grid(low, high, own)
+    assert own in found
+    assert found[0] <= low or low == high == own
+    assert found[-1] >= max(high, own)
+    assert len(found) <= 103
+    assert (np.diff(found) > 0).all()
+
+
+def test_all_labels_with_their_counts(case: Any) -> None:
+    model, test, report = case
+    predicted, truth = model.predict(test.X).toarray() > 0, test.Y.toarray() > 0
+    assert sorted(report.label_counts.names) == sorted(model.classes_)
+    assert report.label_counts.test == sorted(truth.sum(0), reverse=True)
+    names = model.classes_.tolist()
+    for name, training, in_test, assigned, found, precision, recall, f1 in report.label_counts.rows():
+        label = names.index(name)
+        both = (predicted & truth)[:, label].sum()
+        assert (training, in_test, assigned, found) == (
+            model.label_counts_[label], truth[:, label].sum(), predicted[:, label].sum(), both,
+        )  # fmt: skip
+        assert precision == (both / assigned if assigned else None)
+        assert recall == (both / in_test if in_test else None)
+        assert f1 == (2 * both / (in_test + assigned) if in_test else None)
+    written = BytesIO()
+    report.label_counts.write_csv(written)
+    lines = list(csv.DictReader(StringIO(written.getvalue().decode())))
+    assert [line["label"] for line in lines] == report.label_counts.names
+    assert [int(line["found"]) for line in lines] == report.label_counts.found
+
+
+def test_mistakes_are_rows_with_a_wrong_top_label(case: Any) -> None:
+    model, test, report = case
+    ids, scores = model.predict_topk(test.X, min(model.max_labels, 37))
+    truth, predicted, names = test.Y.toarray() > 0, model.predict(test.X).toarray() > 0, model.classes_
+    wrong = {row for row in range(150) if not truth[row, ids[row, 0]]}
+    assert len(report.examples) == min(12, len(wrong))
+    firsts = [example.ranked[0] for example in report.examples]
+    assert [first.score for first in firsts] == sorted((first.score for first in firsts), reverse=True)
+    assert len({first.label for first in firsts}) == min(12, len({ids[row, 0] for row in wrong}))
+    for example in report.examples:
+        assert example.row in wrong
+        assert example.text is None
+        reached = {names[label] for label in np.flatnonzero(predicted[example.row])}
+        true = {names[label] for label in np.flatnonzero(truth[example.row])}
+        assert example.ranked[0].label == names[ids[example.row, 0]]
+        assert example.ranked[0].score == scores[example.row, 0]
+        assert {label.label for label in example.ranked if label.assigned} == reached
+        assert all(label.right == (label.label in true) for label in example.ranked)
+        assert set(example.missed) == true - reached
+    if report.examples:
+        assert f"Row {report.examples[0].row}</p>" in page.rendered(report).decode()
+
+
+def test_confused_pairs(case: Any) -> None:
     model, test, report = case
     first = model.predict_topk(test.X, 1)[0][:, 0]
     predicted = model.predict(test.X).toarray()
@@ -166,7 +229,7 @@ def test_confused_pairs(case: Case) -> None:
     assert [p.rows for p in report.confused.pairs] == sorted(pairs.values(), reverse=True)[:20]
 
 
-def test_the_map_of_labels(case: Case) -> None:
+def test_the_map_of_labels(case: Any) -> None:
     html = page.rendered(case.report).decode()
     if not hasattr(case.model, "label_embeddings"):
         assert case.report.label_map is None
@@ -205,7 +268,7 @@ def test_few_labels_have_a_map(n: int) -> None:
         assert (flat <= 1).all()
 
 
-def test_settings_say_what_was_chosen(case_of: Callable[[Any], Case]) -> None:
+def test_settings_say_what_was_chosen(case_of: Callable[[Any], Any]) -> None:
     case = case_of(FeatureNeighbors(n_neighbors=7))
     settings = {name: (value, chosen) for name, value, chosen in case.report.settings}
     assert settings["n_neighbors"] == ("7", "")
@@ -234,6 +297,20 @@ def test_models_of_texts(method: Any) -> None:
     html = page.rendered(report).decode()
     assert "1 label of the test rows had no training row and cannot be predicted" in html
     assert (report.label_map is None) == isinstance(method, FeatureNeighbors)
+    assert report.unit == "text"
+    (mistake,) = report.examples
+    assert (mistake.row, mistake.text, mistake.missed) == (
+        2,
+        "a sonnet",
+        ["(a label without a training row)"],
+    )
+    assert '<p class="text" dir="auto">a sonnet</p>' in html
+    assert "texts</dd>" in html
+    streamed = make(model, iter(texts), [["baking"], ["sport"], ["poetry"]], k=[1, 2], n_examples=0)
+    assert streamed == report._replace(examples=[])
+    assert (
+        "1 text of 3 has a wrong first label. No examples were asked for." in page.rendered(streamed).decode()
+    )
 
 
 def test_other_ks_and_small_data() -> None:
@@ -251,13 +328,28 @@ def test_nothing_to_compare_with_is_an_error() -> None:
             make(model, [[0.0], [1.0]], truth)
 
 
-WICKED = [
-    "<script>alert(1)</script>",
-    "</script><img src=x onerror=alert(2)>",
-    "<!-- <script>",
-    "\"quoted\" & 'single' > $title ${script}",
-    "half \ud800 a pair, \u2028 and a line",
-]
+def test_tiles_say_what_the_measures_mean() -> None:
+    model = MostFrequent(threshold=0.5).fit([[0.0]] * 4, [["a"], ["a"], ["a", "b"], ["b", "c"]])
+    html = page.rendered(make(model, [[0.0]] * 3, [["a"], ["b"], ["a", "b"]], k=[2])).decode()
+    shown = " ".join(Elements(html).texts)
+    assert re.search(r"The first label is right for\s+67\s+of 100\s+rows", shown)
+    assert re.search(r"Of the assigned labels,\s+67\s+of 100\s+are right", shown)
+    assert re.search(r"Of the right labels,\s+100\s+of 100\s+are found", shown)
+    assert re.search(r"A row gets\s+2.00\s+labels\s+on average,\s+where 1.33 are right", shown)
+    assert "At 0.5: 67 of 100 assigned labels are right, 100 of 100 right labels are found." in shown
+
+
+def test_reports_are_tables_in_a_notebook(embedded: Any) -> None:
+    model, test, report = embedded
+    shown = report._replace(title="<b>\x07")._repr_html_()
+    assert '<caption style="text-align:left">&lt;b&gt;\\x07</caption>' in shown
+    assert f'<td style="text-align:right">{100 * report.measures["P@1"].value:.2f}</td>' in shown
+    measured = metrics.report(test.Y, model.predict_topk(test.X, 5), intervals=True)
+    found = Elements(measured._repr_html_())
+    assert found.count["tr"] == 6
+    assert [text for text in found.texts if text] == re.findall(
+        r"(?m)^\d+ rows.*|[\d.]+ \(.*?\)|\S+", str(measured)
+    )
 
 
 class Elements(HTMLParser):
@@ -278,32 +370,25 @@ class Elements(HTMLParser):
         self.texts.append(data)
 
 
-def wicked_report() -> EvaluationReport:
-    rng = np.random.default_rng(0)
-    X = np.repeat(np.eye(5), 6, axis=0) + 0.1 * rng.random((30, 5))
-    Y = [[WICKED[i // 6]] for i in range(30)]
-    model = ExMLDS1(n_components=4, n_neighbors=3, random_state=0).fit(X, Y)
-    wrong = [[WICKED[(i // 6 + 1) % 5]] for i in range(30)]  # so that there are confused pairs
-    return make(model, X, wrong, k=[1], title=WICKED[1])
-
-
-def test_names_do_no_harm() -> None:
-    report = wicked_report()
-    html = page.rendered(report).decode()
+def test_names_do_no_harm(wicked: EvaluationReport, wicked_names: list[str]) -> None:
+    html = page.rendered(wicked).decode()
     found = Elements(html)
     assert found.count["script"] == 2
     assert found.count["img"] == 0
     assert not [name for name, _ in found.attributes if name.startswith("on")]
     assert "<script>alert" not in html
     shown = "".join(found.texts)
-    assert WICKED[0] in shown
-    assert WICKED[3] in shown
-    names = data_of(html.encode())["label_map"]["names"]
-    assert set(WICKED[:4]) <= set(names)
-    assert data_of(html.encode())["title"] == WICKED[1]
+    assert wicked_names[0] in shown
+    assert wicked_names[3] in shown
+    visible = r"half \ud800 a pair, \u2028 and a line, \x07 a bell, \u202eand back\u202c"
+    assert visible in shown
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e]", html)
+    for part in ("label_map", "label_counts"):
+        assert set(data_of(html.encode())[part]["names"]) == {*wicked_names[:4], visible}
+    assert data_of(html.encode())["title"] == wicked_names[1]
 
 
-def test_the_page_loads_nothing(embedded: Case) -> None:
+def test_the_page_loads_nothing(embedded: Any) -> None:
     html = page.rendered(embedded.report).decode()
     assert "://" not in html
     assert "url(" not in html
@@ -323,12 +408,12 @@ def test_the_page_loads_nothing(embedded: Case) -> None:
     assert f"script-src 'sha256-{allowed}'" in policy
 
 
-def test_tables_are_accessible(embedded: Case) -> None:
+def test_tables_are_accessible(embedded: Any) -> None:
     html = page.rendered(embedded.report).decode()
-    assert html.count("<caption>") == html.count("<table") == 6
+    assert html.count("<caption>") == html.count("<table") == 7
     assert "<th>" not in html  # each has a scope
     assert html.count("<h1>") == 1
-    assert re.findall(r"<svg(?![^>]*aria-label)", html) == []
+    assert re.findall(r"<svg(?![^>]*aria-(?:label|hidden))", html) == []
     assert 'lang="en"' in html
 
 
@@ -337,7 +422,12 @@ def test_many_labels_and_long_names_make_no_large_page() -> None:
     names = [f"{label} {'very ' * 60}long" for label in range(n)]
     Y = csr_matrix((np.ones(n, np.float32), (np.arange(n) % 500, np.arange(n))), shape=(500, n))
     model = MostFrequent(threshold=0.0).fit(np.ones((500, 1)), Y, label_names=names)
-    assert len(page.rendered(make(model, np.ones((500, 1)), Y))) < 200_000
+    report = make(model, np.ones((500, 1)), Y)
+    html = page.rendered(report)
+    assert len(html) < 1_600_000
+    assert b"Of 50,000 labels that have a training or a test row, the 10,000 with the most test rows" in html
+    assert len(data_of(html)["label_counts"]["names"]) == 10_000
+    assert report.label_counts.names == names
 
 
 @pytest.mark.slow
@@ -359,7 +449,7 @@ def test_a_map_of_many_labels_is_capped() -> None:
 
 
 @pytest.fixture(scope="module")
-def files(embedded: Case, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def files(embedded: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("report")
     embedded.model.save(folder / "model")
     write_xc(folder / "test.txt", embedded.test)
@@ -397,6 +487,13 @@ def test_the_command_writes_a_page(command: Callable[..., Any], files: Path, tmp
     assert command(files / "text-model", files / "texts.jsonl", *options) == (0, "")
     assert data_of(out.read_bytes())["title"] == "Our tags"
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+    table = tmp_path / "labels.csv"
+    options = ("-o", out, "--label-table", table, "--examples", 2)
+    assert command(files / "model", files / "test.txt", *options) == (0, "")
+    assert len(data_of(out.read_bytes())["examples"]) == 2
+    with table.open(newline="") as file:
+        lines = list(csv.DictReader(file))
+    assert [line["label"] for line in lines] == data_of(out.read_bytes())["label_counts"]["names"]
 
 
 def test_errors_leave_what_was_there(command: Callable[..., Any], files: Path, tmp_path: Path) -> None:
@@ -421,140 +518,10 @@ def test_errors_leave_what_was_there(command: Callable[..., Any], files: Path, t
         (files / "test.txt", "is being read"),
         (files / "model" / "report.html", "is a model folder"),
     ):
-        code, err = command(files / "model", files / "test.txt", "-o", place)
-        assert (code, message in err) == (2, True), err
+        for options in (("-o", place), ("-o", out, "--label-table", place)):
+            code, err = command(files / "model", files / "test.txt", *options)
+            assert (code, message in err) == (2, True), err
+    code, err = command(files / "model", files / "test.txt", "-o", out, "--label-table", out)
+    assert (code, "the same file" in err) == (2, True), err
     assert out.read_text() == "precious"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bare.txt", "few.txt", "report.html"]
-
-
-# The page in a browser.
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-in_a_browser = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")
-
-
-@pytest.fixture
-def browse(tmp_path: Path) -> Callable[..., str]:
-    """Open a page in Chromium; returns the document after its scripts have run, or writes a screenshot."""
-
-    def run(html: bytes, fragment: str = "", *options: str) -> str:
-        (tmp_path / "page.html").write_bytes(html)
-        flags = (
-            "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-sync "
-            "--disable-background-networking --disable-component-update --hide-scrollbars "
-            f"--window-size=1000,800 --virtual-time-budget=3000 --user-data-dir={tmp_path / 'profile'}"
-        )
-        address = (tmp_path / "page.html").as_uri() + fragment
-        done = subprocess.run(
-            [str(CHROMIUM), *flags.split(), *(options or ("--dump-dom",)), address],
-            capture_output=True,
-            timeout=120,
-            check=True,
-        )
-        return done.stdout.decode()
-
-    return run
-
-
-def with_script(html: bytes, script: str) -> bytes:
-    """The page with one more script, and without the policy that would block it."""
-    bare = re.sub(rb"<meta http-equiv[^>]*>", b"", html)
-    return bare.replace(b"</body>", f"<script>{script}</script></body>".encode())
-
-
-@pytest.mark.slow
-@in_a_browser
-def test_the_script_draws_and_searches(browse: Callable[..., str], embedded: Case) -> None:
-    html = page.rendered(embedded.report)
-    seen = browse(html)
-    assert 'data-drawn="37"' in seen
-    assert "37 labels drawn" in seen
-    assert seen.count("<circle") > 37  # the charts have some, too
-    searched = browse(html, "#search=MUSIC")
-    assert "1 of 37 labels match" in searched
-    assert re.search(r"<li><button[^>]*>music</button></li>", searched)
-    assert len(re.findall(r'<circle[^>]*class="[^"]*\bhit\b', searched)) == 1
-
-
-@pytest.mark.slow
-@in_a_browser
-def test_names_do_no_harm_in_a_browser(browse: Callable[..., str]) -> None:
-    seen = browse(page.rendered(wicked_report()), "#search=script")
-    assert "4 of 5 labels match" in seen
-    assert 'data-drawn="5"' in seen
-    assert "<img" not in seen
-
-
-@pytest.mark.slow
-@in_a_browser
-def test_columns_are_sorted_and_the_map_is_moved(browse: Callable[..., str], embedded: Case) -> None:
-    script = """
-      const head = document.querySelector("#labels th:nth-child(6) button");
-      const column = () => [...document.querySelectorAll("#labels table")[0].tBodies[0].rows]
-        .map((row) => +row.cells[5].dataset.v);
-      const sorted = [];
-      for (let i = 0; i < 2; i++) { head.click(); sorted.push(column()); }
-      const dots = [...document.querySelectorAll(".map circle")];
-      const spread = () => Math.max(...dots.map((dot) => +dot.getAttribute("cx")))
-        - Math.min(...dots.map((dot) => +dot.getAttribute("cx")));
-      const wide = [spread()], zoom = (name) => document.querySelector(`[data-zoom=${name}]`).click();
-      zoom("in"); wide.push(spread());
-      zoom("all"); wide.push(spread());
-      const svg = document.querySelector(".map svg"), box = svg.getBoundingClientRect();
-      const at = (x, y) => ({ clientX: box.left + x, clientY: box.top + y, bubbles: true, cancelable: true });
-      const over = dots[0], [x, y] = [+over.getAttribute("cx"), +over.getAttribute("cy")];
-      svg.dispatchEvent(new WheelEvent("wheel", { ...at(x, y), deltaY: -400 })); wide.push(spread());
-      svg.dispatchEvent(new PointerEvent("pointermove", at(x + 1, y)));
-      svg.dispatchEvent(new PointerEvent("pointermove", at(x, y)));
-      const tooltip = document.querySelector(".tooltip").textContent;
-      svg.dispatchEvent(new WheelEvent("wheel", { ...at(x, y), deltaY: -400 })); wide.push(spread());
-      document.title = JSON.stringify({ sorted, wide, tooltip });
-    """
-    seen = browse(with_script(page.rendered(embedded.report), script))
-    found = re.search(r"<title>(.*?)</title>", seen)
-    assert found is not None
-    state = json.loads(found[1].replace("&amp;", "&"))
-    lines = sorted(line.training for line in embedded.report.labels.best)
-    assert state["sorted"] == [lines[::-1], lines]
-    start, closer, back, scrolled, wheeled = state["wide"]
-    assert closer == pytest.approx(1.5 * start, rel=0.01)
-    assert back == scrolled == start  # scrolling the page over the map does not zoom
-    assert wheeled == pytest.approx(start * np.exp(0.64), rel=0.01)
-    drawn = embedded.report.label_map
-    assert drawn is not None
-    assert state["tooltip"].startswith(f"{drawn.names[0]}{drawn.training[0]} training rows")
-
-
-def corner(png: bytes) -> tuple[int, ...]:
-    """The red, green and blue of the first pixel, which no PNG filter changes."""
-    packed, place = b"", 8
-    while place < len(png):
-        (size,) = struct.unpack(">I", png[place : place + 4])
-        if png[place + 4 : place + 8] == b"IDAT":
-            packed += png[place + 8 : place + 8 + size]
-        place += 12 + size
-    return tuple(zlib.decompress(packed)[1:4])
-
-
-@pytest.mark.slow
-@in_a_browser
-def test_light_and_dark(browse: Callable[..., str], embedded: Case, tmp_path: Path) -> None:
-    html, out = page.rendered(embedded.report), tmp_path / "out.png"
-    for fragment, prefers, dark in (
-        ("", 1, False),
-        ("", 0, True),
-        ("#theme=dark", 1, True),
-        ("#theme=light", 0, False),
-    ):
-        browse(html, fragment, f"--screenshot={out}", f"--blink-settings=preferredColorScheme={prefers}")
-        assert (max(corner(out.read_bytes())) < 60) == dark, (fragment, prefers)
-        assert (min(corner(out.read_bytes())) > 200) == (not dark)
-
-
-@pytest.mark.slow
-@in_a_browser
-def test_it_can_be_printed(browse: Callable[..., str], embedded: Case, tmp_path: Path) -> None:
-    out = tmp_path / "out.pdf"
-    browse(page.rendered(embedded.report), "#theme=dark", f"--print-to-pdf={out}")
-    assert out.read_bytes().startswith(b"%PDF")
-    assert 3 <= len(re.findall(rb"/Type\s*/Page\b", out.read_bytes())) <= 12

@@ -1,0 +1,119 @@
+"""Thresholds that can be changed at any time, suggestions with names, labels as a matrix."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.metrics import classification_report, f1_score
+
+from exmlds import DataWarning, FeatureNeighbors, TextClassifier
+
+TEXTS = ["goals and a red card", "the keeper held the ball", "bread with seeds", "flour, yeast and salt"] * 3
+LABELS = [["sport"], ["sport", "ball"], ["baking"], ["baking"]] * 3
+
+
+@pytest.fixture(scope="module")
+def fixed() -> TextClassifier:
+    return TextClassifier(model=FeatureNeighbors(n_neighbors=4, threshold=0.5)).fit(TEXTS, y=LABELS)
+
+
+@pytest.fixture
+def model(fixed: TextClassifier) -> TextClassifier:
+    return copy.deepcopy(fixed)
+
+
+def test_a_threshold_can_be_given_with_a_call(model: TextClassifier) -> None:
+    scores = model.decision_function(TEXTS)
+    for threshold in (0.0, 0.3, 0.9):
+        expected = (scores.toarray() >= threshold) & (scores.toarray() > 0)
+        np.testing.assert_array_equal(model.predict(TEXTS, threshold=threshold).toarray(), expected)
+        named = model.predict_labels(TEXTS, threshold=threshold)
+        assert [len(row) for row in named] == expected.sum(axis=1).tolist()
+        suggested = model.suggest(TEXTS, k=None, threshold=threshold)
+        assert [[found.label for found in row] for row in suggested] == named
+    assert model.threshold_ == 0.5
+
+
+def test_k_and_a_threshold_together(model: TextClassifier) -> None:
+    assert model.predict_labels(["red card"], k=1, threshold=0.0) == [["sport"]]
+    assert model.predict_labels(["the ball"], k=10**9, threshold=1.1) == [[]]
+
+
+def test_a_number_set_after_the_fit_counts_at_once(model: TextClassifier) -> None:
+    for threshold in (0.0, 0.9):
+        model.set_params(model__threshold=threshold)
+        assert model.threshold_ == threshold
+        assert (model.predict(TEXTS) != model.predict(TEXTS, threshold=threshold)).nnz == 0
+        inner = model.model_
+        assert (inner.predict(model.vectorizer_.transform(TEXTS)) != model.predict(TEXTS)).nnz == 0
+
+
+def test_a_rule_set_after_the_fit_needs_another_fit(model: TextClassifier) -> None:
+    model.set_params(model__threshold="precision=0.9")
+    with pytest.raises(ValueError, match="fit the model again, or give a number"):
+        model.predict(TEXTS)
+    assert model.predict(TEXTS, threshold=0.5).nnz
+    assert model.fit(TEXTS, LABELS).predict(TEXTS).nnz
+
+
+@pytest.mark.parametrize("threshold", [-0.1, np.nan, "0.5", True])
+def test_a_threshold_that_is_none(model: TextClassifier, threshold: Any) -> None:
+    with pytest.raises(ValueError, match="'threshold' parameter of predict must be a number of at least 0"):
+        model.predict(TEXTS, threshold=threshold)
+
+
+def test_suggestions_have_names_and_probabilities(model: TextClassifier) -> None:
+    ids, scores = model.predict_topk(TEXTS[:2], 2)
+    suggested = model.suggest(TEXTS[:2], k=2)
+    assert suggested == [
+        [
+            (model.classes_[column], str(model.classes_[column]), score)
+            for column, score in zip(*row)
+            if column >= 0
+        ]
+        for row in zip(ids.tolist(), scores.tolist())
+    ]
+
+
+def test_suggestions_as_data_frames(model: TextClassifier) -> None:
+    texts = pd.Series(TEXTS[:2], index=["first", "second"])
+    suggested = model.suggest(texts, k=1)
+    frame = suggested.to_pandas()
+    assert frame.columns.tolist() == ["row", "rank", "label", "name", "probability"]
+    assert frame["row"].tolist() == ["first", "second"]
+    assert frame["label"].tolist() == [row[0] for row in model.predict_labels(texts, k=1)]
+    assert suggested.to_polars().to_dicts() == frame.to_dict("records")
+    assert model.suggest(texts, threshold=2.0).to_pandas().columns.tolist() == frame.columns.tolist()
+
+
+def test_a_notebook_shows_suggestions_as_a_table() -> None:
+    model = FeatureNeighbors(threshold=0.5).fit(np.eye(3), [["<b>\a"], ["<b>\a"], ["b"]])
+    shown = model.suggest(np.eye(3)[:1])._repr_html_()
+    assert "&lt;b&gt;\\x07 (1.00)" in shown
+    assert "<b>" not in shown
+    many = model.suggest(np.tile(np.eye(3), (10, 1)))._repr_html_()
+    assert "20 of 30 rows" in many
+
+
+@pytest.mark.parametrize("frame", [pd.Series, pd.DataFrame, pl.Series, pl.DataFrame])
+def test_texts_as_a_series_or_a_frame_of_one_column(model: TextClassifier, frame: Any) -> None:
+    texts = frame(TEXTS) if frame in (pd.Series, pl.Series) else frame({"text": TEXTS})
+    assert model.suggest(texts) == model.suggest(TEXTS)
+
+
+def test_a_label_matrix_is_as_wide_as_a_prediction(model: TextClassifier) -> None:
+    later = [["sport", "cricket"], ["baking", "cricket"], ["chess"]]
+    with pytest.warns(DataWarning, match=r"3 of 5 labels in Y, 2 different ones, are unknown to the model"):
+        truth = model.label_matrix(later)
+    predicted = model.predict(TEXTS[:3])
+    assert truth.shape == predicted.shape
+    assert f1_score(truth, predicted, average="micro") > 0
+    assert "baking" in classification_report(truth, predicted, target_names=model.classes_, zero_division=0)
+    assert model.label_matrix(later, unknown="append").shape == (3, len(model.classes_) + 2)
+    with pytest.raises(ValueError, match="unknown must be 'drop' or 'append'"):
+        model.label_matrix(later, unknown="keep")
