@@ -42,15 +42,14 @@ class Shape(NamedTuple):
 
 
 SHAPES = {
-    "wide": Shape(2_000, 30_000, 1_000, 100, 5),
-    "long rows": Shape(1_000, 10_000, 200, 1_000, 5),
-    "dense": Shape(1_500, 300, 200, 300, 4, is_dense=True),
-    "many labels": Shape(1_500, 2_000, 30_000, 50, 40),
-    "labels that never occur": Shape(1_000, 1_000, 200_000, 50, 5),
-    "dense labels": Shape(1_500, 1_000, 500, 50, 200),
-    "dense labels of thousands": Shape(1_000, 1_000, 2_000, 50, 800),
-    "co-occurrences": Shape(1_000, 1_000, 2_000, 50, 5, side="label_cooccurrence"),
-    "observed": Shape(1_000, 1_000, 1_000, 50, 10, side="observed"),
+    "wide": Shape(1_500, 20_000, 500, 100, 5),
+    "long rows": Shape(800, 10_000, 200, 1_000, 5),
+    "dense": Shape(1_200, 300, 200, 300, 4, is_dense=True),
+    "many labels": Shape(1_000, 2_000, 20_000, 50, 40),
+    "labels that never occur": Shape(800, 1_000, 200_000, 50, 5),
+    "dense labels": Shape(800, 1_000, 1_200, 50, 480),
+    "co-occurrences": Shape(800, 1_000, 2_000, 50, 5, side="label_cooccurrence"),
+    "observed": Shape(800, 1_000, 1_000, 50, 10, side="observed"),
 }
 
 

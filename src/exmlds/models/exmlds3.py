@@ -150,16 +150,17 @@ class ExMLDS3(RegressionVoting):
         def embedding_bytes(data: DataSize, n_parts: int) -> float:
             """Rows and labels together, whatever the parts; C with its part of A, and completed labels."""
             pairs = min(float(data.n_labels) ** 2, (data.nnz_labels / data.n) * data.nnz_labels)
-            completing = 24.0 * added(data) if completes else 0.0
-            return memory.factorization_bytes(data, 1, data.n_labels) + 60.0 * pairs + completing
+            completing = 3 * voting_bytes(data) if completes else 0.0
+            factorizing = memory.factorization_bytes(data, 1, data.n_labels, pairs + 2 * data.nnz_labels)
+            return factorizing + 60.0 * pairs + completing
 
-        def added(data: DataSize) -> float:
+        def voting_bytes(data: DataSize) -> float:
             """Labels that rows vote for after completion, at most."""
-            return min(complete.KEPT * float(data.nnz_labels), float(data.n) * data.n_labels)
+            return 8.0 * min(complete.KEPT * float(data.nnz_labels), float(data.n) * data.n_labels)
 
         def labels_bytes(data: DataSize) -> float:
             embeddings = 4.0 * data.n_labels * self.n_components
-            return embeddings + (8.0 * added(data) if completes else data.labels_bytes())
+            return embeddings + (voting_bytes(data) if completes else data.labels_bytes())
 
         return memory._replace(
             n_embeddings=2 if self.mu == "auto" else 1,
@@ -167,6 +168,7 @@ class ExMLDS3(RegressionVoting):
             max_splits=5,  # few rows with few visible labels would decide otherwise
             embedding_bytes=embedding_bytes,
             labels_bytes=labels_bytes,
+            voting_bytes=voting_bytes if completes else None,
         )
 
     def _fit_voting(

@@ -238,7 +238,8 @@ class ExMLDS4(NeighborVoting):
             m, batch = part_rows(data.n, n_parts), min(self.batch_size, data.n)
             maps = 12.0 * memory.part_features(data, m) * self.n_components
             rows = 2 * batch * (32.0 * data.nnz / data.n + 24.0 * self.n_components)
-            return maps + 32.0 * m * self.n_neighbors_fit + rows + batch**2 * (32.0 + self.n_neighbors_fit)
+            rows += 32.0 * data.nnz_labels + 32.0 * m * self.n_neighbors_fit
+            return maps + rows + batch**2 * (32.0 + self.n_neighbors_fit)
 
         memory = super()._memory_model()
         return memory._replace(

@@ -144,7 +144,8 @@ class TextClassifier(LabelSpaceMixin):
 
     def predict_proba(self, X: Any) -> csr_matrix:
         """The scores or probabilities of the estimator."""
-        return self.model_.predict_proba(self._vectors(X))
+        vectors = self._vectors(X)
+        return self.model_.predict_proba(vectors)
 
     def _explain_row(
         self, X: Matrix, label: int | None, n: int, feature_names: Any, kept_row: Any = None
@@ -165,7 +166,8 @@ class TextClassifier(LabelSpaceMixin):
         return self.model_._voting_model()
 
     def _checked_rows(self, X: Any, *, reset: bool) -> Matrix:
-        return self.model_._checked_rows(self._vectors(X), reset=False)
+        vectors = self._vectors(X)
+        return self.model_._checked_rows(vectors, reset=False)
 
     def _vectors(self, X: Any) -> csr_matrix:
         """(n, d) csr, the vectors of texts."""

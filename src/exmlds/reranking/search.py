@@ -214,18 +214,21 @@ class ConfigSearch(NamedTuple):
         kind = "nystroem" if data.nnz > FILLED * data.n * data.d else "l2"
         methods = [self.make_shortlister(name, kind if name == "sppmi" else "l2", EPOCHS) for name in names]
         fitted = methods if data.n <= FEW_ROWS else methods[:1]
-        votes = Estimate(*map(sum, zip(*(method.estimate(*data) for method in fitted))))
+        parts = [method.estimate(*data) for method in fitted]
+        size = sum(part.size for part in parts)
+        # The pipeline of the last fold is there while the next one is fitted, one method after the other.
+        fitting = max(part.memory for part in parts) + 2 * size
         if self.loss == "none":
-            return votes
+            return Estimate(fitting, size)
         listed = min(SHORTLISTS[-1] if self.shortlist == "auto" else int(self.shortlist), data.n_labels)
         pairs = data.n * listed + data.nnz_labels
         weights = min(float(data.n_labels) * data.d, pairs * data.nnz / data.n) / 4
         lifts = data.n_labels**2 if data.n_labels <= MAX_LIFT_LABELS else 0
-        # The evidence on held-out pairs has some twenty numbers, and the stacker has it in double precision.
-        stacked = 420.0 * min(data.n, MAX_HELD_OUT) * listed + 640.0 * STACKER_PAIRS
-        # The pipeline of the last fold is there while the next one is fitted.
-        fitting = votes.memory + votes.size + 130.0 * pairs + 25.0 * weights + 16.0 * lifts
-        return Estimate(fitting + stacked, votes.size + 5.0 * weights + 2.0 * lifts)
+        # The evidence on a held-out pair has some twenty numbers; the stacker has them in double precision.
+        held = min(data.n, MAX_HELD_OUT) * listed
+        stacking = 320.0 * held + 320.0 * min(held, STACKER_PAIRS)
+        reranking = 130.0 * pairs + 25.0 * weights + 16.0 * lifts
+        return Estimate(fitting + max(stacking, reranking), size + 5.0 * weights + 2.0 * lifts)
 
 
 def _sample(rows: TrainingSet, rng: Generator) -> tuple[TrainingSet, TrainingSet]:

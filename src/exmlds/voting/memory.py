@@ -34,6 +34,7 @@ class MemoryModel(NamedTuple):
     max_splits : hold-outs that settings are chosen on, at most; fewer where a hold-out is large
     embedding_bytes : bytes to embed a part; None is the cost of factorizing label overlaps
     labels_bytes : bytes that the model keeps of the labels; None is those of Y
+    voting_bytes : bytes of the labels that rows vote for, where they are not Y; None where they are
     """
 
     n_components: int
@@ -54,6 +55,7 @@ class MemoryModel(NamedTuple):
     max_splits: int = 1
     embedding_bytes: Callable[[DataSize, int], float] | None = None
     labels_bytes: Callable[[DataSize], float] | None = None
+    voting_bytes: Callable[[DataSize], float] | None = None
 
     @property
     def memory_limit(self) -> float:
@@ -108,7 +110,7 @@ class MemoryModel(NamedTuple):
         # A graph keeps links beside the rows.
         graphs = 0.0 if self.is_searched_exactly(data.n // n_parts) else 300.0 * data.n
         maps = self.n_learners * (embeddings + graphs) + 4.0 * n_landmarks * data.d
-        held = 3 * data.rows_bytes() + 4 * data.labels_bytes() + 48.0 * n_landmarks**2 + LEAST
+        held = 3 * data.rows_bytes() + 6 * data.labels_bytes() + 48.0 * n_landmarks**2 + LEAST
         at_once = min(parallel.n_threads(self.n_jobs), self.n_learners) if self.learners_in_parallel else 1
         labels = data.labels_bytes() if self.labels_bytes is None else self.labels_bytes(data)
         fitting = maps + labels + at_once * self._working(data, n_parts, in_part)
@@ -119,32 +121,49 @@ class MemoryModel(NamedTuple):
 
     def _probing(self, data: DataSize, n_parts: int, probed: int) -> float:
         """Bytes to choose settings on these rows: all hold-outs are at the same setting at the same time."""
-        m, width = 0.8 * probed, self.n_components * self.n_embeddings
-        voting = 0.0 if self.labels_bytes is None else self.labels_bytes(data)
-        one = self._working(data, n_parts, round(m), width) + 12.0 * m * width
-        return self.n_splits(probed) * (one + self.n_votings * voting) + voting
+        m, width = round(0.8 * probed), self.n_components * self.n_embeddings
+        voting = 0.0 if self.voting_bytes is None else self.n_votings * self.voting_bytes(data)
+        held = self._held(data, m, width) + 4.0 * self.part_features(data, m) * width + voting
+        return self.n_splits(probed) * held + self._transient(data, n_parts, m, width)
 
-    def _working(self, data: DataSize, n_parts: int, m: int, width: int | None = None) -> float:
-        """Bytes to transform, embed and regress on m rows; width : columns of all their embeddings."""
-        width = self.n_components if width is None else width
-        d, is_dense, threads = self.part_features(data, m), _is_dense(data), parallel.n_threads(self.n_jobs)
+    def _working(self, data: DataSize, n_parts: int, m: int) -> float:
+        """Bytes to transform, embed and regress on m rows."""
+        return self._held(data, m, self.n_components) + self._transient(data, n_parts, m, self.n_components)
+
+    def _held(self, data: DataSize, m: int, width: int) -> float:
+        """Bytes of m transformed rows, their embeddings in so many columns, and their Gram matrix."""
+        d, is_dense = self.part_features(data, m), _is_dense(data)
         rows = 4.0 * m * d if is_dense else 28.0 * m * data.nnz / data.n
-        exact = regress.is_exact(m, d, m * d if is_dense else m * data.nnz / data.n, width)
-        solving = 8.0 * min(m, d) ** 2 if exact else 32.0 * threads * regress.COLUMNS * d
-        solving += (16.0 if d <= m else 8.0) * d * width + 20.0 * m * width
-        embed = self.factorization_bytes if self.embedding_bytes is None else self.embedding_bytes
-        votes = threads * 16.0 * data.n_labels
-        return rows + votes + 16.0 * m * width + max(embed(data, n_parts), solving)
+        return rows + 24.0 * m * width + (4.0 * min(m, d) ** 2 if self._is_exact(data, m, width) else 0.0)
 
-    def factorization_bytes(self, data: DataSize, n_parts: int, n_labels: int = 0) -> float:
-        """Bytes to factorize the label overlaps of a part, and of labels that are embedded with its rows."""
-        nodes = float(part_rows(data.n, n_parts) + n_labels)
-        mean = data.nnz_labels / data.n
-        stored = min(1.0, 10 * mean * mean / data.n_labels)  # share of pairs of rows that share a label
-        blocks = 40.0 * parallel.n_threads(self.n_jobs) * min(sppmi.BLOCK, nodes) * nodes * stored
+    def _transient(self, data: DataSize, n_parts: int, m: int, width: int) -> float:
+        """Bytes that embedding m rows, or regressing on them, takes for a while, and votes of blocks."""
+        d, threads = self.part_features(data, m), parallel.n_threads(self.n_jobs)
+        exact = self._is_exact(data, m, width)
+        solving = 4.0 * min(m, d) ** 2 if exact else 32.0 * threads * regress.COLUMNS * d
+        solving += (16.0 if d <= m else 8.0) * d * width + 12.0 * m * width
+        embed = self.factorization_bytes if self.embedding_bytes is None else self.embedding_bytes
+        return max(embed(data, n_parts), solving) + threads * 16.0 * data.n_labels
+
+    def _is_exact(self, data: DataSize, m: int, width: int) -> bool:
+        d = self.part_features(data, m)
+        return regress.is_exact(m, d, m * d if _is_dense(data) else m * data.nnz / data.n, width)
+
+    def factorization_bytes(
+        self, data: DataSize, n_parts: int, n_labels: int = 0, pairs: float = 0.0
+    ) -> float:
+        """Bytes to factorize the label overlaps of a part, and labels with their pairs, if embedded too."""
+        m, mean, threads = (
+            part_rows(data.n, n_parts),
+            data.nnz_labels / data.n,
+            parallel.n_threads(self.n_jobs),
+        )
+        nodes, share = float(m + n_labels), min(1.0, 10 * mean * mean / data.n_labels)  # of overlapping rows
+        stored = min(4.0, 8.0 * share) * m * m + 12.0 * pairs
+        in_row = max(m * share, pairs / max(n_labels, 1)) + mean
+        blocks = threads * min(sppmi.BLOCK, nodes) * (40.0 * in_row + 4.0 * nodes)
         whole = 48.0 * nodes**2 if nodes <= factorize.EXACT else 0.0
-        overlaps = min(self.max_overlaps, min(4.0, 8.0 * stored) * nodes**2)
-        return overlaps + blocks + whole + 24.0 * nodes * (1.1 * self.n_components + 10)
+        return min(self.max_overlaps, stored) + blocks + whole + 24.0 * nodes * (1.1 * self.n_components + 10)
 
     def _takes_kernel(self, data: DataSize) -> bool:
         return self.features == "nystroem" or (self.features == "auto" and _is_dense(data))
