@@ -16,6 +16,7 @@ FILLED = 0.2  # share of values other than 0 above which a matrix counts as dens
 LARGEST = 1e15  # numbers beyond it have squares whose sums overflow float32
 SMALLEST = 1e-15  # of the largest number of a matrix
 ZERO = 1e-30  # numbers below it are zeros: their inverses would overflow
+CELLS = 1 << 20  # numbers that are looked at at a time
 ROWS = 4_096  # rows that are converted or scaled at a time
 
 
@@ -81,8 +82,14 @@ def one_form(X: Matrix, is_sparse: bool | None = None) -> Matrix:
 
 def without_tiny(values: Array) -> Array:
     """The values with those below `ZERO` in size as zeros; the values themselves where there are none."""
-    is_tiny = (values < ZERO) & (values > -ZERO) & (values != 0)
-    return np.where(is_tiny, values.dtype.type(0), values) if is_tiny.any() else values
+
+    def is_tiny(part: Array) -> Array:
+        return (part < ZERO) & (part > -ZERO) & (part != 0)
+
+    step = max(1, CELLS // max(values[:1].size, 1))  # a memory map may be larger than memory
+    if not any(is_tiny(values[i : i + step]).any() for i in range(0, len(values), step)):
+        return values
+    return np.where(is_tiny(values), values.dtype.type(0), values)
 
 
 def row_norms(X: Matrix) -> Array:
