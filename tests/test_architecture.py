@@ -21,7 +21,7 @@ BELOW: dict[str, set[str]] = {
     "display": set(),
     "errors": set(),
     "kernels": set(),
-    "storage": {"errors"},
+    "storage": {"display", "errors"},
     "validation": {"kernels"},
     "runtime": {"validation"},
     "stages": {"kernels", "runtime", "validation"},

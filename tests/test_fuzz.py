@@ -51,7 +51,7 @@ def test_tracebacks_crashes_and_hangs_are_found(
     assert "broken 1: KeyError" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("kind", "cases"), [("readers", 300), ("commands", 20), ("models", 10)])
+@pytest.mark.parametrize(("kind", "cases"), [("readers", 300), ("commands", 20), ("models", 60)])
 def test_a_few_cases_of_each_kind(fuzz: Any, kind: str, cases: int) -> None:
     done = fuzz.run(kind, 0, cases)
     assert done.failures == []

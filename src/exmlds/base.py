@@ -15,7 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import Any, ClassVar, NamedTuple, Self
+from inspect import signature
+from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 from numpy.random import Generator
@@ -31,10 +32,11 @@ from .runtime import progress
 from .runtime.memory import LEAST, DataSize, Estimate, side_bytes
 from .runtime.parallel import blocks, map_blocks, one_blas_thread
 from .selection import HeldOutScores, HoldOut
-from .storage import model_folder
+from .storage import model_card, model_folder
 from .storage.files import PathLike
+from .storage.model_card import ModelFacts
 from .topk import LabelFilter, Suggestion, Suggestions, padded, to_csr
-from .validation import arrays, params, targets
+from .validation import arrays, params, stored, targets
 from .validation.arrays import Matrix, block_of
 from .validation.columns import UsedColumns
 from .validation.observed import known_cells
@@ -62,10 +64,13 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
     label_counts_ : (L,) training rows of each label
     n_samples_fit_ : number of training rows
     threshold_ : the score from which `predict` assigns a label
+    held_out_metrics_ : P@1, P@3, P@5, and precision, recall and F1 at the threshold, on the "rows" that were
+        held out to choose it; None where none were
     """
 
     n_samples_fit_: int
     threshold_: float
+    held_out_metrics_: dict[str, float] | None = None
     n_features_in_: int
     n_labels_: int
     # Kept of the labels and rows: (L,) names, or None where the columns have none; the columns that a model
@@ -288,12 +293,43 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
     def save(self, path: PathLike) -> None:
         """Write the model to a folder; a model that is there is replaced in one step."""
         check_is_fitted(self)
+        self._check_parameters()
         description = {
             "version": __version__,
             "class": class_reference(type(self)),
             "parameters": self.plain_parameters(),
         }
-        model_folder.save(path, description, self._state())
+        self._usable_threshold(None)
+        model_folder.save(path, description, self._state(), self.card())
+
+    def card(self) -> str:
+        """The model card in Markdown, which `save` writes to README.md in the model folder."""
+        check_is_fitted(self)
+        counts, method = self.column_counts_, cast(XMCPredictor, getattr(self, "model_", self))
+        defaults = {name: given.default for name, given in signature(type(method)).parameters.items()}
+        frequent = np.argsort(-counts, kind="stable")[:10].tolist()
+        rows = {
+            "training rows": self.n_samples_fit_,
+            "features": self.n_features_in_,
+            "labels": self.n_labels_,
+        }
+        changed = {
+            name: value for name, value in method.plain_parameters().items() if value != defaults[name]
+        }
+        return model_card.render(
+            ModelFacts(
+                method=type(method).__name__,
+                takes="rows of features" if method is self else "texts",
+                sizes=rows,
+                frequent=[(str(self._used_label(column)), int(counts[column])) for column in frequent],
+                n_rare=self.n_labels_ - int((counts >= model_card.FEW_ROWS).sum()),
+                threshold=self.threshold_,
+                quality=self.held_out_metrics_,
+                parameters=changed,
+                keeps_data=getattr(self, "texts_", None) is not None
+                or getattr(self, "kept_rows_", None) is not None,
+            )
+        )
 
     def with_engine(self, engine: kernels.Engine) -> Self:
         """The estimator with another engine; everything else is shared."""
@@ -312,8 +348,41 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
         """An estimator with the parameters of a manifest."""
         return cls(**parameters)
 
+    def _check_parameters(self) -> None:
+        params.check(type(self).__name__, self.get_params(deep=False), getattr(self, "_constraints", {}))
+
     def _restore(self) -> None:
         """Rebuild unsaved attributes after load."""
+
+    def _check_learnt(self) -> None:
+        """Check types, shapes and ranges of what a model folder held; a ValueError says what is wrong.
+
+        The folder may come from anywhere, and kernels do not check their indices.
+        """
+        stored.whole(self.n_labels_, "the number of labels", 1)
+        stored.record(self.columns_, "the used columns", UsedColumns)
+        for used, n in zip(self.columns_, (self.n_features_in_, self.n_labels_)):
+            if used is not None:
+                stored.ascending(stored.ids(used, "the used columns", None, n), "the used columns")
+        if self.names_ is not None:
+            stored.record(self.names_, "the labels", np.ndarray)
+            stored.require(self.names_.shape == (self.n_labels_,), "there are too many or too few labels")
+        stored.record(self.sparse_rows_, "whether rows are sparse", bool)
+        used = self.columns_.labels
+        n_used = self.n_labels_ if used is None else len(used)
+        counts = stored.array(self.column_counts_, "counts of labels", stored.INTEGERS, n_used)
+        stored.require(n_used, "there are no labels")
+        stored.require(counts.min() >= 0, "counts of labels are negative")
+        stored.whole(self.n_samples_fit_, "the number of training rows", 1)
+        stored.whole(self.n_features_in_, "the number of features", 1)
+        stored.number(self.threshold_, "the threshold")
+        if self.held_out_metrics_ is not None:
+            stored.record(self.held_out_metrics_, "the metrics on held-out rows", dict)
+            stored.require("rows" in self.held_out_metrics_, "held-out rows have no number")
+            for name, value in self.held_out_metrics_.items():
+                stored.number(value, f"the metric {name!r} of held-out rows")
+        if hasattr(self, "feature_names_in_"):
+            stored.strings(self.feature_names_in_, "the names of features", self.n_features_in_)
 
     def _state(self) -> dict[str, Any]:
         """What was learnt, under its names on disk; a method within this one becomes a `Fitted`."""
@@ -406,6 +475,12 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
         if column is None:
             raise ValueError(f"No training row has the label {label!r}.")
         return column
+
+    @property
+    def _widths(self) -> tuple[int, int]:
+        """The numbers of features and labels that the model was fitted on."""
+        features = self.columns_.features
+        return self.n_features_in_ if features is None else len(features), len(self.column_counts_)
 
     def _used_label(self, column: int) -> Any:
         """The label of a column that the model was fitted on."""
@@ -521,7 +596,7 @@ class XMCEstimator(XMCPredictor):
 
         is_part : whether the model is a part of another one, with the same columns
         """
-        params.check(type(self).__name__, self.get_params(deep=False), self._constraints)
+        self._check_parameters()
         X = self._checked_rows(X, reset=True)
         Y, self.names_ = self._checked_labels(X, Y, label_names)
         side = self._checked_side(Y, **side)
@@ -541,7 +616,9 @@ class XMCEstimator(XMCPredictor):
         with progress.shown(self.verbose > 0), progress.phase(name, X.shape[0]), one_blas_thread():
             held_out = self._fit(X, Y, fit_rng, **side, **run)
             with progress.phase("threshold", X.shape[0], until=1.0):
-                self.threshold_ = self._choose_threshold(X, Y, held_out, threshold_rng, **side)
+                self.threshold_, self.held_out_metrics_ = self._choose_threshold(
+                    X, Y, held_out, threshold_rng, **side
+                )
         return self
 
     def estimate(
@@ -555,7 +632,7 @@ class XMCEstimator(XMCPredictor):
         nnz : stored values of X; n × d if not given
         nnz_labels : stored values of Y; five for each row if not given
         """
-        params.check(type(self).__name__, self.get_params(deep=False), self._constraints)
+        self._check_parameters()
         for name, value in {"n": n, "d": d, "n_labels": n_labels}.items():
             params.check_count(name, value)
         nnz, nnz_labels = n * d if nnz is None else nnz, 5 * n if nnz_labels is None else nnz_labels
@@ -605,22 +682,27 @@ class XMCEstimator(XMCPredictor):
 
     def _choose_threshold(
         self, X: Matrix, Y: csr_matrix, held_out: HeldOutScores | None, rng: Generator, **side: Any
-    ) -> float:
-        """The threshold as given, or tuned on held-out rows where it is a string."""
-        if not isinstance(self.threshold, str):
-            return float(self.threshold)
-        if len(self._trainable_rows(Y, **side)) < 5:  # too few to hold any out
-            return 0.5 if self.threshold in ("auto", "f1") else 1.0
+    ) -> tuple[float, dict[str, float] | None]:
+        """The threshold as given, or tuned on held-out rows where it is a string; and metrics on them."""
+        is_rule = isinstance(self.threshold, str)
+        if is_rule and len(self._trainable_rows(Y, **side)) < 5:  # too few to hold any out
+            return 0.5 if self.threshold in ("auto", "f1") else 1.0, None
+        if not is_rule and held_out is None:
+            return float(self.threshold), None
         if held_out is None:
             held_out = self._score_on_holdout(X, Y, min(self.max_labels, Y.shape[1]), rng, **side)
         rows, ids, scores = held_out
         hits = metrics.Ranking(Y[rows], ids, ids.shape[1]).hits
         observed = side.get("observed")
         present = known_cells(None if observed is None else observed[rows], ids)
-        precision = params.as_precision(self.threshold)
-        if precision > 0:
-            return selection.threshold_for_precision(hits[present], scores[present], precision)
-        return selection.best_threshold(hits[present], scores[present], Y[rows].nnz)
+        precision = params.as_precision(self.threshold) if is_rule else 0.0
+        if not is_rule:
+            threshold = float(self.threshold)
+        elif precision > 0:
+            threshold = selection.threshold_for_precision(hits[present], scores[present], precision)
+        else:
+            threshold = selection.best_threshold(hits[present], scores[present], Y[rows].nnz)
+        return threshold, selection.held_out_metrics(hits, present & (scores >= threshold), Y[rows].nnz)
 
     def _score_on_holdout(
         self, X: Matrix, Y: csr_matrix, k: int, rng: Generator, **side: Any
@@ -659,6 +741,8 @@ def _generator(random_state: Any) -> Generator:
 def load(path: PathLike) -> XMCPredictor:
     """Load a model that `save` wrote, as the class that it was."""
     manifest, state = model_folder.load(path)
+    if not state:
+        raise ModelError(f"{path} is not a fitted model.")
     return restored(manifest.get("class"), manifest.get("parameters"), state, path)
 
 
@@ -679,18 +763,18 @@ def restored(name: Any, parameters: Any, state: Any, path: PathLike) -> XMCPredi
             if own
             else f"{path} is a {name}, which this version of exmlds does not have."
         )
-    try:
-        model = method.from_plain(parameters)
-    except (TypeError, KeyError) as error:
-        raise ModelError(f"{path} has parameters that {name} does not take: {error}.") from None
-    for attribute, value in learnt.items():
-        setattr(model, attribute, restored(*value, path) if isinstance(value, Fitted) else value)
-    if learnt:
+    with model_folder.explained(path):
         try:
+            model = method.from_plain(parameters)
+        except (TypeError, KeyError) as error:
+            raise ModelError(f"{path} has parameters that {name} does not take: {error}.") from None
+        model._check_parameters()
+        for attribute, value in learnt.items():
+            setattr(model, attribute, restored(*value, path) if isinstance(value, Fitted) else value)
+        if learnt:
             model._restore()
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
-            raise ModelError(f"{path} is damaged: {error!r}.") from error
-    return model
+            model._check_learnt()
+        return model
 
 
 def class_reference(method: type[XMCPredictor]) -> str:

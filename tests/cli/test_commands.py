@@ -136,8 +136,8 @@ def test_compare(run: Run, files: Path, tmp_path: Path) -> None:
     assert "nDCG@1" in table
 
 
-def test_inspect_and_verify(run: Run, files: Path, tmp_path: Path) -> None:
-    shown = run("inspect", files / "model", "--verify").out
+def test_inspect(run: Run, files: Path, tmp_path: Path) -> None:
+    shown = run("inspect", files / "model").out
     assert "feature-neighbors" in shown
     assert "all match" in shown
     facts = json.loads(run("inspect", files / "model", "--json").out)
@@ -145,11 +145,11 @@ def test_inspect_and_verify(run: Run, files: Path, tmp_path: Path) -> None:
     import shutil
 
     shutil.copytree(files / "model", tmp_path / "m")
-    array = next((tmp_path / "m").rglob("*.npy"))
-    array.write_bytes(array.read_bytes()[:-1] + b"\x7f")
-    damaged = run("inspect", tmp_path / "m", "--verify")
+    arrays = next((tmp_path / "m").glob("*.bin"))
+    arrays.write_bytes(arrays.read_bytes()[:-1] + b"\x7f")
+    damaged = run("inspect", tmp_path / "m")
     assert damaged.code == 2
-    assert f"{array.name} has changed" in damaged.err
+    assert f"{arrays.name} is damaged" in "".join(damaged.err.split("\n"))
 
 
 def test_info_and_defaults(run: Run, files: Path, tmp_path: Path) -> None:

@@ -81,6 +81,22 @@ def test_functions_are_refused_at_save(name: str, tmp_path: Path) -> None:
     assert not (tmp_path / "model").exists()
 
 
+@pytest.mark.parametrize("pattern", [r"(?u)\b\w+\b", r"[^\s,;]+", r"\b[a-zA-Z]{3,}\b", r"#?\w\w{0,9}"])
+def test_plain_token_patterns_are_saved(pattern: str, tmp_path: Path) -> None:
+    vectorizer = TfidfVectorizer(token_pattern=pattern)
+    model = TextClassifier(vectorizer=vectorizer, model=FeatureNeighbors()).fit(TEXTS, LABELS)
+    model.save(tmp_path / "model")
+    assert load(tmp_path / "model").vectorizer_.token_pattern == pattern  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("pattern", [r"(\w+)+x", r"a|b", r"\w*\w*x", r"\w?\w?\w?x", r"(?i)a", "[", "a{2}{3}"])
+def test_token_patterns_that_could_take_forever_are_refused_at_save(pattern: str, tmp_path: Path) -> None:
+    model = TextClassifier(model=FeatureNeighbors()).fit(TEXTS, LABELS)
+    model.vectorizer_.token_pattern = pattern
+    with pytest.raises(ModelError, match="'token_pattern' parameter of TfidfVectorizer must be"):
+        model.save(tmp_path / "model")
+
+
 def test_a_vectorizer_of_another_kind_is_refused_at_save(tmp_path: Path) -> None:
     class Mine(TfidfVectorizer):
         pass
@@ -174,7 +190,7 @@ def test_numbers_of_numpy_are_saved_and_others_refused(tmp_path: Path) -> None:
     assert loaded.vectorizer.ngram_range == (1, 2)
     np.testing.assert_array_equal(loaded.predict_topk(TEXTS)[1], model.predict_topk(TEXTS)[1])
     model.vectorizer_.encoding = object()
-    with pytest.raises(ModelError, match="'encoding' is a object, which a model folder cannot hold"):
+    with pytest.raises(ModelError, match="'encoding' parameter of TfidfVectorizer must be a string"):
         model.save(tmp_path / "other")
     assert not (tmp_path / "other").exists()
 

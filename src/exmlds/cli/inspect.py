@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
+import typer
 from typer import Argument, Option
 
 from .settings import OwnMethod, import_method
@@ -12,24 +13,23 @@ from .settings import OwnMethod, import_method
 
 def inspect(
     model: Annotated[Path, Argument(help="A model folder.")],
-    verify: Annotated[bool, Option("--verify", help="Compare every file with its checksum.")] = False,
     method: OwnMethod = None,
+    card: Annotated[bool, Option("--card", help="Print the model card, in Markdown.")] = False,
     as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show the properties, parameters and files of a saved model; --verify checks the files."""
+    """Check a saved model, and show its properties, parameters and arrays."""
     from .. import load
-    from ..errors import ModelError
     from ..storage import model_folder
     from .output import print_json, print_table, size
     from .settings import method_name
 
     manifest = model_folder.read_manifest(model)
-    wrong = model_folder.verify(model) if verify else []
-    if wrong:
-        raise ModelError(f"{model} is damaged: {'; '.join(wrong)}.")
     import_method(method)
-    fitted = load(model)
-    files = manifest["files"]
+    fitted = load(model)  # compares every byte with its checksum
+    if card:
+        typer.echo(fitted.card(), nl=False)
+        return
+    sizes = {name: array["bytes"] for name, array in manifest["arrays"].items()}
     facts: dict[str, object] = {
         "method": method_name(manifest["class"]),
         "features": int(fitted.n_features_in_),
@@ -37,17 +37,18 @@ def inspect(
         "training rows": int(fitted.n_samples_fit_),
         "threshold": round(float(fitted.threshold_), 6),
         "bytes": model_folder.size(model),
-        "written by": f"exmlds {manifest['version']}, format {manifest['format']}",
-        **({"checksums": "all match"} if verify else {}),
+        "written by": f"exmlds {manifest.get('version')}, format {manifest['format']}",
+        "checksums": "all match",
     }
+    for name, value in (fitted.held_out_metrics_ or {}).items():
+        facts[f"held-out {name}"] = round(value, 4)
     if as_json:
-        sizes = {name: file["bytes"] for name, file in files.items()}
-        print_json({**facts, "parameters": manifest["parameters"], "files": sizes})
+        print_json({**facts, "parameters": manifest["parameters"], "arrays": sizes})
         return
     facts["bytes"] = size(model_folder.size(model))
     print_table(("property", "value"), list(facts.items()))
     print_table(("parameter", "value"), _flat(manifest["parameters"]))
-    print_table(("file", "size"), [(name, size(file["bytes"])) for name, file in files.items()])
+    print_table(("array", "size"), [(name, size(n_bytes)) for name, n_bytes in sizes.items()])
 
 
 def _flat(parameters: dict[str, Any], before: str = "") -> list[tuple[str, str]]:

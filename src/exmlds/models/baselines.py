@@ -8,14 +8,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, issparse
 
 from ..base import XMCEstimator
 from ..runtime import parallel
 from ..runtime.memory import LEAST, DataSize, Estimate
 from ..selection import MAX_HELD_OUT, HeldOutScores
 from ..stages import index, vote
-from ..validation import params
+from ..validation import params, stored
 from ..validation.arrays import Matrix
 
 Array = np.ndarray
@@ -37,6 +37,12 @@ class MostFrequent(XMCEstimator):
     def _fit(self, X: Matrix, Y: csr_matrix, rng: Generator, **side: Any) -> None:
         self.ranking_ = np.argsort(-self.column_counts_, kind="stable")
         self.shares_ = (self.column_counts_[self.ranking_] / self.n_samples_fit_).astype(np.float32)
+
+    def _check_learnt(self) -> None:
+        super()._check_learnt()
+        n_labels = self._widths[1]
+        stored.ids(self.ranking_, "the ranking of labels", n_labels, n_labels)
+        stored.array(self.shares_, "the shares of labels", "float32", n_labels)
 
     def _estimate(self, data: DataSize) -> Estimate:
         data_bytes = 2 * data.rows_bytes() + 4 * data.labels_bytes()
@@ -76,7 +82,7 @@ class FeatureNeighbors(XMCEstimator):
 
     _constraints: ClassVar[Mapping[str, params.Constraint]] = {
         **XMCEstimator._constraints,
-        "n_neighbors": params.whole(1),
+        "n_neighbors": params.NEIGHBORS,
         "metric": params.one_of("cosine", "euclidean"),
         "vote": params.one_of("similarity", "uniform"),
         "temperature": params.number(0, above=True),
@@ -99,6 +105,13 @@ class FeatureNeighbors(XMCEstimator):
         self.voters_ = np.flatnonzero(np.diff(Y.indptr))  # rows with a label
         self.index_ = index.build(X[self.voters_], self.metric)
         self.labels_ = Y[self.voters_]
+
+    def _check_learnt(self) -> None:
+        super()._check_learnt()
+        n = len(stored.ids(self.voters_, "the rows that vote", None, self.n_samples_fit_))
+        index.check(self.index_, self.metric, n, self._widths[0])
+        stored.require(issparse(self.labels_), "the labels that rows vote for are not sparse")
+        stored.matrix(self.labels_, "the labels that rows vote for", n, self._widths[1])
 
     def _estimate(self, data: DataSize) -> Estimate:
         rows, labels = data.rows_bytes(), data.labels_bytes()

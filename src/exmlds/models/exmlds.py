@@ -26,12 +26,12 @@ from ..reranking.search import EPOCHS, TEMPERATURES, ConfigSearch, SearchTrial, 
 from ..runtime.memory import DataSize, Estimate
 from ..runtime.progress import phase
 from ..selection import HeldOutScores, TrainingSet
-from ..stages import rerank
+from ..stages import features, rerank, stacking
 from ..stages.stacking import Stacker
-from ..validation import params, targets
+from ..validation import params, stored, targets
 from ..validation.arrays import Matrix
 from ..voting import explain
-from ..voting.base import MIN_ROWS_TO_TUNE, NeighborVoting
+from ..voting.base import MIN_ROWS_TO_TUNE, NeighborVoting, check_rows
 from ..voting.explain import ExplainOptions, Explanation
 from ..voting.label_space import LabelSpaceMixin
 from ..voting.votes import VotingModel
@@ -267,6 +267,34 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
         if k <= listed:
             return ids, probabilities
         return extend_by_votes(ids, probabilities, scores, k, self.gains_)
+
+    def _check_learnt(self) -> None:
+        super()._check_learnt()
+        d, n_labels = self._widths
+        for method in (self.shortlister_, self.second_shortlister_):
+            if method is not None or self.shortlister_ is None:
+                stored.record(method, "a shortlister", NeighborVoting)
+                alike = method._widths == (d, n_labels)
+                stored.require(alike, "a shortlister has other features or labels than the model")
+        stored.whole(self.shortlist_, "the length of short lists", 1)
+        stored.array(self.counts_, "counts of labels of the stacker", stored.FLOATS, n_labels)
+        n = self.shortlister_.labels_.shape[0]
+        check_rows(self.rows_, n, self.n_samples_fit_, self.kept_rows_, d)
+        for values in (self.gains_, self.lifts_):
+            if values is not None:
+                shape = (n_labels,) * (1 if values is self.gains_ else 2)
+                stored.array(values, "gains or lifts of labels", "float16 float32", *shape)
+        for name in ("cost_", "held_out_quality_", "shortlist_recall_"):
+            stored.number(getattr(self, name), name)
+        stored.record(self.search_results_, "the search", dict)
+        has_classifiers = self.classifiers_ is not None and self.feature_map_ is not None
+        if has_classifiers:
+            rerank.check(self.classifiers_, features.check(self.feature_map_, d), n_labels)
+        if self.stacker_ is not None:
+            names = stacking.evidence_names(
+                self.second_shortlister_ is not None, has_classifiers and self.lifts_ is not None
+            )
+            stacking.check(self.stacker_, len(names), n_labels)
 
     @property
     def pipeline(self) -> RerankingPipeline:

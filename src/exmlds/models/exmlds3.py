@@ -15,7 +15,7 @@ from ..runtime.memory import DataSize
 from ..selection import HeldOutScores, TrainingSet
 from ..stages import complete, neighbors, sgns, sppmi, vote
 from ..stages.vote import LabelScorer
-from ..validation import params, targets
+from ..validation import params, stored, targets
 from ..validation.arrays import Matrix
 from ..voting.base import RegressionVoting
 from ..voting.memory import MemoryModel
@@ -133,6 +133,11 @@ class ExMLDS3(RegressionVoting):
         observed : (n, L) 1 where a cell of y is known; a label that is known to be absent is never completed
         """
         return self._learn(X, y, label_names, label_cooccurrence=label_cooccurrence, observed=observed)
+
+    def _check_learnt(self) -> None:
+        super()._check_learnt()
+        stored.record(self.scorer_, "the label scorer", LabelScorer)
+        stored.require(MU.allows(self.mu_), "the weights mu are not three numbers")
 
     @property
     def label_embeddings_(self) -> Array:

@@ -18,7 +18,7 @@ from ..stages import ann_index, joint, neighbors, partition, quantize, sppmi
 from ..stages.partition import Router
 from ..storage.checkpoint import Checkpoint, digest
 from ..storage.files import PathLike
-from ..validation import params
+from ..validation import params, stored
 from ..validation.arrays import Matrix, unit_rows
 from ..voting.base import NeighborVoting
 from ..voting.memory import MemoryModel, part_rows
@@ -207,11 +207,12 @@ class ExMLDS4(NeighborVoting):
             state = _resume(context.run.warm_start, state, context.columns)
             ends = [state.epoch + MORE_EPOCHS]
         name = f"map-{state.seed:016x}"
-        kept = checkpoint.get(name) if checkpoint else None
-        if kept:
-            state = kept["state"]._replace(
-                V=np.array(kept["state"].V), squares=np.array(kept["state"].squares)
-            )
+        kept = checkpoint.get(name, joint.JointState) if checkpoint else None
+        if kept is not None:
+            for values in (kept.V, kept.squares):
+                stored.array(values, f"the map {name} of the checkpoint", "float32", *state.V.shape)
+            stored.whole(kept.epoch, f"the epoch of {name} of the checkpoint", 0)
+            state = kept._replace(seed=state.seed)
         for end in ends:
             while state.epoch < end:
                 state = joint.epoch(
@@ -229,7 +230,7 @@ class ExMLDS4(NeighborVoting):
                 if context is not None:
                     context.advance(len(Z))
                 if checkpoint:
-                    checkpoint.put(name, {"state": state})
+                    checkpoint.put(name, state)
             yield LinearMap(state.V, state)
 
     def _memory_model(self) -> MemoryModel:

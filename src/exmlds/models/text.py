@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import reprlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from typing import Any, ClassVar, Self
@@ -10,23 +9,22 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.sparse import csr_matrix, issparse
 from sklearn.base import clone
-from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
+from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
 from sklearn.utils.validation import check_is_fitted
 
 from ..base import XMCEstimator, class_reference, restored
-from ..errors import ModelError
 from ..runtime import progress
 from ..runtime.memory import Estimate
-from ..validation import params
+from ..validation import params, stored
 from ..validation.arrays import Matrix
 from ..voting.explain import Explanation
 from ..voting.label_space import LabelSpaceMixin
 from ..voting.votes import VotingModel
+from . import vectorizers
 from .exmlds import ExMLDS
 
 Array = np.ndarray
 
-KINDS = {kind.__name__: kind for kind in (TfidfVectorizer, CountVectorizer, HashingVectorizer)}
 NAMED = {
     "tfidf": lambda: TfidfVectorizer(sublinear_tf=True, dtype=np.float32),
     "hashing": lambda: HashingVectorizer(alternate_sign=False, dtype=np.float32),
@@ -34,8 +32,8 @@ NAMED = {
 
 # What the wrapped estimator learns about labels and rows.
 COPIED = (
-    *("names_", "n_labels_", "columns_", "column_counts_"),
-    *("n_samples_fit_", "threshold_", "n_features_in_"),
+    *("names_", "n_labels_", "columns_", "column_counts_", "sparse_rows_"),
+    *("n_samples_fit_", "threshold_", "held_out_metrics_", "n_features_in_"),
 )
 
 
@@ -190,7 +188,7 @@ class TextClassifier(LabelSpaceMixin):
         """As they stand in a manifest: a vectorizer and a model by class and parameters."""
         vectorizer, model = self.vectorizer, None
         if not isinstance(vectorizer, str):
-            vectorizer = {"class": _kind(vectorizer), "parameters": _plain(vectorizer)}
+            vectorizer = vectorizers.describe(vectorizer)
         if self.model is not None:
             model = {"class": class_reference(type(self.model)), "parameters": self.model.plain_parameters()}
         return {"vectorizer": vectorizer, "model": model, "keep_rows": self.keep_rows}
@@ -199,7 +197,7 @@ class TextClassifier(LabelSpaceMixin):
     def from_plain(cls, parameters: Mapping[str, Any]) -> Self:
         vectorizer, model = parameters["vectorizer"], parameters["model"]
         if not isinstance(vectorizer, str):
-            vectorizer = _vectorizer(vectorizer)
+            vectorizer = vectorizers.restore(vectorizer)
         if model is not None:
             model = restored(model["class"], model["parameters"], {}, "The model's parameters")
         return cls(vectorizer=vectorizer, model=model, keep_rows=parameters["keep_rows"])
@@ -207,23 +205,39 @@ class TextClassifier(LabelSpaceMixin):
     def _state(self) -> dict[str, Any]:
         kept = super()._state()
         vectorizer = kept.pop("vectorizer")
+        described = vectorizers.describe(vectorizer)
+        if "vocabulary" in described["parameters"]:
+            described["parameters"]["vocabulary"] = None  # the terms have it
         kept["vectorizer"] = {
-            "class": _kind(vectorizer),
-            "parameters": {**_plain(vectorizer), "vocabulary": None},  # the terms have it
+            **described,
             "idf": getattr(vectorizer, "idf_", None) if getattr(vectorizer, "use_idf", False) else None,
         }
         return kept
 
     def _restore(self) -> None:
         kept: Any = self.vectorizer_
-        vectorizer = _vectorizer(kept)
+        vectorizer = vectorizers.restore(kept)
         if self.feature_names_ is not None:
+            stored.strings(self.feature_names_, "the terms", None)
             vectorizer.vocabulary = {term: column for column, term in enumerate(self.feature_names_)}
             with np.errstate(divide="ignore"):  # of the idf, which is replaced
                 vectorizer.fit([""])
         if kept["idf"] is not None:
-            vectorizer.idf_ = np.asarray(kept["idf"])
+            idf = stored.array(kept["idf"], "the idf", stored.FLOATS, None)
+            stored.require(np.isfinite(idf).all(), "the idf is not finite")
+            vectorizer.idf_ = idf
         self.vectorizer_ = vectorizer
+
+    def _check_learnt(self) -> None:
+        super()._check_learnt()
+        stored.record(self.model_, "the model", XMCEstimator)
+        model, sizes = self.model_, (self.n_features_in_, self.n_labels_)
+        alike = (model.n_features_in_, model.n_labels_) == sizes and model._widths == self._widths
+        stored.require(alike, "the model has other features or labels than the classifier of texts")
+        n_terms = self.vectorizer_.transform([""]).shape[1]
+        stored.require(n_terms == self.n_features_in_, "the vectorizer has other features than the model")
+        if self.texts_ is not None:
+            stored.strings(self.texts_, "the training texts", self.n_samples_fit_)
 
 
 def _texts(X: Any, labels: list[Any] | None = None, kept: list[str] | None = None) -> Iterator[str]:
@@ -263,51 +277,3 @@ def _fitted_vectors(vectorizer: Any, texts: Iterator[str]) -> csr_matrix:
         if "empty vocabulary" in str(error):
             raise ValueError("The texts hold no words that the vectorizer takes; are they empty?") from None
         raise
-
-
-def _kind(vectorizer: Any) -> str:
-    name = type(vectorizer).__name__
-    if KINDS.get(name) is not type(vectorizer):
-        raise ModelError(
-            f"A model with a {name} cannot be saved; with {', '.join(KINDS)} it can. "
-            "Save `model_` instead, and make its features yourself."
-        )
-    return name
-
-
-def _plain(vectorizer: Any) -> dict[str, Any]:
-    plain = {}
-    for name, value in vectorizer.get_params(deep=False).items():
-        if callable(value) and name != "dtype":
-            raise ModelError(
-                f"The vectorizer's {name!r} is a function, and a model folder holds no code. Say it by "
-                "`token_pattern`, or save `model_` and make its features yourself."
-            )
-        if name == "dtype":
-            value = np.dtype(value).name
-        elif name == "vocabulary" and isinstance(value, Mapping):
-            value = {str(term): int(column) for term, column in value.items()}
-        elif isinstance(value, (set, frozenset)):
-            value = sorted(value)
-        elif isinstance(value, (tuple, list, np.ndarray)):
-            value = np.asarray(value).tolist()
-        plain[name] = value.item() if isinstance(value, np.generic) else value
-        try:
-            json.dumps(plain[name])
-        except TypeError:
-            raise ModelError(
-                f"The vectorizer's {name!r} is a {type(value).__name__}, which a model folder cannot hold."
-            ) from None
-    return plain
-
-
-def _vectorizer(kept: Mapping[str, Any]) -> Any:
-    kind, parameters = KINDS.get(kept["class"]), dict(kept["parameters"])
-    if kind is None:
-        raise ModelError(f"A model has a {kept['class']}, which this version of exmlds does not know.")
-    parameters["dtype"] = np.dtype(parameters["dtype"]).type
-    if kind is HashingVectorizer:
-        parameters.pop("vocabulary", None)
-    if "ngram_range" in parameters:
-        parameters["ngram_range"] = tuple(parameters["ngram_range"])
-    return kind(**parameters)

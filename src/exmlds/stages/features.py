@@ -13,6 +13,7 @@ from scipy.linalg.lapack import dtrtri
 from scipy.sparse import issparse
 
 from ..runtime.parallel import blocks, map_blocks
+from ..validation import stored
 from ..validation.arrays import FILLED, unit_rows, with_values
 
 Array = np.ndarray
@@ -67,6 +68,23 @@ def are_counts(X: Any) -> bool:
 
 def _is_filled(X: Any) -> bool:
     return not issparse(X) or X.nnz > FILLED * X.shape[0] * X.shape[1]
+
+
+def check(features: Any, d: int) -> int:
+    """Check a transform of d features that comes from a file; returns the number of transformed features."""
+    stored.record(features, "the feature transform", Features)
+    stored.require(features.kind in KINDS, f"the feature transform {features.kind!r} is not known")
+    scales = features.kind in ("idf-l2", "standardize", "nystroem")
+    centers = features.kind == "nystroem" or (features.kind == "standardize" and np.size(features.center) > 0)
+    stored.array(features.center, "centres of features", "float32", d if centers else 0)
+    stored.array(features.scale, "scales of features", "float32", d if scales else 0)
+    stored.require(np.isfinite(stored.number(features.gamma, "gamma")), "gamma is not finite")
+    if features.kind != "nystroem":
+        return d
+    m = len(stored.array(features.landmarks, "landmarks", "float32", None, d))
+    if np.size(features.projection):
+        stored.array(features.projection, "the projection", "float32", m, m)
+    return m
 
 
 def fit(kind: str, X: Any, rng: np.random.Generator) -> Features:

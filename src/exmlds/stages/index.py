@@ -12,6 +12,7 @@ import numpy as np
 from scipy.sparse import csc_matrix, csr_matrix, issparse
 
 from ..kernels import DEFAULT, Engine
+from ..validation import stored
 from ..validation.arrays import Matrix, row_norms, unit_rows
 from . import ann_index, quantize
 
@@ -42,6 +43,31 @@ class Index(NamedTuple):
     segments: list[Segment]
     metric: str
     center: Array
+
+
+def check(index: Any, metric: str, n: int, d: int) -> None:
+    """Check an index of n rows with d columns that comes from a file."""
+    stored.record(index, "an index", Index)
+    stored.require(index.metric == metric, f"an index has the metric {index.metric!r}, not {metric!r}")
+    is_centered = metric == "euclidean" and np.size(index.center) > 0
+    stored.array(index.center, "the centre of an index", "float64", d if is_centered else 0)
+    stored.require(isinstance(index.segments, list) and index.segments, "an index has no segments")
+    sizes = [_check_segment(segment, index, d) for segment in index.segments]
+    stored.require(sum(sizes) == n, f"an index has {sum(sizes)} rows, not {n}")
+
+
+def _check_segment(segment: Any, index: Index, d: int) -> int:
+    stored.record(segment, "a segment of an index", Segment)
+    n = len(stored.array(segment.bias, "the biases of an index", stored.FLOATS, None))
+    if issparse(segment.rows):
+        stored.matrix(segment.rows, "an inverted index", d, n)
+        stored.require(not len(index.center), "an inverted index is centred")
+    elif isinstance(segment.rows, ann_index.Graph):
+        ann_index.check(segment.rows, index.metric, n, d)
+    else:
+        stored.require(index.metric == "cosine" or len(index.center), "a dense index is not centred")
+        quantize.check(segment.rows, "the rows of an index", n, d)
+    return n
 
 
 def build(X: Matrix, metric: str, storage: str = "float32", *, is_exact: bool = True) -> Index:

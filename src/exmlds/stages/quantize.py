@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import issparse
 
+from ..validation import stored
+
 Array = np.ndarray
 
 ITEM_BYTES = {"float32": 4.0, "float16": 2.0, "int8": 1.0}
@@ -22,6 +24,14 @@ class Packed(NamedTuple):
 
     values: Array
     scale: Array
+
+
+def check(packed: Any, name: str, n: int, r: int | None) -> Packed:
+    """Check a quantized (n, r) matrix that comes from a file."""
+    stored.record(packed, name, Packed)
+    values = stored.array(packed.values, name, " ".join(STORAGES), n, r)
+    stored.array(packed.scale, f"the scale of {name}", "float32", n if values.dtype == np.int8 else 0)
+    return packed
 
 
 def pack(A: Array, storage: str) -> Packed:

@@ -13,6 +13,7 @@ from scipy.sparse import csr_matrix
 
 from ..kernels import DEFAULT, Engine
 from ..runtime.parallel import blocks, map_blocks
+from ..validation import stored
 
 Array = np.ndarray
 
@@ -50,6 +51,18 @@ class Classifiers(NamedTuple):
         w[is_dense] = self.dense[self.dense_slot[is_dense], label]
         w[np.searchsorted(self.starts, own, side="right") - 1] = self.values[own]
         return w * self.scale[label]
+
+
+def check(classifiers: Any, d: int, n_labels: int) -> None:
+    """Check classifiers of d features and n_labels labels that come from a file."""
+    stored.record(classifiers, "the classifiers", Classifiers)
+    labels = stored.ids(classifiers.labels, "labels of classifiers", None, n_labels, dtypes="uint16 uint32")
+    stored.offsets(classifiers.starts, "starts of classifiers", d, len(labels))
+    stored.array(classifiers.values, "weights of classifiers", "int8", len(labels))
+    n_dense = len(stored.array(classifiers.dense, "dense weights of classifiers", "int8", None, n_labels))
+    stored.ids(classifiers.dense_slot, "dense features of classifiers", d, n_dense, low=-1)
+    stored.array(classifiers.scale, "scales of classifiers", "float32", n_labels)
+    stored.array(classifiers.bias, "biases of classifiers", "float32", n_labels)
 
 
 class Examples(NamedTuple):

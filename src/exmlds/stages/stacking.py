@@ -13,11 +13,13 @@ labels of the row) in three steps, all fitted on held-out rows:
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
+
+from ..validation import stored
 
 Array = np.ndarray
 
@@ -57,6 +59,21 @@ class Stacker(NamedTuple):
     logits: Array
     probabilities: Array
     top_weights: Array | None = None
+
+
+def check(stacker: Any, n_evidence: int, n_labels: int) -> None:
+    """Check a stacker that comes from a file."""
+    stored.record(stacker, "the stacker", Stacker)
+    for part in (stacker.mean, stacker.scale, stacker.weights):
+        stored.array(part, "weights of the stacker", "float64", n_evidence)
+    stored.number(stacker.bias, "the bias of the stacker")
+    has_biases = np.shape(stacker.label_bias) != (1,)
+    stored.array(stacker.label_bias, "biases of labels", stored.FLOATS, n_labels if has_biases else 1)
+    n = len(stored.array(stacker.logits, "the calibration curve", stored.FLOATS, None))
+    stored.array(stacker.probabilities, "the calibration curve", stored.FLOATS, n)
+    stored.require(n, "the calibration curve is empty")
+    if stacker.top_weights is not None:
+        stored.array(stacker.top_weights, "weights of the top re-ranker", stored.FLOATS, 2, n_evidence)
 
 
 class HeldOutPairs(NamedTuple):

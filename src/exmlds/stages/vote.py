@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_matrix
 
 from ..kernels import DEFAULT, Engine
+from ..validation import stored
 
 Array = np.ndarray
 
@@ -75,6 +76,13 @@ class LabelScorer(NamedTuple):
         return Z * np.divide(1, lengths, out=np.zeros_like(lengths), where=lengths > 0)[:, None].astype(
             np.float32
         )
+
+
+def check(scorer: Any, n_labels: int, rank: int) -> None:
+    """Check a scorer that comes from a file."""
+    stored.record(scorer, "the label scorer", LabelScorer)
+    stored.array(scorer.embeddings, "label embeddings", stored.FLOATS, n_labels, rank)
+    stored.array(scorer.gram, "the Gram matrix of labels", stored.FLOATS, rank, rank)
 
 
 def label_scorer(Z: Array) -> LabelScorer:

@@ -58,7 +58,8 @@ class Checkpoint:
             raise ModelError(f"{self.folder} is not empty and not a checkpoint; choose another folder.")
 
     def _check(self, run: Mapping[str, Any]) -> None:
-        kept = model_folder.read_manifest(self.folder / "run").get("run", {})
+        kept = model_folder.read_manifest(self.folder / "run").get("run")
+        kept = kept if isinstance(kept, dict) else {}
         other = [name for name, value in run.items() if kept.get(name) != value]
         if other:
             raise ModelError(
@@ -69,23 +70,27 @@ class Checkpoint:
     def rng(self) -> np.random.Generator:
         """The random generator of the fit, in its initial state."""
         seed = model_folder.load(self.folder / "run")[1]
-        words = [int(word) for word in seed["entropy"]]
-        sequence = np.random.SeedSequence(
-            words[0] if len(words) == 1 else words,
-            spawn_key=tuple(seed["spawn_key"]),
-            n_children_spawned=seed["spawned"],
-        )
-        return np.random.default_rng(sequence)
+        with model_folder.explained(self.folder / "run"):
+            words = [int(word) for word in seed["entropy"]]
+            sequence = np.random.SeedSequence(
+                words[0] if len(words) == 1 else words,
+                spawn_key=tuple(seed["spawn_key"]),
+                n_children_spawned=seed["spawned"],
+            )
+            return np.random.default_rng(sequence)
 
-    def put(self, name: str, state: dict[str, Any]) -> None:
-        """Save a state, a tree as `model_folder.save` takes it, and replace the previous one of this name."""
-        model_folder.save(self.folder / name, {}, state)
+    def put(self, name: str, state: Any) -> None:
+        """Save a state, a record as `model_folder.save` takes it, and replace the last one of this name."""
+        model_folder.save(self.folder / name, {}, {"state": state})
 
-    def get(self, name: str) -> dict[str, Any] | None:
-        """The last saved state of a name, or None."""
-        if not (self.folder / name / model_folder.MANIFEST).is_file():
+    def get(self, name: str, kind: type[Any]) -> Any:
+        """The last saved state of a name, a record of this class, or None."""
+        if not (self.folder / name / model_folder.MANIFEST).exists():
             return None
-        return model_folder.load(self.folder / name)[1]
+        state = model_folder.load(self.folder / name)[1].get("state")
+        if not isinstance(state, kind):
+            raise ModelError(f"{self.folder / name} does not hold a {kind.__name__}.")
+        return state
 
 
 def discard(folder: PathLike) -> None:

@@ -74,7 +74,7 @@ def replacing(path: PathLike) -> Iterator[IO[bytes]]:
     """
     path = Path(os.path.realpath(path))
     if path.exists() and not path.is_file() and not path.is_dir():
-        with path.open("wb") as device:
+        with _naming(path), path.open("wb") as device:
             yield device
         return
     try:
@@ -82,7 +82,7 @@ def replacing(path: PathLike) -> Iterator[IO[bytes]]:
     except OSError as error:
         raise DataError(f"{path}: cannot be written ({error.strerror}).") from None
     try:
-        with os.fdopen(handle, "wb") as raw:
+        with _naming(path), os.fdopen(handle, "wb") as raw:
             if path.suffix == ".gz":
                 # With mtime=0 equal content gives equal files.
                 with gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=6, mtime=0) as packed:
@@ -100,3 +100,16 @@ def replacing(path: PathLike) -> Iterator[IO[bytes]]:
     finally:
         with suppress(FileNotFoundError):
             os.unlink(temporary)
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Name the file where writing to it fails: the error of a full disk names none."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        if error.filename is not None:  # It is about another file.
+            raise
+        raise DataError(f"{path}: cannot be written ({error.strerror}).") from None

@@ -1,28 +1,34 @@
-"""Models on disk: a folder of arrays and a JSON manifest, without pickle.
+"""Models on disk: a JSON manifest and one file of arrays, without pickle.
 
-    MODEL/manifest.json     format, class, parameters, state; names and checksums of the files
-    MODEL/g-1f0c…/*.npy     one immutable generation of arrays
+    MODEL/manifest.json          format, class, parameters, state; a table of the arrays; checksums
+    MODEL/arrays-1f0c….bin       the arrays (`array_file.py`); never changed once it is written
 
 Replacing the manifest is the commit: a save that is killed at any moment leaves the previous model, or none,
-but never part of one. Arrays are memory-mapped by `load`.
+but never part of one. `load` reads the arrays into memory and compares every byte with its checksum.
 
 The state is a tree of plain values, lists, dicts, arrays, csr matrices and records. A record is a NamedTuple
 that is registered in `RECORDS` under a tag such as "stacker/1". The manifest holds the tag and the field
 names of that table, never the name of a Python module, so that code can be renamed and old models still load.
+
+A model folder may come from anywhere. What is read from it is checked in three steps, each of which ends in a
+`ModelError`: the checksums and the structure of the state here (sparse matrices are whole, records are
+complete); types, shapes and ranges of what was learnt in `_check_learnt` of the estimators.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
 import shutil
+import time
 import uuid
 import warnings
-from collections.abc import Callable, Iterator
+import zlib
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,12 +36,15 @@ import numpy as np
 from scipy.sparse import csr_matrix, issparse
 
 from ..errors import DataWarning, ModelError
-from .files import PathLike
+from .array_file import ADVICE, ArrayWriter, open_regular, read, view
+from .files import PathLike, replacing
+from .model_card import CARD
 
-FORMAT = 2
+FORMAT = 3
 MANIFEST = "manifest.json"
-_GENERATION = re.compile(r"g-[0-9a-f]{12}")
-_FOREIGN = re.compile(r"[/\\]|^\.*$")  # file names that point outside the generation
+LOCK_SECONDS = 120.0  # that a save waits for another one to the same folder
+_ARRAYS = re.compile(r"arrays-[0-9a-f]{12}\.bin")
+_SUMMED = re.compile(rb'(.*),\n "checksum": "([0-9a-f]{8})"\n}\n', re.DOTALL)
 
 Array = np.ndarray
 
@@ -90,6 +99,7 @@ ATTRIBUTES = {
     "feature_names_in_": "input_feature_names",
     "features_": "feature_transform",
     "gains_": "label_gains",
+    "held_out_metrics_": "held_out_metrics",
     "held_out_quality_": "held_out_quality",
     "index_": "index",
     "kept_rows_": "training_rows",
@@ -147,11 +157,11 @@ def register(tag: str, kind: type[Any]) -> None:
     RECORDS[tag] = record
 
 
-def save(path: PathLike, description: dict[str, Any], state: dict[str, Any]) -> None:
+def save(path: PathLike, description: dict[str, Any], state: dict[str, Any], card: str | None = None) -> None:
     """Write a model folder, or atomically replace the model in it.
 
     description : plain values that describe the model; they are copied to the manifest
-    state : a tree as described above
+    state : a tree as described above;  card : Markdown for people, which `load` does not read
     """
     folder = Path(path)
     existed = folder.exists()
@@ -159,17 +169,20 @@ def save(path: PathLike, description: dict[str, Any], state: dict[str, Any]) -> 
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with _sole_writer(folder):
-            generation = folder / f"g-{uuid.uuid4().hex[:12]}"
-            generation.mkdir()
+            arrays = folder / f"arrays-{uuid.uuid4().hex[:12]}.bin"
             try:
-                _commit(folder, generation, description, state)
+                _commit(folder, arrays, description, state)
             except BaseException:
-                if not _is_committed(folder, generation):
-                    shutil.rmtree(generation, ignore_errors=True)
+                if not _is_committed(folder, arrays):
+                    arrays.unlink(missing_ok=True)
                 raise
+            if card is not None:
+                with replacing(folder / CARD) as file:
+                    file.write(card.encode("utf-8", "replace"))
             for old in folder.iterdir():
-                if _GENERATION.fullmatch(old.name) and old != generation:
-                    shutil.rmtree(old, ignore_errors=True)
+                if _ARRAYS.fullmatch(old.name) and old != arrays:
+                    with suppress(OSError):
+                        old.unlink()
     except OSError as error:
         raise ModelError(f"{folder}: cannot be written ({error.strerror or error}).") from error
     finally:
@@ -192,112 +205,160 @@ def _is_ours(folder: Path) -> bool:
     names = {entry.name for entry in folder.iterdir()}
     if MANIFEST in names:
         try:
-            manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        except (ValueError, OSError):
+            manifest = json.loads(_manifest_bytes(folder))
+        except (ValueError, OSError, RecursionError):
             return False
         return isinstance(manifest, dict) and manifest.get("package") == "exmlds"
-    # A save that was killed before its commit leaves only a generation and the lock.
-    return all(name == ".lock" or _GENERATION.fullmatch(name) for name in names)
+    # A save that was killed before its commit leaves only arrays, the manifest to be and the lock.
+    return all(name in (".lock", f".{MANIFEST}") or _ARRAYS.fullmatch(name) for name in names)
 
 
-def _is_committed(folder: Path, generation: Path) -> bool:
+def _is_committed(folder: Path, arrays: Path) -> bool:
     try:
-        return read_manifest(folder)["generation"] == generation.name
+        return read_manifest(folder)["file"]["name"] == arrays.name
     except ModelError:
         return False
 
 
-def _commit(folder: Path, generation: Path, description: dict[str, Any], state: dict[str, Any]) -> None:
-    writer = _Writer(generation)
+def _commit(folder: Path, arrays: Path, description: dict[str, Any], state: dict[str, Any]) -> None:
+    with arrays.open("xb") as file:
+        writer = ArrayWriter(file)
+        encoded = _Encoder(writer).encode(state, "state")
+        _sync(file)
     manifest = {
         "package": "exmlds",
         "format": FORMAT,
         **description,
-        "generation": generation.name,
-        "state": writer.encode(state, "state"),
-        "files": writer.files,
+        "file": {"name": arrays.name, "bytes": writer.size, "crc32": writer.sums},
+        "arrays": writer.arrays,
+        "state": encoded,
     }
-    _sync(generation)
-    manifest["checksum"] = _checksum_of(manifest)
-    temporary = generation / MANIFEST
-    with temporary.open("w", encoding="utf-8") as file:
-        json.dump(manifest, file, indent=1, ensure_ascii=False)
-        file.flush()
-        os.fsync(file.fileno())
+    temporary = folder / f".{MANIFEST}"
+    temporary.unlink(missing_ok=True)
+    with temporary.open("xb") as file:
+        file.write(with_checksum(manifest))
+        _sync(file)
     os.replace(temporary, folder / MANIFEST)
-    with suppress(OSError):  # The model is committed; some file systems cannot sync a folder.
-        _sync(folder)
+    if os.name == "posix":
+        with suppress(OSError):  # The model is committed; some file systems cannot sync a folder.
+            handle = os.open(folder, os.O_RDONLY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+
+
+def _sync(file: Any) -> None:
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def with_checksum(manifest: dict[str, Any]) -> bytes:
+    """The bytes of a manifest; the last entry is the CRC-32 of all bytes before it."""
+    text = json.dumps(manifest, indent=1, ensure_ascii=False).removesuffix("\n}")
+    summed = text.encode("utf-8", "surrogatepass")
+    return summed + b',\n "checksum": "%08x"\n}\n' % zlib.crc32(summed)
 
 
 def load(path: PathLike) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return (manifest, state) of a model folder; file sizes are checked, and arrays are memory-mapped."""
+    """Return (manifest, state) of a model folder; every byte is compared with its checksum."""
     folder = Path(path)
     for _ in range(5):
         manifest = read_manifest(folder)
+        file = manifest["file"]
         try:
-            return manifest, _Reader(folder, manifest).decode(manifest["state"])
-        except (KeyError, TypeError, AttributeError, IndexError) as error:
-            raise ModelError(f"{folder} is damaged: its state can't be read ({error!r}).") from None
-        except _Replaced:  # Another process replaced the model after the manifest was read.
-            if read_manifest(folder)["generation"] == manifest["generation"]:
-                raise ModelError(
-                    f"{folder} is damaged: files of it are missing. Save the model again."
-                ) from None
+            content = read(folder / file["name"], file["bytes"], file["crc32"])
+        except FileNotFoundError:  # Another process replaced the model after the manifest was read.
+            if read_manifest(folder)["file"]["name"] == file["name"]:
+                raise ModelError(f"{folder} is damaged: {file['name']} is missing. {ADVICE}") from None
+            continue
+        with explained(folder):
+            state = _Decoder(content, manifest["arrays"]).decode(manifest["state"])
+            if not isinstance(state, dict):
+                raise ValueError("the state is not a dict")
+        return manifest, state
     raise ModelError(f"{folder} is being rewritten continually; try again.")
 
 
-def verify(path: PathLike) -> list[str]:
-    """Compare every file with its checksum; return the list of problems."""
-    folder = Path(path)
-    manifest = read_manifest(folder)
-    wrong = []
-    for name, expected in manifest["files"].items():
-        file = folder / manifest["generation"] / name
-        if not file.is_file():
-            wrong.append(f"{name} is missing")
-        elif _file_sum(file) != expected["sha256"]:
-            wrong.append(f"{name} has changed")
-    return wrong
+@contextmanager
+def explained(path: PathLike) -> Iterator[None]:
+    """Turn whatever a model of another layout raises into a ModelError that names the path."""
+    try:
+        yield
+    except ModelError:
+        raise
+    except RecursionError:
+        raise ModelError(f"{path} cannot be used: its parts are nested too deeply.") from None
+    except (KeyError, TypeError, AttributeError, ValueError, IndexError, ArithmeticError) as error:
+        reason = str(error) if type(error) is ValueError else repr(error)
+        raise ModelError(
+            f"{path} cannot be used: {reason}. It is not a model as `save` writes it."
+        ) from error
 
 
 def size(path: PathLike) -> int:
     """The bytes of all arrays of a model."""
-    return sum(file["bytes"] for file in read_manifest(path)["files"].values())
+    return read_manifest(path)["file"]["bytes"]
 
 
 def read_manifest(path: PathLike) -> dict[str, Any]:
     """The checked manifest of a model folder; a ModelError if this version cannot read the model."""
     folder = Path(path)
-    if not folder.exists():
-        raise ModelError(f"{folder}: there is no such model.")
-    if not (folder / MANIFEST).is_file():
-        raise ModelError(f"{folder} is not a model: it is not a folder with a {MANIFEST}.")
     try:
-        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    except (ValueError, OSError, RecursionError) as error:
-        raise ModelError(f"{folder} is damaged: its {MANIFEST} cannot be read ({error}).") from None
+        raw = _manifest_bytes(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        if not os.path.lexists(folder):
+            raise ModelError(f"{folder}: there is no such model.") from None
+        raise ModelError(f"{folder} is not a model: it is not a folder with a {MANIFEST}.") from None
+    summed = _SUMMED.fullmatch(raw)
+    damaged = f"{folder / MANIFEST} is damaged: it does not match its checksum. {ADVICE}"
+    if summed and b"%08x" % zlib.crc32(summed[1]) != summed[2]:
+        raise ModelError(damaged)
+    try:
+        manifest = json.loads(raw.decode("utf-8", "surrogatepass"))
+    except (ValueError, RecursionError) as error:
+        raise ModelError(f"{folder / MANIFEST} is damaged: it cannot be read ({error}). {ADVICE}") from None
     if not isinstance(manifest, dict) or manifest.get("package") != "exmlds":
         raise ModelError(f"{folder} is not a model of exmlds.")
     version = manifest.get("format")
-    if version == 1:
+    if version in (1, 2):
         raise ModelError(f"{folder} was written by an unreleased version of exmlds. Fit the model again.")
     if isinstance(version, int) and version > FORMAT:
         raise ModelError(
             f"{folder} was written by a newer exmlds ({manifest.get('version')}, format {version}; this one "
             f"reads up to format {FORMAT}). Upgrade exmlds."
         )
-    if manifest.pop("checksum", None) != _checksum_of(manifest):
-        raise ModelError(f"{folder} is damaged: its {MANIFEST} does not match its checksum.")
-    files, generation = manifest.get("files"), str(manifest.get("generation"))
-    names = files if isinstance(files, dict) else ["/"]
-    if not _GENERATION.fullmatch(generation) or any(_FOREIGN.search(name) for name in names):
-        raise ModelError(f"{folder} is damaged: it names files outside of itself.")
+    if not summed:
+        raise ModelError(damaged)
+    with explained(folder):
+        _check_manifest(manifest)
     return manifest
 
 
-class _Writer:
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.files = folder, dict[str, dict[str, Any]]()
+def _manifest_bytes(folder: Path) -> bytes:
+    with open_regular(folder / MANIFEST) as file:
+        return file.read()
+
+
+def _check_manifest(manifest: dict[str, Any]) -> None:
+    file, arrays = manifest["file"], manifest["arrays"]
+    if manifest["format"] != FORMAT or not isinstance(manifest["state"], dict):
+        raise ValueError("its manifest has no format or no state")
+    if not isinstance(file["name"], str) or not _ARRAYS.fullmatch(file["name"]):
+        raise ValueError("its manifest names a file outside of itself")
+    if not isinstance(arrays, dict) or not all(isinstance(entry, dict) for entry in arrays.values()):
+        raise ValueError("its manifest has no table of arrays")
+    numbers = [file["bytes"], *file["crc32"], *(entry["bytes"] for entry in arrays.values())]
+    if not all(type(number) is int and number >= 0 for number in numbers):
+        raise ValueError("its manifest has a size or a checksum that is not a whole number")
+
+
+_CSR = ("data", "indices", "indptr")
+
+
+class _Encoder:
+    def __init__(self, writer: ArrayWriter) -> None:
+        self.writer = writer
 
     def encode(self, value: Any, name: str) -> Any:
         if value is None or isinstance(value, (bool, int, float, str)):
@@ -305,11 +366,7 @@ class _Writer:
         if isinstance(value, np.generic):
             return value.item()
         if isinstance(value, np.ndarray):
-            return (
-                {"$strings": self._strings(value, name)}
-                if value.dtype == object
-                else self._array(value, name)
-            )
+            return self._strings(value, name) if value.dtype.kind in "OU" else self._array(value, name)
         if issparse(value):
             matrix = value.tocsr(copy=not value.has_canonical_format)
             matrix.sum_duplicates()
@@ -328,16 +385,7 @@ class _Writer:
         raise ModelError(f"{name} cannot be saved: it is a {type(value).__name__}.")
 
     def _array(self, array: Array, name: str) -> dict[str, Any]:
-        file = re.sub(r"[^\w.-]", "_", f"{name}.npy")
-        if file in self.files:  # Keys with dots can give the name of another path in the tree.
-            file = f"{len(self.files)}-{file}"
-        with (self.folder / file).open("wb") as handle:
-            np.save(handle, array, allow_pickle=False)
-            handle.flush()
-            os.fsync(handle.fileno())
-        path = self.folder / file
-        self.files[file] = {"bytes": path.stat().st_size, "sha256": _file_sum(path)}
-        return {"$array": file, "shape": list(array.shape), "dtype": array.dtype.str}
+        return {"$array": self.writer.add(array, name)}
 
     def _strings(self, strings: Array, name: str) -> dict[str, Any]:
         if strings.ndim != 1 or not all(isinstance(string, str) for string in strings):
@@ -345,21 +393,15 @@ class _Writer:
         encoded = [string.encode("utf-8", "surrogatepass") for string in strings]
         ends = np.cumsum([len(string) for string in encoded], dtype=np.int64)
         text = np.frombuffer(b"".join(encoded), np.uint8)
-        return {"text": self._array(text, f"{name}.text"), "ends": self._array(ends, f"{name}.ends")}
+        parts = {"text": self._array(text, f"{name}.text"), "ends": self._array(ends, f"{name}.ends")}
+        return {"$strings": parts}
 
 
-_CSR = ("data", "indices", "indptr")
+class _Decoder:
+    """Builds the state; whatever is not as `_Encoder` writes it raises an error that `explained` words."""
 
-
-class _Replaced(Exception):
-    """A file of the generation is missing."""
-
-
-class _Reader:
-    def __init__(self, folder: Path, manifest: dict[str, Any]) -> None:
-        self.folder = folder
-        self.generation = folder / manifest["generation"]
-        self.files = manifest["files"]
+    def __init__(self, content: Array, arrays: dict[str, Any]) -> None:
+        self.content, self.arrays = content, arrays
 
     def decode(self, value: Any) -> Any:
         if isinstance(value, list):
@@ -371,62 +413,44 @@ class _Reader:
         if "$array" in value:
             return self._array(value)
         if "$strings" in value:
-            text = self._array(value["$strings"]["text"]).tobytes()
-            ends = self._array(value["$strings"]["ends"]).tolist()
-            strings = np.empty(len(ends), object)
-            strings[:] = [
-                text[start:end].decode("utf-8", "surrogatepass") for start, end in zip([0, *ends], ends)
-            ]
-            return strings
+            return self._strings(value["$strings"])
         if "$csr" in value:
-            return self._csr({part: self._array(value["$csr"][part]) for part in _CSR}, tuple(value["shape"]))
+            return self._csr({part: self._array(value["$csr"][part]) for part in _CSR}, *value["shape"])
         if "$record" in value:
             return self._record(value["$record"], value["fields"])
-        raise ModelError(f"{self.folder} is damaged: its state has an unknown part {sorted(value)}.")
+        raise ValueError(f"its state has an unknown part {sorted(value)}")
 
     def _array(self, entry: dict[str, Any]) -> Array:
-        if entry.get("$array") not in self.files:
-            raise ModelError(f"{self.folder} is damaged: it names an array that is not among its files.")
-        path = self.generation / entry["$array"]
-        try:
-            size = path.stat().st_size
-        except FileNotFoundError:
-            raise _Replaced from None
-        if size != self.files[entry["$array"]]["bytes"]:
-            raise ModelError(
-                f"{self.folder} is damaged: {path.name} has the wrong size. Save the model again."
-            )
-        try:
-            # Copy-on-write maps are writable, so numba compiles no second version for read-only arrays, and
-            # the file never changes. NumPy cannot map an array without elements.
-            array = np.asarray(np.load(path, mmap_mode="c" if 0 not in entry["shape"] else None))
-        except FileNotFoundError:
-            raise _Replaced from None
-        except (ValueError, OSError) as error:
-            raise ModelError(f"{self.folder} is damaged: {path.name} cannot be read ({error}).") from None
-        # Integers may be indices, and a wrong index would crash a kernel, so their checksums are verified.
-        if array.dtype.kind in "iu":
-            try:
-                checksum = _file_sum(path)
-            except FileNotFoundError:
-                raise _Replaced from None
-            if checksum != self.files[entry["$array"]]["sha256"]:
-                raise ModelError(f"{self.folder} is damaged: {path.name} has changed. Save the model again.")
-        if list(array.shape) != entry["shape"] or array.dtype.str != entry["dtype"]:
-            raise ModelError(f"{self.folder} is damaged: {path.name} is not the array that was saved.")
-        return array
+        if entry["$array"] not in self.arrays:
+            raise ValueError("its state names an array that is not in the file")
+        return view(self.content, self.arrays[entry["$array"]])
 
-    def _csr(self, parts: dict[str, Array], shape: tuple[int, int]) -> csr_matrix:
-        # The arrays are assigned, since the checks of the constructor would read every mapped page.
-        matrix = csr_matrix(shape, dtype=parts["data"].dtype)
+    def _strings(self, parts: dict[str, Any]) -> Array:
+        text, ends = self._array(parts["text"]).tobytes(), self._array(parts["ends"])
+        starts = np.concatenate([[0], ends])
+        if ends.dtype != np.int64 or starts[-1] != len(text) or (np.diff(starts) < 0).any():
+            raise ValueError("its strings do not follow each other")
+        limits = starts.tolist()
+        strings = np.empty(len(ends), object)
+        strings[:] = [text[start:end].decode("utf-8", "surrogatepass") for start, end in pairwise(limits)]
+        return strings
+
+    def _csr(self, parts: dict[str, Array], n_rows: int, n_columns: int) -> csr_matrix:
+        matrix = csr_matrix((n_rows, n_columns), dtype=parts["data"].dtype)
+        # The constructor would copy indices to another dtype, and kernels would be compiled for both.
         matrix.data, matrix.indices, matrix.indptr = (parts[part] for part in _CSR)
-        matrix.has_canonical_format = True
+        indices, indptr = matrix.indices.dtype, matrix.indptr.dtype
+        if indices != indptr or indices not in (np.int32, np.int64) or matrix.data.dtype.kind not in "biuf":
+            raise ValueError("a sparse matrix has indices or values of a wrong dtype")
+        matrix.check_format(full_check=True)
+        if len(matrix.indices) != matrix.indptr[-1] or not matrix.has_canonical_format:
+            raise ValueError("a sparse matrix has indices that do not ascend")
         return matrix
 
     def _record(self, tag: Any, fields: dict[str, Any]) -> Any:
         record = RECORDS.get(tag) if isinstance(tag, str) else None
         if record is None or not isinstance(fields, dict) or set(fields) != set(record.fields):
-            raise ModelError(f"{self.folder} has a part {tag!r} that this version of exmlds cannot read.")
+            raise ValueError(f"it has a part {tag!r} that this version of exmlds cannot read")
         kind = getattr(import_module(record.module), record.name)
         return kind(*(self.decode(fields[field]) for field in record.fields))
 
@@ -460,25 +484,6 @@ def plain_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
     return plain
 
 
-def _checksum_of(manifest: dict[str, Any]) -> str:
-    canonical = json.dumps(manifest, sort_keys=True, ensure_ascii=True).encode()
-    return hashlib.sha256(canonical).hexdigest()
-
-
-def _file_sum(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _sync(folder: Path) -> None:
-    if os.name == "posix":
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-
-
 @contextmanager
 def _sole_writer(folder: Path) -> Iterator[None]:
     """Lock the folder against other processes that save to it; the lock ends with its process."""
@@ -487,7 +492,25 @@ def _sole_writer(folder: Path) -> Iterator[None]:
     except ImportError:  # The system has no such locks.
         yield
         return
-    lock: Callable[..., Any] = fcntl.flock
-    with (folder / ".lock").open("w") as handle:
-        lock(handle, fcntl.LOCK_EX)
+    with open_regular(folder / ".lock", os.O_RDWR | os.O_CREAT, "r+b") as handle:
+        deadline, is_waiting = time.monotonic() + LOCK_SECONDS, False
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)  # type: ignore[attr-defined, unused-ignore]
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise ModelError(
+                        f"{folder} has been locked by another process that saves to it for more than "
+                        f"{LOCK_SECONDS:g} seconds. Wait for it or stop it, or choose another folder."
+                    ) from None
+            if not is_waiting:
+                warnings.warn(
+                    f"{folder} is locked by another process that saves to it; waiting at most "
+                    f"{LOCK_SECONDS:g} seconds.",
+                    DataWarning,
+                    stacklevel=2,
+                )
+                is_waiting = True
+            time.sleep(0.05)
         yield

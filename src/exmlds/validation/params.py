@@ -24,10 +24,11 @@ def _is(value: Any, kind: type) -> bool:
     return isinstance(value, kind) and not isinstance(value, bool)
 
 
-def whole(low: int) -> Constraint:
-    """A whole number of at least `low`."""
+def whole(low: int, high: float = np.inf) -> Constraint:
+    """A whole number in [low, high]."""
     return Constraint(
-        f"a whole number of at least {low}", lambda value: _is(value, Integral) and value >= low
+        f"a whole number of at least {low}" + ("" if high == np.inf else f" and at most {high}"),
+        lambda value: _is(value, Integral) and low <= value <= high,
     )
 
 
@@ -75,6 +76,7 @@ def either(*constraints: Constraint) -> Constraint:
     )
 
 
+NEIGHBORS = whole(1, 2**20)  # every query has arrays of this length
 N_JOBS = Constraint(
     "None (all cores) or a whole number that is not 0",
     lambda value: value is None or (_is(value, Integral) and value != 0),

@@ -22,7 +22,7 @@ from ..selection import HeldOutScores, TrainingSet
 from ..stages import factorize, features, index, neighbors, partition, quantize, regress, sppmi, vote
 from ..stages.index import Index
 from ..stages.vote import LabelScorer
-from ..validation import params
+from ..validation import params, stored
 from ..validation.arrays import Matrix
 from . import explain
 from .explain import ExplainOptions, Explanation, VoteBreakdown
@@ -42,6 +42,7 @@ from .votes import (
     Settings,
     Votes,
     VotingModel,
+    check_learner,
 )
 
 Array = np.ndarray
@@ -72,7 +73,7 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
     _constraints: ClassVar[Mapping[str, params.Constraint]] = {
         **XMCEstimator._constraints,
         "n_components": params.whole(1),
-        "n_neighbors": params.whole(1),
+        "n_neighbors": params.NEIGHBORS,
         "n_parts": params.either(params.one_of("auto", "paper"), params.whole(1)),
         "n_parts_probed": params.whole(1),
         "n_learners": params.whole(1),
@@ -243,16 +244,16 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
 
         numbers : (n,) what the rows are called among all
         """
-        kept = checkpoint.get("settings") if checkpoint else None
+        kept = checkpoint.get("settings", Settings) if checkpoint else None
         if kept is not None:
-            return kept["settings"]
+            return kept
         grid = self._grid(rows)
         if any(len(values) > 1 for values in grid) and rows.n >= MIN_ROWS_TO_TUNE:
             settings = choose(self, grid, rows, numbers, rng)
         else:
             settings = grid.only()
         if checkpoint:
-            checkpoint.put("settings", {"settings": settings})
+            checkpoint.put("settings", settings)
         return settings
 
     def _fit_learners(
@@ -361,6 +362,34 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
         other = copy.copy(self)
         other.learners_ = [*self.learners_, *learners]
         return other
+
+    # Loading.
+
+    def _check_learnt(self) -> None:
+        super()._check_learnt()
+        (d, n_labels), labels = self._widths, self.labels_
+        stored.require(issparse(labels), "the labels that rows vote for are not sparse")
+        stored.matrix(labels, "the labels that rows vote for", None, n_labels)
+        n = labels.shape[0]
+        # Kernels take a label without votes for a new one, and negative votes could cancel others.
+        stored.require(n and labels.data.min(initial=0) >= 0, "the labels that rows vote for are negative")
+        stored.require(isinstance(self.learners_, list) and self.learners_, "there are no learners")
+        width = features.check(self.feature_map_, d)
+        ranks = {check_learner(learner, self.metric, n, d, width) for learner in self.learners_}
+        has_parts = any(len(learner.parts) > 1 for learner in self.learners_)
+        fits = len(ranks) == 1 and (not has_parts or ranks == {self.n_components})
+        stored.require(fits, "learners have embeddings of different dimensions")
+        if self.scorer_ is not None:
+            vote.check(self.scorer_, n_labels, ranks.pop())
+        stored.require(
+            stored.number(self.temperature_, "the temperature") > 0, "the temperature is not above 0"
+        )
+        stored.require(self.features_ in features.KINDS, "the kind of features is not known")
+        check_rows(self.rows_, n, self.n_samples_fit_, self.kept_rows_, d)
+        if self.voter_weights_ is not None:
+            stored.array(self.voter_weights_, "the weights of rows", stored.FLOATS, n)
+        for name in ("l2_", "n_epochs_", "complete_labels_", "visible_share_"):
+            stored.number(getattr(self, name, 0), name)
 
     # Predicting.
 
@@ -519,6 +548,13 @@ class RegressionVoting(NeighborVoting):
 
     def _searched_rows(self, X: Matrix, V: Array, Z: Array) -> Array:
         return Z if self.search == "embedded" else super()._searched_rows(X, V, Z)
+
+
+def check_rows(rows: Any, n: int, n_all: int, kept_rows: Any, d: int) -> None:
+    """Check the numbers of the n rows that vote among all n_all rows, and these rows, if they are kept."""
+    stored.ids(rows, "the numbers of training rows", n, n_all)
+    if kept_rows is not None:
+        stored.matrix(kept_rows, "the training rows", n_all, d)
 
 
 def _drop_self(own: Array, found: SearchResult) -> SearchResult:

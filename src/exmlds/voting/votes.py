@@ -10,9 +10,10 @@ from scipy.sparse import csr_matrix, issparse
 from ..runtime import progress
 from ..runtime.parallel import blocks
 from ..selection import HeldOutScores
-from ..stages import features, partition, quantize
+from ..stages import features, index, partition, quantize
 from ..stages.index import Index
 from ..stages.vote import LabelScorer
+from ..validation import stored
 from ..validation.arrays import Matrix
 
 Array = np.ndarray
@@ -140,6 +141,29 @@ class Learner(NamedTuple):
 
     router: partition.Router
     parts: list[Part]
+
+
+def check_learner(learner: Any, metric: str, n: int, d: int, n_transformed: int) -> int:
+    """Check a learner that comes from a file; returns the dimension of its embeddings.
+
+    n, d : number of rows that vote and of features;  n_transformed : number of transformed features
+    """
+    stored.record(learner, "a learner", Learner)
+    stored.record(learner.router, "a router", partition.Router)
+    stored.require(isinstance(learner.parts, list) and learner.parts, "a learner has no parts")
+    n_parts = len(learner.parts)
+    if n_parts > 1:
+        stored.array(learner.router.centers, "the centres of parts", stored.FLOATS, n_parts, d)
+    ranks = set()
+    for part in learner.parts:
+        stored.record(part, "a part", Part)
+        rows = stored.ids(part.rows, "the rows of a part", None, n)
+        columns = stored.ids(part.columns, "the features of a part", None, n_transformed)
+        V = quantize.check(part.V, "the map of a part", len(stored.ascending(columns, "features")), None)
+        ranks.add(V.values.shape[1])
+        index.check(part.row_index, metric, len(rows), V.values.shape[1])
+    stored.require(len(ranks) == 1, "the parts of a learner have embeddings of different dimensions")
+    return ranks.pop()
 
 
 class SearchResult(NamedTuple):

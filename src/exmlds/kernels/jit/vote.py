@@ -58,7 +58,7 @@ def add_votes(neighbors, weights, y_indptr, y_indices, y_data, n_labels, start, 
                 continue
             for p in range(y_indptr[row], y_indptr[row + 1]):
                 label = y_indices[p]
-                if votes[label] == 0 and y_data[p] > 0:
+                if votes[label] == 0 and weights[q, j] * y_data[p] > 0:  # A tiny product is 0.
                     named[n_named] = label
                     n_named += 1
                 votes[label] += weights[q, j] * y_data[p]

@@ -1,0 +1,86 @@
+"""The model card, README.md in a model folder: data, quality on held-out rows, settings, versions, use."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterable, Mapping
+from importlib.metadata import version
+from typing import Any, NamedTuple
+
+from ..display import harmless
+
+CARD = "README.md"
+LIBRARIES = ("exmlds", "numpy", "scipy", "scikit-learn", "numba")
+FEW_ROWS = 5  # a label with fewer is called rare
+
+
+class ModelFacts(NamedTuple):
+    """What a card tells of a model.
+
+    method : the name of its class;  takes : what it is given, "texts" or "rows of features"
+    sizes : numbers of training rows, features and labels by name
+    frequent : the most frequent labels and their training rows;  n_rare : labels with fewer than `FEW_ROWS`
+    threshold : the score from which a label is assigned
+    quality : metrics on held-out rows by name, with "rows", their number; None where no rows were held out
+    parameters : those that are not the defaults
+    keeps_data : whether training rows or texts are in the folder
+    """
+
+    method: str
+    takes: str
+    sizes: Mapping[str, int]
+    frequent: list[tuple[str, int]]
+    n_rare: int
+    threshold: float
+    quality: Mapping[str, float] | None
+    parameters: Mapping[str, Any]
+    keeps_data: bool
+
+
+def render(facts: ModelFacts) -> str:
+    """The card as Markdown."""
+    held_out = "No rows were held out when this model was trained: evaluate it on rows that it has not seen."
+    if facts.quality is not None:
+        measures = [(name, f"{value:.3f}") for name, value in facts.quality.items() if name != "rows"]
+        held_out = (
+            f"Measured on {facts.quality['rows']:,} rows that were held out during training. The threshold "
+            "and the combination of scores were chosen on the same rows, so the figures are a little too "
+            "good.\n\n" + _table(("metric", "value"), measures)
+        )
+    kept = "the training data themselves" if facts.keeps_data else "none of the training rows"
+    settings = [(name, repr(value)) for name, value in facts.parameters.items()]
+    sections = {
+        "Data": _table(("", "number"), [(name, f"{n:,}") for name, n in facts.sizes.items()])
+        + "\n\nThe most frequent labels:\n\n"
+        + _table(("label", "training rows"), [(name, f"{count:,}") for name, count in facts.frequent]),
+        "Quality": f"{held_out}\n\nA label is assigned where its score reaches {facts.threshold:.3f}.",
+        "Settings": _table(("parameter", "value"), settings)
+        if settings
+        else "All parameters are the defaults.",
+        "Versions": _table(("", "version"), _versions()),
+        "Intended use": (
+            f"The model suggests labels for {facts.takes} like those that it was trained on. It never "
+            f"suggests a label that was not there, and {facts.n_rare:,} labels had fewer than {FEW_ROWS} "
+            "training rows: expect fewer and worse suggestions of them. Let a person review suggestions "
+            f"where mistakes matter. The folder holds the names of the labels, and {kept}."
+        ),
+        "Use": (
+            "```bash\nexmlds predict MODEL FILE\nexmlds evaluate MODEL FILE\n```\n\n"
+            '```python\nimport exmlds\n\nmodel = exmlds.load("MODEL")\n```'
+        ),
+    }
+    body = "\n\n".join(f"## {title}\n\n{text}" for title, text in sections.items())
+    return f"# A model of the method {facts.method}\n\n{body}\n"
+
+
+def _versions() -> list[tuple[str, str]]:
+    return [("Python", platform.python_version()), *((name, version(name)) for name in LIBRARIES)]
+
+
+def _table(header: tuple[str, str], rows: Iterable[tuple[str, str]]) -> str:
+    lines = [header, ("---", "---"), *rows]
+    return "\n".join(f"| {_cell(name)} | {_cell(value)} |" for name, value in lines)
+
+
+def _cell(text: str) -> str:
+    return harmless(text).replace("|", "\\|").replace("<", "&lt;")
