@@ -135,7 +135,9 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
         Parameters
         ----------
         X, y, label_names : as for every method
-        sample_weight : (n,) weight of each row
+        sample_weight : (n,) weight of each row, relative to the mean: a common factor changes nothing, and a
+            row of weight 0 is left out. A weight of 2 is not exactly a row that is there twice, which would
+            take two places among the nearest rows, and might be in a fold and held out at the same time
         label_cooccurrence, observed : as in `ExMLDS3.fit`; joint SPPMI is the shortlister then
         """
         return self._learn(
