@@ -55,9 +55,8 @@ def fits(kind: str, X: Any) -> bool:
         return are_counts(X) and not _is_filled(X)
     if kind not in DAMPED:
         return True
-    values = X.data if issparse(X) else X
-    least = values.min(initial=np.inf, where=values != 0)
-    return bool(0 <= least < values.max(initial=-np.inf))
+    values = X.data if issparse(X) else X[X != 0]  # so that the form of X does not matter
+    return bool(values.size and 0 <= values.min() < values.max())
 
 
 def are_counts(X: Any) -> bool:
