@@ -213,6 +213,7 @@ def test_label_filter(tmp_path: Path) -> None:
         ("1 2 2\n0 1:-inf\n", r":2: '1:-inf' is not a finite"),
         ("1 2 2\n0,,1 1:1\n", r":2: ',1' has an empty label id"),
         ("1 2 2\r0 1:1\r", r":1: a .r within a line; end lines in .n"),
+        ("1 2 2\r\x0b\n0 1:1\n", r":1: a .r within a line"),
         ("1 2 2\r\n0 1:1\r1 1:1\r\n", r":2: a .r within a line"),
         ("1 2 2 7\n0 1:1\n", r":1: 4 numbers are neither a header, .* nor a row"),
         ("3 2 2\n0 1:1\n", r":1: the header declares 3 rows, the file has 1"),
