@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from exmlds import load
+from exmlds import ExMLDS1, TextClassifier, load
 from exmlds.data import make_library
 
 Run = Callable[..., Any]
@@ -521,6 +521,53 @@ def test_reuters_from_its_texts(real_data: Path, run: Run, tmp_path: Path) -> No
     found = json.loads(run("evaluate", tmp_path / "model", folder / "test.jsonl.gz", "--json").out)
     assert found["at_threshold"]["F1"] >= 0.87
     assert found["P@1"] >= 0.946
+
+
+@pytest.fixture(scope="module")
+def strange(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with texts and labels that would control a terminal, and models that keep the texts or not."""
+    folder = tmp_path_factory.mktemp("strange")
+    texts = ["a red\x1b[2J rose", "a red tulip", "a blue\x07 car", "a blue van"]
+    labels = [["flower\x1b[31m"], ["flower\x1b[31m"], ["vehicle"], ["vehicle"]]
+    for name, keep_rows in (("kept", True), ("bare", False)):
+        model = ExMLDS1(n_components=2, n_neighbors=2, temperature=0.1, threshold=0.1, random_state=0)
+        TextClassifier(model=model, keep_rows=keep_rows).fit(texts, labels).save(folder / name)
+    rows = [json.dumps({"text": t, "labels": y}) for t, y in zip(texts, labels)]
+    (folder / "docs.jsonl").write_text("\n".join(rows))
+    return folder
+
+
+def test_control_characters_are_shown_as_such(run: Run, strange: Path, tmp_path: Path) -> None:
+    shown = [
+        run("labels", strange / "kept"),
+        run("explain", strange / "kept", strange / "docs.jsonl"),
+        run("explain", strange / "kept", strange / "docs.jsonl", "--label", "no\x1b[5m"),
+        run("train", strange / "docs.jsonl", "-o", tmp_path / "m\x1b[7m", "--method", "most-frequent"),
+        run("report", strange / "kept", strange / "docs.jsonl", "-o", tmp_path / "r\x9b.html"),
+        run("inspect", tmp_path / "no\x1b[7m"),
+        run("inspect", strange / "kept", "--card"),
+    ]
+    for done in shown:
+        assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f]", done.out + done.err)
+    assert [done.code for done in shown] == [0, 0, 2, 0, 0, 2, 0]
+    assert "flower\\x1b[31m" in shown[0].out
+    assert "a red\\x1b[2J rose" in shown[1].out
+    assert "m\\x1b[7m" in shown[3].out
+    exact = json.loads(run("explain", strange / "kept", strange / "docs.jsonl", "--json").out)
+    assert exact["label"] == "flower\x1b[31m"
+    assert "a red\x1b[2J rose" in [voter["text"] for voter in exact["voters"]]
+
+
+def test_explain_shows_the_texts_that_the_model_keeps(run: Run, strange: Path) -> None:
+    command = (strange / "docs.jsonl", "--row", 3)
+    kept, bare = (run("explain", strange / name, *command).out for name in ("kept", "bare"))
+    assert kept.startswith("Row 3: a blue van\nvehicle: score")
+    assert re.search(r"^a blue van  +\d", kept, re.M)
+    assert "training text " in kept
+    assert "--keep-rows" not in kept
+    assert re.search(r"^3  +\d", bare, re.M)
+    assert bare.rstrip().endswith("exmlds train --keep-rows")
+    assert run("explain", strange / "kept", "--text", "a van").out.startswith("vehicle: score")
 
 
 def test_labels_of_python_and_of_the_command_line_agree(run: Run, tmp_path: Path) -> None:

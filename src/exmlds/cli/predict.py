@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Argument, Option
 
+from .arguments import ModelFolder, complete_data
 from .settings import OwnMethod, import_method
 from .texts import EncodingErrors, Format, GivenText, IdColumn, TextColumn
 
@@ -27,9 +28,14 @@ SHOWN = 10  # messages about lines that cannot be read, and ids in a message
 
 
 def predict(
-    model: Annotated[Path, Argument(help="A model folder.")],
+    model: ModelFolder,
     data: Annotated[
-        str | None, Argument(help="A file, - for standard input, or the name of a data set.")
+        str | None,
+        Argument(
+            metavar="DATA",
+            help="A file, - for standard input, or the name of a data set.",
+            autocompletion=complete_data,
+        ),
     ] = None,
     text: GivenText = None,
     k: Annotated[

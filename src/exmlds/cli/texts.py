@@ -18,6 +18,7 @@ TextColumn = Annotated[
     list[str] | None,
     Option(
         "--text-column",
+        metavar="NAME",
         help="The field or column of texts; repeat it to join several.  [default: detected by name]",
     ),
 ]
@@ -26,7 +27,10 @@ IdColumn = Annotated[
     Option("--id-column", help="The field or column of the ids of texts.  [default: detected by name]"),
 ]
 LabelColumn = Annotated[
-    str | None, Option("--label-column", help="The field or column of labels.  [default: detected by name]")
+    str | None,
+    Option(
+        "--label-column", metavar="NAME", help="The field or column of labels.  [default: detected by name]"
+    ),
 ]
 LabelSeparator = Annotated[
     str | None, Option("--label-separator", help="The separator between the labels in a cell.")
