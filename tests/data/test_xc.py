@@ -47,6 +47,7 @@ def assert_is(data: Dataset, X: object, Y: object) -> None:
         THREE,
         THREE.rstrip("\n"),
         THREE.replace("\n", "\r\n"),
+        THREE.replace("\n", "\r\r\n"),
         THREE.replace("\n", "  \n"),
         THREE + "\n\n",
         THREE + "  \n \n",
