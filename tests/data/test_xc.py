@@ -61,6 +61,7 @@ def assert_is(data: Dataset, X: object, Y: object) -> None:
         "plain",
         "no end",
         "crlf",
+        "crcrlf",
         "trailing blanks",
         "blank lines",
         "lines of blanks",
