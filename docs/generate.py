@@ -47,6 +47,18 @@ DATA = {
 # Public methods that only other modules of the package call.
 INNER = {"plain_parameters", "from_plain", "side_rows", "vote_breakdown", "ranked_at"}
 
+CLI_INTRO = """\
+Data goes to stdout, progress and messages to stderr. `--json` prints JSON. Files may be gzipped; formats are
+recognized by content. Control characters in texts and names are shown as escapes such as `\\x1b`; JSON is
+exact.
+
+The exit code is 0 after success, 2 after a user's error, which is one line, 1 after an internal error, and
+128 + n after the signal n: 130 for Ctrl-C, 143 for SIGTERM. Temporary files are removed before the program
+ends, and an output file is replaced only when it is complete.
+
+`exmlds --install-completion` sets up bash, zsh, fish or PowerShell to complete commands, options, names of
+methods and data sets, and model folders; `exmlds --show-completion` prints the script."""
+
 _ITEM = re.compile(r"(?!>>>)[^\s:`\"(][^:`\"(]* : ")  # `name : words`, or several names with commas
 _CODE = re.compile(r"(`[^`]*`)")
 
@@ -302,11 +314,7 @@ def slugs(text: str) -> Iterator[tuple[str, str]]:
 
 def cli_page() -> str:
     """What every --help prints."""
-    intro = (
-        "Data goes to stdout, progress and messages to stderr. `--json` prints JSON. A user's error is one\n"
-        "line and exit code 2. Files may be gzipped; formats are told by content."
-    )
-    out = ["# Command line", MADE, f"<!-- Typer {typer_version()} -->", intro, help_of()]
+    out = ["# Command line", MADE, f"<!-- Typer {typer_version()} -->", CLI_INTRO, help_of()]
     for command in commands():
         out += [f"## {command}", help_of(command)]
     return "\n\n".join(out) + "\n"

@@ -22,7 +22,7 @@ BELOW: dict[str, set[str]] = {
     "errors": set(),
     "kernels": set(),
     "storage": {"display", "errors"},
-    "validation": {"kernels"},
+    "validation": {"errors", "kernels"},
     "runtime": {"validation"},
     "stages": {"kernels", "runtime", "validation"},
     "topk": {"display", "validation"},

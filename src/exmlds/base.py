@@ -459,7 +459,8 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
     def _known_columns(self, listed: Iterable[Any]) -> list[int]:
         if isinstance(listed, str):
             raise ValueError(f"Give a list of labels to allow or deny. Got the string {listed!r} instead.")
-        columns, listed = self._columns(), list(listed)
+        columns = self._columns()
+        listed = [label.strip() if isinstance(label, str) else label for label in listed]  # as fit does
         for label in listed:
             if not isinstance(label, Hashable) or label not in columns:
                 raise ValueError(f"Label {label!r} is not known to this model.")

@@ -3,7 +3,8 @@
 ExmldsError
 ├── DataError      (a ValueError) a file or a matrix cannot be used
 └── ModelError     (a ValueError) a saved model is damaged, foreign or newer
-DataWarning        (a UserWarning) the input was usable after a repair
+DataWarning        (a UserWarning) the input was repaired, or looks like a mistake
+└── NoKnownWordWarning    texts hold no word that the model knows, and get no labels
 """
 
 from __future__ import annotations
@@ -72,4 +73,8 @@ class ModelError(ExmldsError, ValueError):
 
 
 class DataWarning(UserWarning):
-    """The input was usable after a repair; the message names the repair."""
+    """The input was usable after a repair, which the message names, or it looks like a mistake."""
+
+
+class NoKnownWordWarning(DataWarning):
+    """Texts hold no word that the model knows; no labels are predicted for them."""

@@ -9,13 +9,16 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from threading import Thread
 from typing import Any, NamedTuple
 
 import pytest
 
+import exmlds
 from exmlds import cli
 from exmlds.cli import sources
+from exmlds.data import make_library, read_xc, write_xc
 
 
 class Done(NamedTuple):
@@ -66,3 +69,18 @@ def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> R
         return Done(code, *capfd.readouterr())
 
     return command
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with train.txt, test.txt.gz, label names and a model."""
+    folder = tmp_path_factory.mktemp("cli")
+    books = make_library(600, random_state=0)
+    write_xc(folder / "train.txt", books.rows(slice(0, 450)))
+    write_xc(folder / "test.txt.gz", books.rows(slice(450, None)))
+    (folder / "label_names.txt").write_text("\n".join(books.label_names or []), encoding="utf-8")
+    train = read_xc(folder / "train.txt")
+    model = exmlds.FeatureNeighbors(random_state=0).fit(train.X, train.Y, label_names=train.label_names)
+    model.save(folder / "model")
+    exmlds.MostFrequent().fit(train.X, train.Y).save(folder / "frequent")
+    return folder

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import itertools
 import json
 import os
 import re
@@ -11,7 +12,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,21 +24,6 @@ import exmlds
 from exmlds.data import Dataset, make_library, read_predictions, read_xc, write_npz, write_xc
 
 Run = Callable[..., Any]
-
-
-@pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with train.txt, test.txt.gz, label names and a model."""
-    folder = tmp_path_factory.mktemp("cli")
-    books = make_library(600, random_state=0)
-    write_xc(folder / "train.txt", books.rows(slice(0, 450)))
-    write_xc(folder / "test.txt.gz", books.rows(slice(450, None)))
-    (folder / "label_names.txt").write_text("\n".join(books.label_names or []), encoding="utf-8")
-    train = read_xc(folder / "train.txt")
-    model = exmlds.FeatureNeighbors(random_state=0).fit(train.X, train.Y, label_names=train.label_names)
-    model.save(folder / "model")
-    exmlds.MostFrequent().fit(train.X, train.Y).save(folder / "frequent")
-    return folder
 
 
 def test_train_predict_evaluate(run: Run, files: Path, tmp_path: Path) -> None:
@@ -81,7 +68,8 @@ def test_predict_streams_to_stdout(run: Run, files: Path) -> None:
     assert 0 < float(score) <= 1
     as_json = run("predict", files / "model", files / "test.txt.gz", "-k", 2, "--json")
     first = json.loads(as_json.out.splitlines()[0])
-    assert set(first) == {"labels", "scores"}
+    assert first["id"] == "1"
+    assert len(first["labels"]) == len(first["scores"]) == 2
     assert first["labels"][0] in make_library(1).label_names  # type: ignore[operator]
 
 
@@ -221,7 +209,14 @@ def test_demo(run: Run) -> None:
             "label_names.txt holds texts",
         ),
         (["evaluate", "{files}/model"], "Name the data to evaluate on"),
-        (["evaluate", "{files}/model", "{files}/test.txt.gz", "-k", "0"], "-k must be positive integers"),
+        (
+            ["evaluate", "{files}/model", "{files}/test.txt.gz", "-k", "0"],
+            "-k must be integers from 1 to 1,000",
+        ),
+        (
+            ["evaluate", "{files}/model", "{files}/test.txt.gz", "-k", "99999999999"],
+            "-k must be integers from",
+        ),
         (["evaluate", "{files}/model", "{files}/test.txt.gz", "--propensity", "1"], "--propensity takes A,B"),
         (["evaluate", "m", "d", "--predictions", "p"], "Name a model or --predictions, not both"),
         (["inspect", "{files}"], "is not a model"),
@@ -537,7 +532,7 @@ def test_progress_on_a_terminal_and_quiet_in_a_pipe(files: Path, tmp_path: Path)
 
     big = tmp_path / "big.txt"
     rows = (files / "train.txt").read_bytes().partition(b"\n")[2]
-    big.write_bytes(b"90000 371 37\n" + rows * 200)
+    big.write_bytes(b"9000 371 37\n" + rows * 20)
     piped = exmlds_process("predict", files / "model", big, "-o", tmp_path / "p.txt")
     assert piped.communicate()[1] == ""
     controller, terminal = pty.openpty()
@@ -559,7 +554,7 @@ def test_progress_on_a_terminal_and_quiet_in_a_pipe(files: Path, tmp_path: Path)
     os.close(controller)
     assert process.wait() == 0
     assert b"predicting" in shown
-    assert b"/90,000 rows" in shown
+    assert b"/9,000 rows" in shown
     assert b"rows" in shown
 
 
@@ -638,3 +633,104 @@ def test_tune_writes_a_config_that_train_takes(run: Run, files: Path, tmp_path: 
     assert "starting values" in run("tune", files / "train.txt", "-o", config, *options).out
     done = run("tune", files / "train.txt", "-o", config, "--method", "most-frequent")
     assert (done.code, "has no parameter left to tune" in done.err) == (2, True)
+
+
+def test_tune_says_what_its_budget_allows(
+    run: Run, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config, search = tmp_path / "tuned.toml", exmlds.selection.tune
+    ticks = itertools.count(0, 10)  # each look at the clock is 10 s later, so a setting takes 10 s
+    monkeypatch.setattr(exmlds.selection, "tune", partial(search, clock=lambda: float(next(ticks))))
+    command = ("tune", files / "train.txt", "-o", config, "--method", "feature-neighbors")
+    one = run(*command, "--time-budget", 10)
+    assert "1 setting was tried in 10.0 s, so there is nothing to compare it with" in one.out
+    assert "best" not in one.out
+    settings = re.search(r"A round has (\d+) settings: allow about --time-budget (\d+)\.", one.out)
+    assert settings is not None
+    assert int(settings[2]) == 10 * int(settings[1])
+    assert one.err == (
+        f"One setting takes about 10.0 s; 10 s allow about 1 of the {settings[1]} settings of a round.\n"
+    )
+    more = run(*command, "--time-budget", 60)
+    assert re.search(r"The best of [2-9] settings in|None of the [1-9] other settings is better", more.out)
+
+
+def test_tune_writes_its_file_last(
+    run: Run, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config, search = tmp_path / "tuned.toml", exmlds.selection.tune
+    config.write_text("before")
+
+    def breaks(*arguments: Any, **options: Any) -> Iterator[Any]:
+        yield next(search(*arguments, **options))
+        assert config.read_text() == "before"
+        raise RuntimeError("stopped")
+
+    monkeypatch.setattr(exmlds.selection, "tune", breaks)
+    assert run("tune", files / "train.txt", "-o", config, "--method", "feature-neighbors").code == 1
+    assert config.read_text() == "before"
+    assert list(tmp_path.iterdir()) == [config]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["train", "no-data.txt", "-o"],
+        ["train", "no-data.txt", "-o", "m", "--method", "exmlds4", "--checkpoint"],
+        ["tune", "no-data.txt", "-o"],
+        ["convert", "no-data.txt"],
+        ["report", "{files}/model", "no-data.txt", "-o"],
+        ["demo", "-o"],
+    ],
+    ids=lambda command: f"{command[0]}{command[-1]}",
+)
+def test_an_unwritable_output_is_found_before_the_work(
+    run: Run, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("file").write_text("")
+    command = [argument.format(files=files) for argument in command]
+    makes_folders = command[-1] == "--checkpoint" or command[0] in ("train", "demo")
+    outputs = ["file/output"] if makes_folders else ["file/output", "gone/output", str(files)]
+    if Path("/proc/self").exists():  # a file system that allows nothing, even to root
+        outputs.append("/proc/output")
+    for output in outputs:
+        done = run(*command, output)
+        assert done.code == 2, done.out
+        assert f"{output}: cannot be written" in done.err or f"{output} is a folder; name a file" in done.err
+        assert list(tmp_path.iterdir()) == [tmp_path / "file"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        *(["tune", "d", "-o", "t", "--time-budget", value] for value in ("nan", "inf", "-5", "0", "soon")),
+        *(
+            ["evaluate", "m", "d", "--propensity", value]
+            for value in ("nan,1", "inf,1", "0,1", "1,-2", "1,nan")
+        ),
+        *(["train", "d", "-o", "m", "--seed", value] for value in ("-1", "nan")),
+    ],
+    ids=lambda options: "".join(options[-2:]),
+)
+def test_numbers_are_checked(run: Run, options: list[str]) -> None:
+    done = run(*options)
+    assert (done.code, done.out) == (2, "")
+    assert options[-2] in done.err.splitlines()[-1]
+
+
+def test_train_sums_up(run: Run, files: Path, tmp_path: Path) -> None:
+    model = tmp_path / "a model"
+    done = run("train", files / "train.txt", "-o", model, "--seed", 0, "--set", "time_budget=1")
+    assert done.code == 0, done.err
+    summary, following = done.out.splitlines()
+    assert re.fullmatch(
+        r"exmlds on 450 rows × 371 features × 37 labels: read in [\d.]+ s, fitted in [\d.]+ s; "
+        r"P@1 [\d.]+% on held-out rows",
+        summary,
+    )
+    written, following = following.split(". Next: ")
+    assert re.fullmatch(rf"Wrote {re.escape(str(model))}, [\d.]+ \wB", written)
+    assert following == f"exmlds predict '{model}' NEW_FILE, or exmlds evaluate '{model}' TEST_FILE"
+    as_json = run("train", files / "train.txt", "-o", model, "--method", "most-frequent", "--json")
+    assert 0 < json.loads(as_json.out)["held_out"]["P@1"] < 1

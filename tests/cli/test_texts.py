@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
+import io
 import json
+import os
 import re
 import subprocess
 import sys
@@ -14,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from exmlds import load
+from exmlds import ExMLDS1, TextClassifier, load
 from exmlds.data import make_library
 
 Run = Callable[..., Any]
@@ -99,9 +102,111 @@ def test_predict_a_text_names_its_labels(files: Path, run: Run) -> None:
 
 
 def test_predict_a_file(files: Path, run: Run, tmp_path: Path) -> None:
-    done = run("predict", files / "model", files / "test.csv", "-k", "1", "-o", tmp_path / "predicted.tsv")
+    done = run("predict", files / "model", files / "test.csv", "-k", "1", "-o", tmp_path / "predicted.txt")
+    assert done == (0, "", "")  # quiet where there is no terminal
+    lines = (tmp_path / "predicted.txt").read_text(encoding="utf-8").splitlines()
+    assert [line.split("\t")[0] for line in lines] == [str(number) for number in range(1, 101)]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a pseudo-terminal")
+def test_predict_says_what_it_wrote_on_a_terminal(files: Path, tmp_path: Path) -> None:
+    import pty
+
+    controller, terminal = pty.openpty()
+    command = ["predict", files / "model", files / "test.csv", "-o", tmp_path / "p.csv"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "exmlds", *map(str, command)],
+        stderr=terminal,
+        env={**os.environ, "TERM": "dumb", "COLUMNS": "300"},
+    ) as process:
+        assert process.wait() == 0
+    os.close(terminal)
+    shown = os.read(controller, 65536).decode()
+    os.close(controller)
+    assert re.search(r"Predicted 100 texts in \d+\.\d s; .*p\.csv, csv, row numbers as ids", shown)
+
+
+NAMED = {  # two texts with ids in every format that has them
+    "docs.csv": 'id,text\n"a,1","the moon and the stars"\nb 2,baking bread\n',
+    "docs.jsonl": '{"id": "a,1", "text": "the moon and the stars"}\n{"id": "b 2", "text": "baking bread"}\n',
+    "docs.tsv": "document_id\ttext\na,1\tthe moon and the stars\nb 2\tbaking bread\n",
+}
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_predictions_have_the_ids_of_the_data(files: Path, run: Run, tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text(NAMED[name], encoding="utf-8")
+    arguments = ("predict", files / "model", tmp_path / name, "-k", "2")
+    lines = [line.split("\t") for line in run(*arguments).out.splitlines()]
+    assert [line[0] for line in lines] == ["a,1", "b 2"]
+    objects = [json.loads(line) for line in run(*arguments, "--output-format", "jsonl").out.splitlines()]
+    assert [row["id"] for row in objects] == ["a,1", "b 2"]
+    assert [row["labels"] for row in objects] == [line[1::2] for line in lines]
+    for format, delimiter in (("csv", ","), ("tsv", "\t")):
+        path = tmp_path / f"predicted.{format}.gz"
+        assert run(*arguments, "-o", path).code == 0  # the ending names the format
+        with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file, delimiter=delimiter))
+        assert [(row["id"], row["rank"]) for row in rows] == [
+            (id, str(rank)) for id in ("a,1", "b 2") for rank in (1, 2)
+        ]
+        assert [row["label"] for row in rows] == [label for row in objects for label in row["labels"]]
+        assert [float(row["score"]) for row in rows] == [score for row in objects for score in row["scores"]]
+    assert run(*arguments, "--output-format", "csv").out.count("\r\n") == 5  # RFC 4180
+
+
+def test_ids_are_file_names_and_chosen_columns(files: Path, run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    for name in ("first.txt", "second.txt"):
+        (folder / name).write_text("the moon and the stars")
+    found = run("predict", files / "model", folder, "--json").out.splitlines()
+    assert [json.loads(row)["id"] for row in found] == ["first.txt", "second.txt"]
+    (tmp_path / "keys.csv").write_text("key,text\nk1,baking bread\n")
+    assert run("predict", files / "model", tmp_path / "keys.csv", "--id-column", "key").out.startswith("k1\t")
+    assert run("predict", files / "model", tmp_path / "keys.csv").out.startswith("1\t")
+    done = run("predict", files / "model", files / "one.txt", "--id-column", "key")
+    assert (done.code, "is lines, which does not use --id-column" in done.err) == (2, True)
+
+
+def test_a_label_with_commas_quotes_and_newlines_in_csv(run: Run, tmp_path: Path) -> None:
+    label = 'one, "two"\nthree\tfour'
+    (tmp_path / "train.jsonl").write_text(json.dumps({"text": "some words", "labels": [label]}) + "\n")
+    assert run("train", tmp_path / "train.jsonl", "-o", tmp_path / "m", "--method", "most-frequent").code == 0
+    for format, delimiter in (("csv", ","), ("tsv", "\t")):
+        out = run("predict", tmp_path / "m", "--text", "words", "--output-format", format).out
+        [row] = csv.DictReader(io.StringIO(out, newline=""), delimiter=delimiter)
+        assert row["label"] == label
+
+
+def test_a_threshold_limits_the_labels(files: Path, run: Run) -> None:
+    text = (files / "one.txt").read_text(encoding="utf-8")
+    predict = ("predict", files / "model", "--text", text, "--json")
+    whole = json.loads(run(*predict, "-k", "1000000000").out)
+    assert len(whole["labels"]) <= len(load(files / "model").classes_)
+    middle = whole["scores"][len(whole["scores"]) // 2] + 1e-4
+    found = json.loads(run(*predict, "--threshold", middle).out)
+    assert found["scores"] == [score for score in whole["scores"] if score >= middle]
+    assert len(json.loads(run(*predict, "--threshold", "0", "-k", "2").out)["labels"]) == 2
+    for wrong in ("1.5", "-0.1", "nan"):
+        done = run(*predict, "--threshold", wrong)
+        assert (done.code, "--threshold must be from 0 to 1" in done.err) == (2, True)
+
+
+def test_output_formats_are_checked(files: Path, run: Run) -> None:
+    predict = ("predict", files / "model", "--text", "baking")
+    assert "must be one of text, jsonl, csv, tsv. Got 'xml'" in run(*predict, "--output-format", "xml").err
+    assert "--json is --output-format jsonl" in run(*predict, "--output-format", "csv", "--json").err
+
+
+def test_a_text_without_a_known_word_gets_no_labels(files: Path, run: Run, tmp_path: Path) -> None:
+    (tmp_path / "docs.csv").write_text("id,text\na,baking bread\nb,\nc,xyzzy qwrtz\nd,the moon\n")
+    done = run("predict", files / "model", tmp_path / "docs.csv", "-k", "1", "--json")
+    assert [len(json.loads(row)["labels"]) for row in done.out.splitlines()] == [1, 0, 0, 1]
     assert done.code == 0
-    assert len((tmp_path / "predicted.tsv").read_text(encoding="utf-8").splitlines()) == 100
+    assert "warning: 2 of 4 texts hold no word that the model knows; " in done.err
+    assert done.err.endswith("Their ids: b, c.\n")
+    assert run("predict", files / "model", "-", data=b"\nbread\n").out.startswith("1\n2\t")
 
 
 def test_a_pipe_is_answered_line_by_line(files: Path) -> None:
@@ -114,15 +219,16 @@ def test_a_pipe_is_answered_line_by_line(files: Path) -> None:
         stopper = threading.Timer(60, process.kill)  # in case it does not answer
         stopper.start()
         answers = []
-        for line in (text, json.dumps({"text": text})):
+        for line in (text, text):
             process.stdin.write(f"{line}\n")
             process.stdin.flush()
             answers.append(process.stdout.readline())
         process.stdin.close()
         assert process.wait() == 0
         stopper.cancel()
-    assert answers[0] == answers[1]
-    assert answers[0].split("\t")[0] in load(files / "model").classes_
+    assert [answer.split("\t")[0] for answer in answers] == ["1", "2"]
+    assert answers[0].split("\t")[1:] == answers[1].split("\t")[1:]
+    assert answers[0].split("\t")[1] in load(files / "model").classes_
 
 
 @pytest.mark.parametrize("kind", ["texts", "numbers"])
@@ -185,11 +291,29 @@ def test_options_about_the_lines_of_a_pipe(files: Path, run: Run) -> None:
     row = json.dumps({"text": "other", "words": text, "tail": "baking bread"})
     assert answer(row, "--text-column", "words").out == expected
     assert answer(f'text,labels\n"{text}",a\n', "--format", "csv").out == expected
-    done = answer('one\n{"words": "a"}\n')
-    assert done.code == 2
-    assert "standard input:2: no field has a standard name for texts" in done.err
-    assert "Pass --text-column" in done.err
-    assert done.out.count("\n") == 1  # the first line was answered
+    braces = f"{{{text}}}"  # a text may begin with a brace
+    assert answer(braces).out == answer(braces, "--format", "lines").out == expected
+    assert answer(f'{text}\n{{"text": "a"}}\n').out.splitlines()[0] == expected.removesuffix("\n")
+
+
+def test_a_bad_line_does_not_end_a_stream(files: Path, run: Run, tmp_path: Path) -> None:
+    good = json.dumps({"id": "x", "text": (files / "one.txt").read_text(encoding="utf-8")})
+    data = f'{good}\n{{"text": \n{good}\n{{"words": "a"}}\n\n{good}\n'.encode() + b"caf\xe9\n"
+    output = tmp_path / "predicted.jsonl"
+    done = run("predict", files / "model", "-", "-o", output, data=data)
+    assert done.code == 1
+    rows = [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
+    assert [row["id"] for row in rows] == ["x", "2", "x", "4", "x", "7"]
+    assert [len(row["labels"]) for row in rows] == [5, 0, 5, 0, 5, 0]
+    first, second, third, last = done.err.splitlines()
+    assert first.startswith("exmlds: standard input:2:10: not JSON")
+    assert second.startswith("exmlds: standard input:4: no field has a standard name for texts")
+    assert "Pass --text-column" in second
+    assert third.startswith("exmlds: standard input:7: not UTF-8")
+    assert last.startswith("exmlds: 3 of 6 lines could not be read and got no labels: 2, 4, 7.")
+    many = run("predict", files / "model", "-", "--format", "jsonl", data=b"x\n" * 1000)
+    assert many.err.count("\n") == 11
+    assert "1,000 of 1,000 lines could not be read" in many.err
 
 
 def test_explain_in_words_and_as_data(files: Path, run: Run) -> None:
@@ -229,7 +353,7 @@ def test_names_with_tabs_and_line_ends(run: Run, tmp_path: Path) -> None:
     (tmp_path / "train.jsonl").write_text("\n".join(rows), encoding="utf-8")
     model = ("-o", tmp_path / "m", "--method", "most-frequent")
     assert run("train", tmp_path / "train.jsonl", *model).code == 0
-    line = run("predict", tmp_path / "m", "--text", "word", "-k", 4, "-o", "-").out
+    line = run("predict", tmp_path / "m", "--text", "word1", "-k", 4, "-o", "-").out
     assert not Path("-").exists()
     cells = line.removesuffix("\n").split("\t")
     found = [name.encode().decode("unicode_escape") for name in cells[::2]]
@@ -397,3 +521,74 @@ def test_reuters_from_its_texts(real_data: Path, run: Run, tmp_path: Path) -> No
     found = json.loads(run("evaluate", tmp_path / "model", folder / "test.jsonl.gz", "--json").out)
     assert found["at_threshold"]["F1"] >= 0.87
     assert found["P@1"] >= 0.946
+
+
+@pytest.fixture(scope="module")
+def strange(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with texts and labels that would control a terminal, and models that keep the texts or not."""
+    folder = tmp_path_factory.mktemp("strange")
+    texts = ["a red\x1b[2J rose", "a red tulip", "a blue\x07 car", "a blue van"]
+    labels = [["flower\x1b[31m"], ["flower\x1b[31m"], ["vehicle"], ["vehicle"]]
+    for name, keep_rows in (("kept", True), ("bare", False)):
+        model = ExMLDS1(n_components=2, n_neighbors=2, temperature=0.1, threshold=0.1, random_state=0)
+        TextClassifier(model=model, keep_rows=keep_rows).fit(texts, labels).save(folder / name)
+    rows = [json.dumps({"text": t, "labels": y}) for t, y in zip(texts, labels)]
+    (folder / "docs.jsonl").write_text("\n".join(rows))
+    return folder
+
+
+def test_control_characters_are_shown_as_such(run: Run, strange: Path, tmp_path: Path) -> None:
+    shown = [
+        run("labels", strange / "kept"),
+        run("explain", strange / "kept", strange / "docs.jsonl"),
+        run("explain", strange / "kept", strange / "docs.jsonl", "--label", "no\x1b[5m"),
+        run("train", strange / "docs.jsonl", "-o", tmp_path / "m\x1b[7m", "--method", "most-frequent"),
+        run("report", strange / "kept", strange / "docs.jsonl", "-o", tmp_path / "r\x9b.html"),
+        run("inspect", tmp_path / "no\x1b[7m"),
+        run("inspect", strange / "kept", "--card"),
+    ]
+    for done in shown:
+        assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f]", done.out + done.err)
+    assert [done.code for done in shown] == [0, 0, 2, 0, 0, 2, 0]
+    assert "flower\\x1b[31m" in shown[0].out
+    assert "a red\\x1b[2J rose" in shown[1].out
+    assert "m\\x1b[7m" in shown[3].out
+    exact = json.loads(run("explain", strange / "kept", strange / "docs.jsonl", "--json").out)
+    assert exact["label"] == "flower\x1b[31m"
+    assert "a red\x1b[2J rose" in [voter["text"] for voter in exact["voters"]]
+
+
+def test_explain_shows_the_texts_that_the_model_keeps(run: Run, strange: Path) -> None:
+    command = (strange / "docs.jsonl", "--row", 3)
+    kept, bare = (run("explain", strange / name, *command).out for name in ("kept", "bare"))
+    assert kept.startswith("Row 3: a blue van\nvehicle: score")
+    assert re.search(r"^a blue van  +\d", kept, re.M)
+    assert "training text " in kept
+    assert "--keep-rows" not in kept
+    assert re.search(r"^3  +\d", bare, re.M)
+    assert bare.rstrip().endswith("exmlds train --keep-rows")
+    assert run("explain", strange / "kept", "--text", "a van").out.startswith("vehicle: score")
+
+
+def test_labels_of_python_and_of_the_command_line_agree(run: Run, tmp_path: Path) -> None:
+    from exmlds import FeatureNeighbors, TextClassifier
+
+    texts = ["red card", "late goal", "bread and salt", "flour and yeast"]
+    labels = ["sport\t", "sport\t", "baking\t", "baking\t"]
+    TextClassifier(model=FeatureNeighbors(n_neighbors=1)).fit(texts, labels).save(tmp_path / "m")
+    rows = [f"{text}\t{label.strip()}\n" for text, label in zip(texts, labels)]
+    (tmp_path / "test.tsv").write_text("text\tlabels\n" + "".join(rows))
+    found = run("evaluate", tmp_path / "m", tmp_path / "test.tsv", "-k", "1", "--json")
+    assert json.loads(found.out)["P@1"] == 1.0
+
+
+def test_cells_that_look_like_lists_are_reported(run: Run, tmp_path: Path) -> None:
+    cells = ["grain, rice", "grain, wheat", "rice, wheat", "corn", "rice"]
+    (tmp_path / "t.csv").write_text("text,labels\n" + "".join(f'a word,"{cell}"\n' for cell in cells))
+    train = ("train", tmp_path / "t.csv", "-o", tmp_path / "m", "--method", "most-frequent")
+    done = run(*train)
+    assert done.err.count("warning") == 1
+    assert "such as 'grain, rice'" in done.err
+    assert '--label-separator ","' in done.err
+    assert run(*train, "--label-separator", ",").err == ""
+    assert sorted(load(tmp_path / "m").classes_) == ["corn", "grain", "rice", "wheat"]

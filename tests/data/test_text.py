@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix, save_npz
 
-from exmlds import DataError
+from exmlds import DataError, DataWarning
 from exmlds.data import Dataset, Document, is_text, make_xmc, open_texts, read_texts, write_npz, write_xc
 from exmlds.data.text import stream_texts
 
@@ -110,12 +110,61 @@ def test_every_format_is_detected_from_the_content(tmp_path: Path, name: str, fo
 
 def test_a_document_knows_its_line(tmp_path: Path) -> None:
     path = written(tmp_path, JSONL, "train.jsonl")
-    assert list(open_texts(path))[1] == Document("Tides 🌊", ["seas"], f"{path}:2")
+    assert list(open_texts(path))[1][:3] == ("Tides 🌊", ["seas"], f"{path}:2")
     rows = 'text,labels\n"one\ntwo\n",a\n\nthree,b\n'
     assert [d.where for d in open_texts(written(tmp_path, rows, "t"))] == [
         f"{tmp_path}/t:2",
         f"{tmp_path}/t:6",
     ]
+
+
+def test_a_document_knows_its_id(tmp_path: Path) -> None:
+    def ids(data: str, **options: Any) -> list[str | None]:
+        return [document.id for document in open_texts(written(tmp_path, data), **options)]
+
+    assert ids("ID,text,labels\nx 1,one,a\n,two,b\n") == ["x 1", None]
+    assert ids("key,text,labels\nk1,one,a\n", id="key") == ["k1"]
+    assert ids("text,labels\none,a\n") == [None]
+    assert ids("id,labels\none,a\n", text="id") == [None]  # the texts are no ids
+    rows = [{"text": "a", "document_id": i, "labels": []} for i in ("x", 17, None, True, ["y"])]
+    assert ids(jsonl(*rows)) == ["x", "17", None, None, None]
+    assert ids("7\ta b\tone text\n8\tb\tanother text\n", format="libmultilabel") == ["7", "8"]
+    assert ids("one\ntwo\n", labelled=False) == [None, None]
+    with pytest.raises(DataError, match="data:1: there is no column 'key'. There are: text, labels"):
+        ids("text,labels\none,a\n", id="key")
+    with pytest.raises(DataError, match="is fasttext, which does not use id"):
+        ids("__label__a one\n", id="key")
+    half = '{"text": "a", "labels": [], "id": "\\ud83c"}'
+    assert ids(half, errors="replace") == ["\ufffd"]
+
+
+CROPS = ["grain, rice, wheat", "corn, grain", "grain", "corn, grain, wheat", "rice", "wheat", "grain, wheat"]
+
+
+def test_cells_that_look_like_lists(tmp_path: Path) -> None:
+    files = {
+        "csv": "text,labels\n" + "".join(f'a,"{cell}"\n' for cell in CROPS),
+        "jsonl": jsonl(*({"text": "a", "labels": cell} for cell in CROPS)),
+        "libmultilabel": "".join(f"{cell.replace(' ', '')}\ta longer text\n" for cell in CROPS),
+    }
+    for format, text in files.items():
+        path = written(tmp_path, text)
+        example = "grain,rice,wheat" if format == "libmultilabel" else "grain, rice, wheat"
+        message = f"data: 4 of the first 7 documents have .*'{example}'.*label_separator=\",\" .*--label-sep"
+        with pytest.warns(DataWarning, match=message):
+            _, labels = read_texts(path, format=format)
+        assert labels[0] == [example]
+        assert read_texts(path, format=format, label_separator=",")[1][0] == ["grain", "rice", "wheat"]
+    path = written(tmp_path, "text;labels\n" + "".join(f"a;{cell.replace(', ', '|')}\n" for cell in CROPS))
+    assert read_texts(path)[1][0] == ["grain", "rice", "wheat"]  # the default splits them
+    with pytest.warns(DataWarning, match="'grain|rice|wheat'; .* label_separator=\"|\""):
+        read_texts(path, label_separator=",")
+
+
+def test_names_with_commas_are_no_lists(tmp_path: Path) -> None:
+    cells = ["Paris, France", "Lyon, France", "Berlin, Germany", "Bonn, Germany", "France", "Germany"]
+    path = written(tmp_path, "text,labels\n" + "".join(f'a,"{cell}"\n' for cell in cells))
+    assert read_texts(path)[1] == [[cell] for cell in cells]
 
 
 def test_texts_can_be_read_again(tmp_path: Path) -> None:
@@ -183,7 +232,10 @@ def came(data: str | bytes, **options: Any) -> list[str]:
 
 def test_stream_texts() -> None:
     row = '{"text": "a", "title": "b", "words": "c"}'
-    assert came(f"\ufeffplain\r\n\n{row}\n [x\n") == ["plain", "", "a", " [x"]
+    assert came(f"\ufeffplain\r\n\n{row}\n [x\n") == ["plain", "", row, " [x"]
+    assert came('{"quoted"} first\n{}\n') == ['{"quoted"} first', "{}"]
+    assert came("{curly} brackets\n{}\n") == ["{curly} brackets", "{}"]
+    assert came(f"\n{row}\n\n{row}\n") == ["", "a", "a"]  # the first line that is not blank decides
     assert came(f"{row}\n\n{row}", format="jsonl") == ["a", "a"]
     assert came(f"{row}\n", format="lines") == [row]
     assert came(row, text=["words", "title"]) == ["c\nb"]
@@ -193,21 +245,44 @@ def test_stream_texts() -> None:
 @pytest.mark.parametrize(
     ("line", "options", "message"),
     [
-        ('{"words": "a"}', {}, "pipe:2: no field has a standard name for texts. There are: words"),
-        ('{"text": 5}', {}, "pipe:2: 'text' is 5, not a text"),
-        ('{"text": "a"', {}, "pipe:2:13: not JSON"),
-        ('{"text": ' + "[" * 100_000, {}, "pipe:2: cannot be read as JSON"),
-        ('{"text": "\\ud83c"}', {}, r"pipe:2: \\ud83c is half of a surrogate pair"),
+        (
+            '{"words": "a"}',
+            {"format": "jsonl"},
+            "pipe:2: no field has a standard name for texts. There are: words",
+        ),
+        ('{"text": 5}', {"format": "jsonl"}, "pipe:2: 'text' is 5, not a text"),
+        ('{"text": "a"', {"format": "jsonl"}, "pipe:2:13: not JSON"),
+        ('{"text": ' + "[" * 100_000, {"format": "jsonl"}, "pipe:2: cannot be read as JSON"),
+        ('{"text": "\\ud83c"}', {"format": "jsonl"}, r"pipe:2: \\ud83c is half of a surrogate pair"),
         ('{"text": "a"}', {"text": ["words"]}, "pipe:1:1: not JSON"),
-        ("plain", {"format": "jsonl"}, "pipe:1:1: not JSON"),
+        ("plain", {"format": "jsonl"}, "pipe:2:1: not JSON"),
         ("plain", {"format": "lines", "text": ["words"]}, "pipe is lines, which does not use text"),
         ("plain", {"errors": "ignore"}, "errors must be 'strict' or 'replace'"),
         (b"caf\xe9", {}, "pipe:2: not UTF-8"),
     ],
 )
 def test_what_comes_follows_the_rules_of_files(line: str | bytes, options: Any, message: str) -> None:
+    first = b'{"text": "one"}\n' if options.get("format") == "jsonl" else b"one\n"
     with pytest.raises(DataError, match=message):
-        came(b"one\n" + (line if isinstance(line, bytes) else line.encode()) + b"\n", **options)
+        came(first + (line if isinstance(line, bytes) else line.encode()) + b"\n", **options)
+
+
+def test_a_bad_line_does_not_end_a_stream() -> None:
+    file = io.BytesIO(
+        b'{"text": "a", "id": "x"}\n{"text": \n{"text": "b", "id": 7}\ncaf\xe9\n{"text": "c"}\n'
+    )
+    problems: list[str] = []
+    documents = list(
+        stream_texts(file, "pipe", report=lambda line, error: problems.append(f"{line} {error}"))
+    )
+    assert [(d.text, d.id) for d in documents] == [
+        ("a", "x"),
+        ("", None),
+        ("b", "7"),
+        ("", None),
+        ("c", None),
+    ]
+    assert [problem[:12] for problem in problems] == ["2 pipe:2:10:", "4 pipe:4: no"]
 
 
 def test_plain_lines_only_without_labels(tmp_path: Path) -> None:
@@ -588,9 +663,9 @@ def test_annif_folder(tmp_path: Path) -> None:
     opened = open_texts(folder)
     assert opened.format == "annif-folder"
     assert list(opened) == [
-        Document("On\u2028ants\r\n", ["http://ex.org/x", "http://ex.org/y"], str(folder / "a.txt")),
-        Document("Tides 🌊\n", ["http://ex.org/seas"], str(folder / "b.txt")),
-        Document("", [], str(folder / "c.txt")),
+        Document("On\u2028ants\r\n", ["http://ex.org/x", "http://ex.org/y"], str(folder / "a.txt"), "a.txt"),
+        Document("Tides 🌊\n", ["http://ex.org/seas"], str(folder / "b.txt"), "b.txt"),
+        Document("", [], str(folder / "c.txt"), "c.txt"),
     ]
     assert read_texts(folder, labels="label")[1] == [["things", "other things"], ["seas"], []]
     assert read_texts(folder, labelled=False)[1] == [[], [], []]

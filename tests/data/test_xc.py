@@ -47,6 +47,7 @@ def assert_is(data: Dataset, X: object, Y: object) -> None:
         THREE,
         THREE.rstrip("\n"),
         THREE.replace("\n", "\r\n"),
+        THREE.replace("\n", "\r\r\n"),
         THREE.replace("\n", "  \n"),
         THREE + "\n\n",
         THREE + "  \n \n",
@@ -60,6 +61,7 @@ def assert_is(data: Dataset, X: object, Y: object) -> None:
         "plain",
         "no end",
         "crlf",
+        "crcrlf",
         "trailing blanks",
         "blank lines",
         "lines of blanks",
@@ -213,6 +215,7 @@ def test_label_filter(tmp_path: Path) -> None:
         ("1 2 2\n0 1:-inf\n", r":2: '1:-inf' is not a finite"),
         ("1 2 2\n0,,1 1:1\n", r":2: ',1' has an empty label id"),
         ("1 2 2\r0 1:1\r", r":1: a .r within a line; end lines in .n"),
+        ("1 2 2\r\x0b\n0 1:1\n", r":1: a .r within a line"),
         ("1 2 2\r\n0 1:1\r1 1:1\r\n", r":2: a .r within a line"),
         ("1 2 2 7\n0 1:1\n", r":1: 4 numbers are neither a header, .* nor a row"),
         ("3 2 2\n0 1:1\n", r":1: the header declares 3 rows, the file has 1"),
@@ -231,6 +234,38 @@ def test_malformed_text_names_file_line_and_token(tmp_path: Path, text: str, mes
     with pytest.raises(DataError, match=message) as error:
         read_xc(path)
     assert str(path) in str(error.value)
+
+
+def test_halves_and_names_are_checked_alike(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"half.txt:1: 3 numbers are neither a header, `rows columns`, nor"):
+        read_sparse(written(tmp_path, "2 3 4\n0:1\n1:1\n", "half.txt"))
+    with pytest.raises(DataError, match=r"names.txt ends its lines in .r alone"):
+        read_names(written(tmp_path, "a\rb\rc\r", "names.txt"))
+
+
+def test_rows_of_bare_ids_are_no_header(tmp_path: Path) -> None:
+    data = read_xc(written(tmp_path, "0 1 2 3\n1 0 2 3\n"))
+    assert_is(data, [[0, 1, 1, 1], [1, 0, 1, 1]], [[1, 0], [0, 1]])
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("100000000 1:1\n", "label 100000000 is far above the number of labels, 4; is it mistyped"),
+        ("1 3000000:1\n", "feature 3000000 is far above the number of features, 3; .* 3,000,001 columns"),
+    ],
+)
+def test_a_mistyped_id_is_named(tmp_path: Path, row: str, message: str) -> None:
+    path = written(tmp_path, f"# a comment\n0 1:1\n1 2:1\n# another\n{row}2 1:1\n")
+    with pytest.warns(DataWarning, match=f"data.txt:5: {message}"):
+        read_xc(path)
+    path.write_text(f"4 3000001 100000001\n0 1:1\n1 2:1\n{row}2 1:1\n")
+    read_xc(path)  # the header declares the sizes
+
+
+def test_ids_with_few_gaps_are_no_mistake(tmp_path: Path) -> None:
+    rows = "".join(f"{i} {i * 90}:1\n" for i in range(12_000))
+    assert read_xc(written(tmp_path, rows)).X.shape[1] == 90 * 11_999 + 1
 
 
 def test_a_huge_header_allocates_nothing(tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
 
-from exmlds import ExMLDS, ExMLDS1, FeatureNeighbors, ModelError, TextClassifier, load
+from exmlds import ExMLDS, ExMLDS1, FeatureNeighbors, ModelError, MostFrequent, TextClassifier, load
+from exmlds.errors import NoKnownWordWarning
 
 SPORT = ["goals and a red card", "the keeper held the ball", "a late goal wins", "over the bar"]
 BAKING = ["bread with seeds", "flour, yeast and salt", "knead the dough, bake the bread", "a cake of flour"]
@@ -56,6 +57,7 @@ def test_same_as_the_parts_by_hand(model: TextClassifier) -> None:
     ids=str,
 )
 @pytest.mark.parametrize("method", [FeatureNeighbors(n_neighbors=3), ExMLDS1(n_components=2, random_state=0)])
+@pytest.mark.filterwarnings("ignore::exmlds.errors.NoKnownWordWarning")
 def test_saved_and_loaded_as_one_folder(vectorizer: Any, method: Any, tmp_path: Path) -> None:
     model = TextClassifier(vectorizer=vectorizer, model=method).fit(TEXTS, LABELS)
     model.save(tmp_path / "model")
@@ -215,3 +217,29 @@ def test_kept_texts_come_back(tmp_path: Path) -> None:
     for voter in why.voters:
         words = set(TEXTS[voter.row].replace(",", " ").split())
         assert {term.feature for term in voter.terms} <= words & {"bake", "bread"}
+
+
+@pytest.mark.parametrize("vectorizer", ["tfidf", "hashing"])
+@pytest.mark.parametrize("method", [FeatureNeighbors(n_neighbors=3), MostFrequent()], ids=repr)
+def test_a_text_without_a_known_word_gets_no_labels(vectorizer: str, method: Any) -> None:
+    model = TextClassifier(vectorizer=vectorizer, model=method).fit(TEXTS, LABELS)
+    texts = ["a goal!", "", "the bread", " \n" if vectorizer == "hashing" else "zzz qqq"]
+    named = r"2 of 4 texts hold no word that the model knows; .* Rows, counted from 0: 1, 3\."
+    with pytest.warns(NoKnownWordWarning, match=named):
+        assert [len(labels) for labels in model.predict_labels(texts, k=1)] == [1, 0, 1, 0]
+    for predict in (model.predict_proba, model.decision_function, model.predict):
+        with pytest.warns(NoKnownWordWarning, match=named):
+            assert np.diff(predict(texts).indptr)[[1, 3]].tolist() == [0, 0]
+    with pytest.warns(NoKnownWordWarning, match=named):
+        ids, scores = model.predict_topk(texts, 2, allow=model.classes_)
+    assert (ids[:, 0] < 0).tolist() == [False, True, False, True]
+    assert scores[[1, 3]].tolist() == [[0, 0], [0, 0]]
+    vectors = model.vectorizer_.transform(texts)
+    assert (model.model_.predict_topk(vectors, 1)[0] >= 0).all()  # rows of zeros get the frequent labels
+
+
+def test_labels_with_blanks_are_found_again(tmp_path: Path) -> None:
+    model = TextClassifier(model=FeatureNeighbors(n_neighbors=3))
+    model.fit(TEXTS, [[f"{label}\t" for label in labels] for labels in LABELS])
+    assert model.score(TEXTS, LABELS) == 1.0
+    assert model.score(TEXTS, [[f" {label}"] for [label] in LABELS]) == 1.0

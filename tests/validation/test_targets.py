@@ -1,4 +1,4 @@
-"""Co-occurrences of labels and observed cells, as users give them."""
+"""Labels, co-occurrences of labels and observed cells, as users give them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.sparse import coo_array, csc_matrix, csr_matrix
 
+from exmlds import DataWarning
 from exmlds.validation import targets
 
 C = np.array([[3, 1, 0], [1, 2, 0.5], [0, 0.5, 0]])
@@ -107,3 +108,53 @@ def test_observed_must_have_the_shape_of_the_labels() -> None:
 def test_observed_must_be_0_and_1() -> None:
     with pytest.raises(ValueError, match="observed must be .* holds 0 and 1 only"):
         targets.observed_cells(np.array([[0, 1, 0], [0, 0.5, 0]]), Y)
+
+
+def test_labels_are_stripped_as_by_the_readers() -> None:
+    Y, classes = targets.encode([["a\t", " a", "b"], ["", " "], ("b\n",), {"c"}])
+    assert classes.tolist() == ["a", "b", "c"]
+    np.testing.assert_array_equal(Y.toarray(), [[1, 1, 0], [0, 0, 0], [0, 1, 0], [0, 0, 1]])
+    for column in (["b ", "", "a"], np.array(["b ", "", "a"]), np.array(["b ", "", "a"], object)):
+        Y, classes = targets.encode(column)
+        assert classes.tolist() == ["a", "b"]
+        np.testing.assert_array_equal(Y.toarray(), [[0, 1], [0, 0], [1, 0]])
+
+
+def test_label_names_are_stripped() -> None:
+    _, classes = targets.encode(np.eye(2), ["a\t", " b"])
+    assert classes.tolist() == ["a", "b"]
+    Y, _ = targets.encode([["b\t"], ["a"]], ["a\t", " b"])
+    np.testing.assert_array_equal(Y.toarray(), [[0, 1], [1, 0]])
+    with pytest.raises(ValueError, match="must differ without surrounding whitespace; 'a' appears twice"):
+        targets.encode(np.eye(2), ["a", "a "])
+
+
+def test_strings_that_look_like_lists() -> None:
+    crops = ["grain, rice", "grain, wheat", "rice, wheat", "corn"]
+    with pytest.warns(DataWarning, match=r"3 of 4 labels .*'grain, rice'; .*y = \[labels.split\(','\) for"):
+        _, classes = targets.encode(crops)
+    assert len(classes) == 4
+    assert targets.encode([labels.split(",") for labels in crops])[1].tolist() == [
+        "corn",
+        "grain",
+        "rice",
+        "wheat",
+    ]
+    with pytest.warns(DataWarning, match=r"split\('\|'\)"):
+        targets.encode([labels.replace(", ", "|") for labels in crops])
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["Paris, France", "Lyon, France", "Berlin, Germany", "Bonn, Germany", "France", "Germany"],
+        ["Austen, Jane", "Smith, Jane", "Smith, John", "Miller, John", "Miller, Jane"],
+        ["Diabetes, Type 1", "Diabetes, Type 2", "Glycogenosis, Type 1", "Glycogenosis, Type 2", "Asthma"],
+        ["grain", "rice"] * 20 + ["grain, rice", "rice, grain", "grain, rice, corn"],
+        ["a, b", "b, a"],
+    ],
+    ids=["places", "people", "diseases", "rare", "few"],
+)
+def test_names_with_commas_are_no_lists(names: list[str]) -> None:
+    targets.encode(names)  # a warning is an error here
+    targets.encode([[name] for name in names])

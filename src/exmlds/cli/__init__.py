@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import logging
 import os
 import sys
 import warnings
+from contextlib import suppress
 from typing import Annotated, NoReturn
 
 import typer
@@ -17,6 +19,7 @@ from .convert import convert
 from .demo import demo
 from .evaluate import evaluate
 from .explain import explain
+from .help import Command, Group
 from .info import info
 from .inspect import inspect
 from .labels import labels
@@ -29,18 +32,19 @@ from .train import train
 from .tune import tune
 
 app = typer.Typer(
+    cls=Group,
+    context_settings={"help_option_names": ["-h", "--help"]},
     help="Extreme multi-label learning: predict the few relevant labels among up to millions.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
 COMMANDS = (demo, train, predict, explain, evaluate, report, compare, tune, inspect, labels, info, convert)
 for command in COMMANDS:
-    app.command()(command)
-
+    app.command(cls=Command)(command)
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
+WRITE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # of a disk that is full or broken
 
 
 @app.callback(invoke_without_command=True)
@@ -89,16 +93,29 @@ def _set_up_logging(level: str | None) -> None:
 def main() -> None:
     """Run the command line; a user's error is one line and exit code 2."""
     warnings.showwarning = _show_warning  # type: ignore[assignment]
-    if sys.stdout is None:  # the caller has closed it
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # for terminals whose encoding lacks ✓
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     try:
-        app(join_ks(sys.argv[1:]))
+        if sys.stdout is None:  # a file that is opened now would take its place
+            raise DataError("Standard output is closed; send it to a file, or to /dev/null.")
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(errors="replace")  # for terminals whose encoding lacks ✓
+        try:
+            app(join_ks(sys.argv[1:]), prog_name="exmlds")
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:  # the reader of a pipe has seen enough
+        _drop_output()
+        sys.exit(1)
     except Exception as error:
         if os.environ.get("EXMLDS_DEBUG"):
             raise
         _fail(error)
+
+
+def _drop_output() -> None:
+    """Send what is still to be written to nowhere, so that Python does not fail to write it at its end."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def join_ks(arguments: list[str]) -> list[str]:
@@ -122,16 +139,17 @@ def _show_warning(message: Warning | str, *_: object) -> None:
 
 
 def _fail(error: Exception) -> NoReturn:
-    if isinstance(error, (ValueError, OSError)):  # our own errors are ValueErrors
+    message, code = f"internal error: {type(error).__name__}: {error}", 1
+    if isinstance(error, OSError) and error.errno in WRITE_ERRORS and error.filename is None:
+        # Errors about files name them, so this one is about standard output.
+        message, code = f"standard output cannot be written ({error.strerror}).", 2
+        _drop_output()
+    elif isinstance(error, (ValueError, OSError)):  # our own errors are ValueErrors
         message = error.with_options(OPTIONS) if isinstance(error, DataError) else str(error)
-        print(f"exmlds: {harmless(with_display_name(' '.join(message.split())))}", file=sys.stderr)
-        sys.exit(2)
-    if isinstance(error, MemoryError):
-        print("exmlds: there is not enough memory for this command.", file=sys.stderr)
-        sys.exit(2)
-    print(
-        f"exmlds: internal error: {type(error).__name__}: {error}\n"
-        "Please report it with the traceback that EXMLDS_DEBUG=1 prints.",
-        file=sys.stderr,
-    )
-    sys.exit(1)
+        message, code = with_display_name(message), 2
+    elif isinstance(error, MemoryError):
+        message, code = "there is not enough memory for this command.", 2
+    print(f"exmlds: {harmless(' '.join(message.split()))}", file=sys.stderr)
+    if code == 1:
+        print("Please report it with the traceback that EXMLDS_DEBUG=1 prints.", file=sys.stderr)
+    sys.exit(code)

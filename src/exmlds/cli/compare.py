@@ -7,16 +7,29 @@ from typing import Annotated
 
 from typer import Argument, Option
 
+from .arguments import AsJson, LabelsFile, MetricKs, TestData, complete_path
 from .settings import OwnMethod, import_method
 from .texts import EncodingErrors, Format, LabelColumn, LabelSeparator, TextColumn, TextOptions
 
 
 def compare(
-    first: Annotated[Path, Argument(help="A model folder or a file of predictions.")],
-    second: Annotated[Path, Argument(help="Another model folder or file of predictions.")],
-    data: Annotated[str, Argument(help="A file, or the name of a data set (its test split is used).")],
-    k: Annotated[str, Option("-k", help="The values of k for metrics at k.")] = "1 3 5",
-    labels: Annotated[Path | None, Option(help="The file of labels, if DATA holds features only.")] = None,
+    first: Annotated[
+        Path,
+        Argument(
+            metavar="FIRST", help="A model folder or a file of predictions.", autocompletion=complete_path
+        ),
+    ],
+    second: Annotated[
+        Path,
+        Argument(
+            metavar="SECOND",
+            help="Another model folder or file of predictions.",
+            autocompletion=complete_path,
+        ),
+    ],
+    data: TestData,
+    k: MetricKs = "1 3 5",
+    labels: LabelsFile = None,
     resamples: Annotated[int, Option(min=100, help="The number of bootstrap resamples.")] = 2000,
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
@@ -24,7 +37,7 @@ def compare(
     format: Format = None,
     encoding_errors: EncodingErrors = "strict",
     method: OwnMethod = None,
-    as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Compare two models or files of predictions by a paired bootstrap.
 

@@ -7,18 +7,31 @@ from typing import Annotated
 
 from typer import Argument, Option
 
+from .arguments import AsJson, complete_data
+
 
 def convert(
-    source: Annotated[str, Argument(help="A file in any format, or the name of a data set.")],
+    source: Annotated[
+        str,
+        Argument(
+            metavar="SOURCE",
+            help="A file in any format, or the name of a data set.",
+            autocompletion=complete_data,
+        ),
+    ],
     target: Annotated[
-        Path, Argument(help="X.name.npz writes a pair of .npz files, any other name XC text; .gz is gzipped.")
+        Path,
+        Argument(
+            metavar="TARGET",
+            help="X.name.npz writes a pair of .npz files, any other name XC text; .gz is gzipped.",
+        ),
     ],
     labels: Annotated[Path | None, Option(help="The file of labels, if SOURCE holds features only.")] = None,
     split: Annotated[
         str | None, Option(help="The split of a named data set: train or test.  [default: train]")
     ] = None,
     one_based: Annotated[bool, Option("--one-based", help="The ids in SOURCE start from 1.")] = False,
-    as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Convert a data set to XC text or .npz pairs.
 
@@ -28,7 +41,7 @@ def convert(
     from ..errors import DataError
     from ..runtime import progress
     from ..storage.files import replacing
-    from .output import print_json
+    from .output import print_json, say
     from .sources import check_output, locate, refuse_texts
 
     if split not in (None, "train", "test"):
@@ -55,4 +68,5 @@ def convert(
         sizes = {"rows": dataset.X.shape[0], "features": dataset.X.shape[1], "labels": dataset.Y.shape[1]}
         print_json({**sizes, "files": list(map(str, written))})
     else:
-        print(f"{dataset!r}\n{', '.join(map(str, written))}")
+        say(f"{dataset!r}")
+        say(f"Wrote {', '.join(map(str, written))}.")

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
+from .arguments import AsJson
+
 if TYPE_CHECKING:
     from ..data import Dataset
 
@@ -17,7 +19,7 @@ def demo(
     output: Annotated[
         Path | None, Option("-o", "--output", help="A folder to write the generated data files to.")
     ] = None,
-    as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Train and evaluate models on synthetic data, and show some predictions."""
     from time import perf_counter
@@ -26,10 +28,11 @@ def demo(
     from ..data import make_library
     from ..runtime import progress
     from ..selection import random_split
-    from .output import percent, print_json, print_table
+    from .output import percent, print_json, print_table, say
+    from .sources import check_output_folder
 
     if output is not None:
-        output.mkdir(parents=True, exist_ok=True)
+        check_output_folder(output)
     books = make_library(rows, random_state=seed)
     train_rows, test_rows = random_split(rows, 0.2, random_state=seed)
     train, test = books.rows(train_rows), books.rows(test_rows)
@@ -71,13 +74,14 @@ def demo(
     if output is None:
         print("Next: exmlds train YOUR_FILE -o model; exmlds evaluate model TEST_FILE; exmlds --help")
     else:
-        print(f"Wrote the data files. Next: exmlds train {output}/train.txt.gz -o model")
+        say(f"Wrote the data files. Next: exmlds train {output}/train.txt.gz -o model")
 
 
 def _write(output: Path, books: Dataset, train: Dataset, test: Dataset) -> None:
     from ..data import write_xc
     from ..storage.files import replacing
 
+    output.mkdir(parents=True, exist_ok=True)
     for name, split in (("train", train), ("test", test)):
         write_xc(output / f"{name}.txt.gz", split)
     for name, lines in (("label_names", books.label_names), ("feature_names", books.feature_names)):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from typer import Argument, Option
 
+from .arguments import AsJson, LabelsFile, MetricKs, complete_data, complete_model
 from .settings import OwnMethod, import_method
 from .texts import EncodingErrors, Format, LabelColumn, LabelSeparator, TextColumn, TextOptions
 
@@ -17,23 +19,41 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    model: Annotated[str, Argument(help="A model folder; omit it with --predictions.")],
+    model: Annotated[
+        str,
+        Argument(
+            metavar="MODEL", help="A model folder; omit it with --predictions.", autocompletion=complete_model
+        ),
+    ],
     data: Annotated[
-        str | None, Argument(help="A file, or the name of a data set (its test split is used).")
+        str | None,
+        Argument(
+            metavar="DATA",
+            help="A file, or the name of a data set (its test split is used).",
+            autocompletion=complete_data,
+        ),
     ] = None,
-    k: Annotated[str, Option("-k", help="The values of k for metrics at k.")] = "1 3 5",
+    k: MetricKs = "1 3 5",
     predictions: Annotated[
         Path | None, Option(help="A file of predictions, one row of `label:score` pairs per line.")
     ] = None,
     train: Annotated[
-        str | None, Option(help="The training file; propensity-scored metrics of --predictions need it.")
+        str | None,
+        Option(
+            help="The training file; propensity-scored metrics of --predictions need it.",
+            autocompletion=complete_data,
+        ),
     ] = None,
-    labels: Annotated[Path | None, Option(help="The file of labels, if DATA holds features only.")] = None,
+    labels: LabelsFile = None,
     filter_: Annotated[
         Path | None, Option("--filter", help="A label filter: pairs `row label` that are not predicted.")
     ] = None,
     propensity: Annotated[
-        str | None, Option(help="A,B of the propensity model.  [default: the data set's, or 0.55,1.5]")
+        str | None,
+        Option(
+            metavar="A,B",
+            help="The parameters of the propensity model.  [default: the data set's, or 0.55,1.5]",
+        ),
     ] = None,
     intervals: Annotated[bool, Option("--intervals", help="Show 95% bootstrap intervals over rows.")] = False,
     text_column: TextColumn = None,
@@ -42,7 +62,7 @@ def evaluate(
     format: Format = None,
     encoding_errors: EncodingErrors = "strict",
     method: OwnMethod = None,
-    as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Evaluate a model or a file of predictions.
 
@@ -195,4 +215,6 @@ def _propensity(text: str | None, data: str) -> tuple[float, float]:
         A, B = (float(part) for part in text.split(","))
     except ValueError:
         raise DataError(f"--propensity takes A,B such as 0.55,1.5. Got {text!r} instead.") from None
+    if not (0 < A < math.inf and 0 <= B < math.inf):
+        raise DataError(f"--propensity takes a positive A and a B of 0 or more. Got {text!r} instead.")
     return A, B

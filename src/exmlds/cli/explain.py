@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
+from .arguments import AsJson, ModelFolder, complete_data
+from .output import print_json, print_table, say, short
 from .settings import OwnMethod, import_method
-from .texts import EncodingErrors, Format, GivenText, TextColumn, TextOptions
+from .texts import EncodingErrors, Format, GivenText, TextColumn, TextOptions, takes_texts
 
 if TYPE_CHECKING:
     from ..voting.explain import Explanation
 
 
 def explain(
-    model: Annotated[Path, Argument(help="A model folder.")],
-    data: Annotated[str | None, Argument(help="A file, or the name of a data set.")] = None,
+    model: ModelFolder,
+    data: Annotated[
+        str | None,
+        Argument(metavar="DATA", help="A file, or the name of a data set.", autocompletion=complete_data),
+    ] = None,
     text: GivenText = None,
     label: Annotated[
         str | None, Option(help="The label to explain.  [default: the one with the highest score]")
@@ -27,12 +31,11 @@ def explain(
     format: Format = None,
     encoding_errors: EncodingErrors = "strict",
     method: OwnMethod = None,
-    as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Explain the score of a label: which neighbours voted, what its classifier saw, how frequent it is."""
     from .. import load
     from ..errors import DataError
-    from .output import print_json
     from .sources import one_row
 
     import_method(method)
@@ -51,7 +54,11 @@ def explain(
     if as_json:
         print_json(_plain(why, texts))
     else:
+        if takes_texts(fitted) and text is None:
+            say(f"Row {row}: {short(x[0])}")
         _show(why, texts)
+        if takes_texts(fitted) and texts is None:
+            say("Training texts are shown where they were kept: exmlds train --keep-rows")
 
 
 def _plain(why: Explanation, texts: Any) -> dict[str, Any]:
@@ -71,13 +78,11 @@ def _plain(why: Explanation, texts: Any) -> dict[str, Any]:
 
 
 def _show(why: Explanation, texts: Any) -> None:
-    from .output import harmless, print_table, short
-
-    label = harmless(str(why.label))
-    print(f"{label}: score {why.score:.3f}; {100 * why.prior:.2f}% of the training rows have it\n")
+    say(f"{why.label}: score {why.score:.3f}; {100 * why.prior:.2f}% of the training rows have it")
+    print()
     rows: list[tuple[str, str, str, str]] = [
         (
-            str(voter.row) if texts is None else f"{voter.row}: {short(texts[voter.row])}",
+            str(voter.row) if texts is None else short(texts[voter.row]),
             f"{voter.share:.3f}",
             f"{voter.similarity:.3f}",
             _terms(voter.terms),
@@ -89,7 +94,8 @@ def _show(why: Explanation, texts: Any) -> None:
     if why.prior_or_label_score:
         rows.append(("label similarity or prior", f"{why.prior_or_label_score:.3f}", "", ""))
     rows.append(("total", f"{why.votes:.3f}", "", ""))
-    print_table(("training row", "share of the vote", "similarity", "shared features"), rows, title="Votes")
+    voters = "training row" if texts is None else "training text"
+    print_table((voters, "share of the vote", "similarity", "shared features"), rows, title="Votes")
     if why.margin is not None:
         terms = [
             ("for", _terms(why.margin.for_), f"{sum(t.weight for t in why.margin.for_):+.3f}"),

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from typer import Argument, Option
+from typer import Argument
+
+from .arguments import AsJson, complete_method
 
 
 def info(
-    method: Annotated[str | None, Argument(help="Print this method's defaults as a config file.")] = None,
-    as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
+    method: Annotated[
+        str | None,
+        Argument(
+            metavar="METHOD",
+            autocompletion=complete_method,
+            help="Print this method's defaults as a config file.",
+        ),
+    ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Show versions, methods and data sets, or a method's defaults."""
     import os
@@ -18,7 +27,7 @@ def info(
 
     from .. import __version__, data
     from ..runtime.parallel import n_threads
-    from .output import print_json, print_table
+    from .output import print_json, print_table, say
     from .settings import as_toml, find_method, methods
 
     if method is not None:
@@ -49,4 +58,4 @@ def info(
     print_table(("data set", "train", "test", "features", "labels", "available"), rows)
     others = sorted(set(here) - {i.folder or name for name, i in data.DATASETS.items()})
     if others:
-        print(f"Also under EXMLDS_DATA: {', '.join(others)}")
+        say(f"Also under EXMLDS_DATA: {', '.join(others)}")

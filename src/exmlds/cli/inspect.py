@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-from typer import Argument, Option
+from typer import Option
 
+from .arguments import AsJson, ModelFolder
 from .settings import OwnMethod, import_method
 
 
 def inspect(
-    model: Annotated[Path, Argument(help="A model folder.")],
+    model: ModelFolder,
     method: OwnMethod = None,
     card: Annotated[bool, Option("--card", help="Print the model card, in Markdown.")] = False,
-    as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Check a saved model, and show its properties, parameters and arrays."""
     from .. import load
     from ..storage import model_folder
-    from .output import print_json, print_table, size
+    from .output import print_json, print_table, say, size
     from .settings import method_name
 
     manifest = model_folder.read_manifest(model)
     import_method(method)
     fitted = load(model)  # compares every byte with its checksum
     if card:
-        typer.echo(fitted.card(), nl=False)
+        for line in fitted.card().removesuffix("\n").split("\n"):
+            say(line)
         return
     sizes = {name: array["bytes"] for name, array in manifest["arrays"].items()}
     facts: dict[str, object] = {

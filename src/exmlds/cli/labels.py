@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any
 
-from typer import Argument, Option
+from typer import Option
 
+from .arguments import AsJson, ModelFolder
 from .settings import OwnMethod, import_method
 
 
 def labels(
-    model: Annotated[Path, Argument(help="A model folder.")],
+    model: ModelFolder,
     similar: Annotated[
         str | None, Option(help="Show the labels most similar to this one, by cosine.")
     ] = None,
@@ -21,14 +21,14 @@ def labels(
     ] = None,
     n: Annotated[int, Option("-n", min=1, help="The number of labels or rows to show.")] = 10,
     method: OwnMethod = None,
-    as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show the labels of a model: the most frequent, by name, similar ones, or the typical rows of one."""
     import numpy as np
 
     from .. import load
     from ..errors import DataError
-    from .output import harmless, print_json, print_table
+    from .output import print_json, print_table, say
     from .settings import method_name
 
     import_method(method)
@@ -65,7 +65,7 @@ def labels(
         )
         return
     if not shown:
-        print(f"No label of {model} is similar to {harmless(str(similar))}.")
+        say(f"No label of {model} is similar to {similar}.")
         return
     rows = [
         (str(name), int(counts[columns[str(name)]]), *([] if cosine is None else [f"{cosine:.3f}"]))
@@ -85,7 +85,5 @@ def _show_rows(found: list[tuple[int, float]], texts: Any, as_json: bool) -> Non
             ]
         )
         return
-    rows = [
-        (str(row), f"{cosine:.3f}", *([] if texts is None else [short(texts[row])])) for row, cosine in found
-    ]
-    print_table(("training row", "cosine", *([] if texts is None else ["text"])), rows)
+    rows = [(row if texts is None else short(texts[row]), f"{cosine:.3f}") for row, cosine in found]
+    print_table(("training row" if texts is None else "training text", "cosine"), rows)

@@ -17,6 +17,11 @@ def print_json(value: Any) -> None:
     sys.stdout.write("\n")
 
 
+def say(line: str) -> None:
+    """Print a line for people."""
+    print(harmless(line))
+
+
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str | None = None) -> None:
     """Print a table; columns of numbers are right-aligned, and whole numbers are grouped by thousands."""
     from rich import box
@@ -27,7 +32,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: st
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     cells = [[harmless(f"{cell:,}" if type(cell) is int else str(cell)) for cell in row] for row in rows]
     for i, column in enumerate(columns):
-        numbers = all(row[i].lstrip("+-")[:1].isdigit() for row in cells)
+        numbers = all((row[i].lstrip("+-") or "0")[0].isdigit() for row in cells)
         table.add_column(Text(harmless(column)), justify="right" if numbers else "left", overflow="fold")
     for row in cells:
         table.add_row(*map(Text, row))

@@ -3,110 +3,237 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated
+from time import perf_counter
+from typing import IO, TYPE_CHECKING, Annotated, Any
 
+import typer
 from typer import Argument, Option
 
+from .arguments import ModelFolder, complete_data
 from .settings import OwnMethod, import_method
-from .texts import EncodingErrors, Format, GivenText, TextColumn
+from .texts import EncodingErrors, Format, GivenText, IdColumn, TextColumn
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from ..errors import DataError
     from .texts import TextOptions
+
+SHOWN = 10  # messages about lines that cannot be read, and ids in a message
 
 
 def predict(
-    model: Annotated[Path, Argument(help="A model folder.")],
+    model: ModelFolder,
     data: Annotated[
-        str | None, Argument(help="A file, - for standard input, or the name of a data set.")
+        str | None,
+        Argument(
+            metavar="DATA",
+            help="A file, - for standard input, or the name of a data set.",
+            autocompletion=complete_data,
+        ),
     ] = None,
     text: GivenText = None,
-    k: Annotated[int, Option("-k", help="The number of labels per row.")] = 5,
+    k: Annotated[
+        int | None,
+        Option("-k", help="The number of labels per row.  [default: 5; with --threshold, all that reach it]"),
+    ] = None,
+    threshold: Annotated[
+        float | None, Option(help="Predict the labels with at least this score, from 0 to 1.")
+    ] = None,
     output: Annotated[
         Path | None,
         Option("-o", "--output", help="The file to write; .gz is gzipped.  [default: -, standard output]"),
     ] = None,
+    output_format: Annotated[
+        str | None,
+        Option(
+            help="The format of the predictions: text, jsonl, csv or tsv.  "
+            "[default: by the ending of the output file, otherwise text]"
+        ),
+    ] = None,
     allow: Annotated[Path | None, Option(help="A file of the only labels to predict, one per line.")] = None,
     deny: Annotated[Path | None, Option(help="A file of labels not to predict, one per line.")] = None,
     text_column: TextColumn = None,
+    id_column: IdColumn = None,
     format: Format = None,
     encoding_errors: EncodingErrors = "strict",
     method: OwnMethod = None,
-    as_json: Annotated[
-        bool, Option("--json", help="Write one JSON object per row, with label names.")
-    ] = False,
+    as_json: Annotated[bool, Option("--json", help="The same as --output-format jsonl.")] = False,
 ) -> None:
     """Predict the top k labels of every row.
 
-    Writes one line of `label:score` pairs per row, best first, block by block, so that the data may be larger
-    than memory. For texts, it writes tab-separated names and scores; a tab, newline or backslash in a name is
-    escaped as \\t, \\n, \\r or \\\\, and so are other control characters. Texts from standard input, one per
-    line, are answered line by line; a line that begins with `{` is a JSON object with a text.
+    Rows are predicted block by block, so that the data may be larger than memory. Each has an id: that of
+    the data (a column or field id, doc_id, document_id or identifier, LibMultiLabel's first cell, or the file
+    name in a folder), otherwise the number of the row, counted from 1.
+
+    The output format text has one line per row, best label first: `label:score` pairs for rows of numbers,
+    without ids, and tab-separated id, name, score, name, score, … for texts (no id with --text). A tab,
+    newline, backslash or other control character in a name is escaped, as \\t, \\n, \\\\ or \\x1b. jsonl has
+    one object per row, with id, labels and scores; csv and tsv have one line per label, with id, rank, label
+    and score.
+
+    A text without any word that the model knows gets no labels; a warning names such texts.
+
+    Texts from standard input, one per line, are answered line by line. They are JSON objects if the first
+    line is one, or with --format jsonl; --format lines reads each line as a text. A line
+    that cannot be read is reported and gets no labels; the exit code is then 1.
     """
     from .. import data as io
     from .. import load
-    from ..errors import DataError
+    from ..errors import DataError, NoKnownWordWarning
     from ..runtime import progress
+    from .prediction_writer import PredictionWriter, choose_format
     from .sources import check_output, is_packed_input, locate
     from .texts import STREAMABLE, TextOptions, check_kind, takes_texts
 
     import_method(method)
+    output = None if output == Path("-") else output
+    output_format = choose_format(output_format, as_json, output)
+    if threshold is not None and not 0 <= threshold <= 1:
+        raise DataError(f"--threshold must be from 0 to 1. Got {threshold:g} instead.")
     fitted = load(model)
     allowed, denied = (_listed(path, fitted.classes_) for path in (allow, deny))
-    if output == Path("-"):
-        output = None
     if (data is None) == (text is None):
         raise DataError("Pass either a file (- for standard input) or --text.")
-    options = TextOptions(text_column, format, encoding_errors)
+    options = TextOptions(text_column, format, encoding_errors, id=id_column)
     options.check_given_text(text)
-    if text is not None and not takes_texts(fitted):
+    of_texts = takes_texts(fitted)
+    if text is not None and not of_texts:
         raise DataError(f"{model} was trained on features, not on texts.")
-    streams = takes_texts(fitted) and data == "-" and format in STREAMABLE and not is_packed_input()
+    streams = of_texts and data == "-" and format in STREAMABLE and not is_packed_input()
     source = None if text is not None or streams else locate(str(data), "test")
     if source is not None:
         check_kind(fitted, model, source, options)
-        check_output(output, source)
-    # There is no progress bar if the predictions may go to the same terminal.
-    if source is None or takes_texts(fitted):
-        with progress.shown(output is not None), _opened(output) as file:
-            for texts in _texts(source, text, options):
-                ids, scores = fitted.predict_topk(texts, k, allow=allowed, deny=denied)
-                (_write_json if as_json else _write_names)(file, ids, scores, fitted.classes_)
-                file.flush()
-        return
+    check_output(output, *([] if source is None else [source]))
+    if k is None:
+        k = 5 if threshold is None else fitted.max_labels
+    k = min(k, len(fitted.classes_))
+
+    def rank(X: Any) -> tuple[np.ndarray, np.ndarray]:
+        columns, scores = fitted.predict_topk(X, k, allow=allowed, deny=denied)
+        if threshold is not None:
+            columns[scores < threshold] = -1
+        return columns, scores
+
+    started = perf_counter()
+    tally = _Tally()
     with (
+        # There is no progress bar if the predictions may go to the same terminal.
         progress.shown(output is not None),
         _opened(output) as file,
-        progress.stage("predicting", io.declared_rows(source)) as advance,
+        warnings.catch_warnings(),
     ):
-        for block in io.iter_xc(source, n_features=fitted.n_features_in_):
-            ids, scores = fitted.predict_topk(block.X, k, allow=allowed, deny=denied)
-            if as_json:
-                _write_json(file, ids, scores, fitted.classes_)
-            else:
-                io.write_predictions(file, ids, scores)
-            advance(len(ids))
+        warnings.simplefilter("ignore", NoKnownWordWarning)  # the tally counts the texts of all blocks
+        writer = PredictionWriter(
+            file, output_format, fitted.classes_, of_texts=of_texts, with_ids=text is None
+        )
+        if of_texts:
+            for ids, texts in _blocks_of_texts(source, text, options, tally):
+                columns, scores = rank(texts)
+                tally.find_no_words(fitted, ids, texts, columns)
+                writer.write(ids, columns, scores)
+                file.flush()
+        else:
+            assert source is not None
+            with progress.stage("predicting", io.declared_rows(source)) as advance:
+                for block in io.iter_xc(source, n_features=fitted.n_features_in_):
+                    columns, scores = rank(block.X)
+                    writer.write(tally.number([None] * len(columns)), columns, scores)
+                    advance(len(columns))
+    tally.warn_of_no_words()
+    if output is not None and sys.stderr.isatty():
+        rows = f"{tally.n:,} {'texts' if of_texts else 'rows'} in {perf_counter() - started:.1f} s"
+        print(f"Predicted {rows}; {output}, {output_format}, {tally.source_of_ids}", file=sys.stderr)
+    tally.exit_if_bad(format)
 
 
-def _texts(source: Path | None, text: str | None, options: TextOptions) -> Iterator[list[str]]:
-    """Yield batches of texts: blocks of a file, single lines of standard input, or the given text."""
+class _Tally:
+    """Counts the rows of a command, those with an id in the data, and those that could not be predicted."""
+
+    def __init__(self) -> None:
+        self.n = self.n_own_ids = 0
+        self.no_words: list[str] = []  # ids of texts without a known word
+        self.bad_lines: list[str] = []  # numbers of lines of a stream that could not be read
+
+    def number(self, own_ids: Sequence[str | None]) -> list[str]:
+        """Count rows; return their ids, or their numbers where the data has none."""
+        first, self.n = self.n + 1, self.n + len(own_ids)
+        self.n_own_ids += sum(id is not None for id in own_ids)
+        return [id or str(number) for number, id in enumerate(own_ids, start=first)]
+
+    def report(self, line: int, error: DataError) -> None:
+        """Report a line of a stream that cannot be read; after some lines, they are only counted."""
+        from .output import harmless
+        from .texts import OPTIONS
+
+        self.bad_lines.append(str(line))
+        if len(self.bad_lines) <= SHOWN:
+            print(f"exmlds: {harmless(error.with_options(OPTIONS))}", file=sys.stderr)
+
+    def find_no_words(self, fitted: Any, ids: list[str], texts: list[str], columns: np.ndarray) -> None:
+        """Collect the texts that got no label because the model knows none of their words."""
+        rows = [row for row, best in enumerate(columns[:, 0].tolist()) if best < 0]
+        if rows and ids[-1:] != self.bad_lines[-1:]:  # a line that was not read came as an empty text
+            n_words = fitted.vectorizer_.transform([texts[row] for row in rows]).getnnz(axis=1)
+            self.no_words += [ids[row] for row, n in zip(rows, n_words) if not n]
+
+    @property
+    def source_of_ids(self) -> str:
+        if self.n_own_ids in (0, self.n):
+            return "ids from the data" if self.n_own_ids else "row numbers as ids"
+        return f"ids from the data for {self.n_own_ids:,} rows, row numbers for the others"
+
+    def warn_of_no_words(self) -> None:
+        from ..errors import NoKnownWordWarning
+
+        if self.no_words:
+            warnings.warn(
+                f"{len(self.no_words):,} of {self.n:,} texts hold no word that the model knows; no labels "
+                f"are predicted for them. Their ids: {_some(self.no_words)}.",
+                NoKnownWordWarning,
+                stacklevel=2,
+            )
+
+    def exit_if_bad(self, format: str | None) -> None:
+        """End the command with exit code 1 if lines could not be read."""
+        if not self.bad_lines:
+            return
+        hint = "" if format else " If each line is a plain text, pass --format lines."
+        print(
+            f"exmlds: {len(self.bad_lines):,} of {self.n:,} lines could not be read and got no labels: "
+            f"{_some(self.bad_lines)}.{hint}",
+            file=sys.stderr,
+        )
+        raise typer.Exit(1)
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")
+
+
+def _blocks_of_texts(
+    source: Path | None, text: str | None, options: TextOptions, tally: _Tally
+) -> Iterator[tuple[list[str], list[str]]]:
+    """Yield ids and texts: blocks of a file, single lines of standard input, or the given text."""
     from ..base import BLOCK
     from .texts import opened, stream_standard_input
 
     if text is not None:
-        yield [text]
+        yield tally.number([None]), [text]
     elif source is None:
-        for line in stream_standard_input(options):
-            yield [line]
+        for document in stream_standard_input(options, tally.report):
+            # Blank lines may have been skipped, so that the number of a line is not that of the text.
+            tally.number([document.id])
+            yield [document.id or document.where.rpartition(":")[2]], [document.text]
     else:
         documents = iter(opened(source, options, labelled=False))
-        while block := [document.text for document in islice(documents, 16 * BLOCK)]:
-            yield block
+        while block := list(islice(documents, 16 * BLOCK)):
+            yield tally.number([document.id for document in block]), [document.text for document in block]
 
 
 @contextmanager
@@ -135,23 +262,3 @@ def _listed(path: Path | None, classes: np.ndarray) -> list[str] | list[int] | N
     if not all(name.isdigit() for name in names):
         raise DataError(f"{path}: this model's labels are numbers; write one per line.")
     return [int(name) for name in names]
-
-
-def _write_names(file: IO[bytes], ids: np.ndarray, scores: np.ndarray, classes: np.ndarray) -> None:
-    from .output import escaped
-
-    for columns, values in zip(ids, scores):
-        pairs = [f"{escaped(str(classes[c]))}\t{v:.4g}" for c, v in zip(columns, values) if c >= 0]
-        file.write("\t".join(pairs).encode() + b"\n")
-
-
-def _write_json(file: IO[bytes], ids: np.ndarray, scores: np.ndarray, classes: np.ndarray) -> None:
-    import json
-
-    for columns, values in zip(ids, scores):
-        present = columns >= 0
-        row = {
-            "labels": classes[columns[present]].tolist(),
-            "scores": [float(f"{v:.6g}") for v in values[present]],
-        }
-        file.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")

@@ -5,18 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from typer import Argument, Option
+from typer import Option
 
+from .arguments import LabelsFile, MetricKs, ModelFolder, TestData
 from .settings import OwnMethod, import_method
 from .texts import EncodingErrors, Format, LabelColumn, LabelSeparator, TextColumn, TextOptions
 
 
 def report(
-    model: Annotated[Path, Argument(help="A model folder.")],
-    data: Annotated[str, Argument(help="A file, or the name of a data set (its test split is used).")],
+    model: ModelFolder,
+    data: TestData,
     output: Annotated[Path, Option("-o", "--output", help="The HTML file to write.")],
-    k: Annotated[str, Option("-k", help="The values of k for metrics at k.")] = "1 3 5",
-    labels: Annotated[Path | None, Option(help="The file of labels, if DATA holds features only.")] = None,
+    k: MetricKs = "1 3 5",
+    labels: LabelsFile = None,
     title: Annotated[
         str | None, Option(help="The title of the page.  [default: the method and DATA]")
     ] = None,
@@ -38,6 +39,7 @@ def report(
     from ..runtime import progress
     from ..storage import model_folder
     from ..storage.files import replacing
+    from .output import say
     from .sources import check_output, display_name, locate, parse_ks, read_for
 
     ks = parse_ks(k)
@@ -47,8 +49,6 @@ def report(
     if label_table == output:
         raise DataError("-o and --label-table name the same file.")
     for path in (output, label_table):
-        if path is not None and path.is_dir():
-            raise DataError(f"{path} is a folder; name a file.")
         check_output(path, locate(data, "test"))
     import_method(method)
     with progress.shown(), replacing(output) as file:
@@ -72,4 +72,4 @@ def report(
         if label_table is not None:
             with replacing(label_table) as table:
                 made.label_counts.write_csv(table)
-    print(f"Wrote {output}; open it in a browser.")
+    say(f"Wrote {output}; open it in a browser.")

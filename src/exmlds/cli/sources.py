@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from io import BufferedReader
 from pathlib import Path
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from ..base import XMCEstimator
     from ..data import Dataset
     from .texts import TextOptions
+
+MAX_K = 1000  # of metrics at k; a ranking has that many cells for each row
 
 
 def locate(source: str, split: str) -> Path:
@@ -61,8 +64,12 @@ def _copied_input() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="exmlds-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     path = folder / "standard-input"
-    with path.open("wb") as file:
-        shutil.copyfileobj(pipe, file)
+    try:
+        with path.open("wb") as file:
+            shutil.copyfileobj(pipe, file)
+    except OSError as error:
+        problem = f"Standard input cannot be copied to {folder} ({error.strerror})"
+        raise DataError(f"{problem}; set TMPDIR to a folder with more space.") from None
     return path
 
 
@@ -72,13 +79,35 @@ def display_name(source: str) -> str:
 
 
 def check_output(output: Path | None, *inputs: Path) -> None:
-    """Raise an error if the output would overwrite an input, or is in a model folder."""
+    """Raise an error if a file cannot be written, would overwrite an input, or is in a model folder."""
     if output is None:
         return
+    if output.is_dir():
+        raise DataError(f"{output} is a folder; name a file.")
+    if output.is_file() or not output.exists():  # devices and pipes are written to directly
+        _try_writing(output, Path(os.path.realpath(output)).parent)
     if any(output.exists() and path.exists() and output.samefile(path) for path in inputs):
         raise DataError(f"{output} is being read; write to another file.")
     if (output.parent / "manifest.json").exists():
         raise DataError(f"{output.parent} is a model folder; write to another folder.")
+
+
+def check_output_folder(output: Path) -> None:
+    """Raise an error if a folder cannot be made, or written to; missing folders around it will be made."""
+    _try_writing(output, next(path for path in (output, *output.absolute().parents) if path.exists()))
+
+
+def _try_writing(output: Path, folder: Path) -> None:
+    """Write a file without a name, because permissions alone do not tell what a file system allows."""
+    from tempfile import TemporaryFile
+
+    if not folder.is_dir():
+        problem = f"{folder} is a file, not a folder" if folder.exists() else f"there is no folder {folder}"
+        raise DataError(f"{output}: cannot be written ({problem}).")
+    try:
+        TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise DataError(f"{output}: cannot be written ({error.strerror}).") from None
 
 
 def refuse_texts(path: Path, who: str = "this command") -> None:
@@ -215,6 +244,6 @@ def parse_ks(text: str) -> list[int]:
         chosen = sorted({int(part) for part in text.replace(",", " ").split()})
     except ValueError:
         chosen = []
-    if not chosen or chosen[0] < 1:
-        raise DataError(f"-k must be positive integers, such as `-k 1 3 5`. Got {text!r} instead.")
+    if not chosen or chosen[0] < 1 or chosen[-1] > MAX_K:
+        raise DataError(f"-k must be integers from 1 to {MAX_K:,}, such as `-k 1 3 5`. Got {text!r} instead.")
     return chosen

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, NamedTuple
 
@@ -12,17 +12,25 @@ from ..errors import DataError
 
 if TYPE_CHECKING:
     from ..base import XMCEstimator
-    from ..data import Texts
+    from ..data import Document, Texts
 
 TextColumn = Annotated[
     list[str] | None,
     Option(
         "--text-column",
+        metavar="NAME",
         help="The field or column of texts; repeat it to join several.  [default: detected by name]",
     ),
 ]
+IdColumn = Annotated[
+    str | None,
+    Option("--id-column", help="The field or column of the ids of texts.  [default: detected by name]"),
+]
 LabelColumn = Annotated[
-    str | None, Option("--label-column", help="The field or column of labels.  [default: detected by name]")
+    str | None,
+    Option(
+        "--label-column", metavar="NAME", help="The field or column of labels.  [default: detected by name]"
+    ),
 ]
 LabelSeparator = Annotated[
     str | None, Option("--label-separator", help="The separator between the labels in a cell.")
@@ -48,6 +56,7 @@ OPTIONS = {  # how messages name the arguments of `open_texts` on the command li
     "labels": "--label-column",
     "label_separator": "--label-separator",
     "format": "--format",
+    "id": "--id-column",
     "errors": "--encoding-errors",
     "labelled=False": "`exmlds predict`",
 }
@@ -62,6 +71,7 @@ class TextOptions(NamedTuple):
     errors: str = "strict"
     labels: str | None = None
     label_separator: str | None = None
+    id: str | None = None
 
     def check_given_text(self, text: str | None) -> None:
         """Raise an error if the text is given on the command line, where no option applies."""
@@ -96,15 +106,21 @@ def standard_input() -> IO[bytes]:
     return sys.stdin.buffer
 
 
-def stream_standard_input(options: TextOptions) -> Iterator[str]:
-    """Yield texts from standard input as they arrive, one per line; a JSON object gives its text."""
+def stream_standard_input(
+    options: TextOptions, report: Callable[[int, DataError], None]
+) -> Iterator[Document]:
+    """Yield documents from standard input as their lines arrive; `report` is called for a bad line."""
     from ..data.text import stream_texts
 
-    documents = stream_texts(
-        standard_input(), "standard input", text=options.text, format=options.format, errors=options.errors
+    return stream_texts(
+        standard_input(),
+        "standard input",
+        text=options.text,
+        format=options.format,
+        errors=options.errors,
+        id=options.id,
+        report=report,
     )
-    for document in documents:
-        yield document.text
 
 
 def check_kind(model: XMCEstimator, name: Path, source: Path, options: TextOptions) -> None:

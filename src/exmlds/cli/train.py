@@ -9,8 +9,9 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Argument, Option
+from typer import Option
 
+from .arguments import AsJson, LabelsFile, TrainingData, complete_method
 from .settings import DEFAULT_METHOD
 from .texts import EncodingErrors, Format, LabelColumn, LabelSeparator, TextColumn, TextOptions
 
@@ -21,14 +22,19 @@ Fit = Callable[[dict[str, Any]], tuple[Any, dict[str, Any]]]  # fit(side) gives 
 
 
 def train(
-    data: Annotated[str, Argument(help="A file, or the name of a data set under EXMLDS_DATA.")],
+    data: TrainingData,
     output: Annotated[Path, Option("-o", "--output", help="The folder to write the model to.")],
-    labels: Annotated[Path | None, Option(help="The file of labels, if DATA holds features only.")] = None,
+    labels: LabelsFile = None,
     method: Annotated[
-        str | None, Option(help=f"The method, or module:Class of your own.  [default: {DEFAULT_METHOD}]")
+        str | None,
+        Option(
+            help=f"The method, or module:Class of your own.  [default: {DEFAULT_METHOD}]",
+            autocompletion=complete_method,
+        ),
     ] = None,
     set_: Annotated[
-        list[str] | None, Option("--set", help="A parameter as key=value; may be repeated.")
+        list[str] | None,
+        Option("--set", metavar="KEY=VALUE", help="A parameter of the method; may be repeated."),
     ] = None,
     config: Annotated[
         Path | None, Option(help="A TOML config file, as `exmlds info METHOD` prints it.")
@@ -61,8 +67,10 @@ def train(
     label_separator: LabelSeparator = None,
     format: Format = None,
     encoding_errors: EncodingErrors = "strict",
-    seed: Annotated[int | None, Option(help="The random seed; the same seed gives the same model.")] = None,
-    as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
+    seed: Annotated[
+        int | None, Option(min=0, help="The random seed; the same seed gives the same model.")
+    ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Train a model on a file of texts or of numbers, and write it to a folder."""
     from ..runtime import progress
@@ -109,6 +117,7 @@ def _check_method(
     from ..errors import DataError
     from ..storage import model_folder
     from .settings import method_name
+    from .sources import check_output_folder
 
     name = method_name(type(model).__name__)
     if label_cooccurrence is not None and "label_cooccurrence" not in model._side:
@@ -116,6 +125,8 @@ def _check_method(
     if checkpoint is not None and "checkpoint" not in signature(model.fit).parameters:
         raise DataError(f"{name} takes no --checkpoint; exmlds4 does.")
     model_folder.check_target(output)
+    for folder in filter(None, (output, checkpoint)):
+        check_output_folder(folder)
     if checkpoint is not None and _overlap(output, checkpoint):
         raise DataError("--output and --checkpoint must be separate folders, neither within the other.")
 
@@ -167,6 +178,7 @@ def _run(
         "features": int(fitted.n_features_in_),
         "labels": len(fitted.classes_),
         **timing,
+        "held_out": fitted.held_out_metrics_,
         "bytes": model_folder.size(output),
     }
 
@@ -204,19 +216,24 @@ def _fit_numbers(
 
 
 def _print(summary: dict[str, Any], documents: Texts | None, as_json: bool) -> None:
-    from .output import harmless, print_json, size
+    from shlex import quote
+
+    from .output import percent, print_json, say, size
 
     if as_json:
         print_json(summary)
         return
     rows, features, times = "rows", "features", f"read in {summary['read_seconds']:.1f} s, fitted"
     if documents is not None:
-        rows, features, times = f"texts ({harmless(documents.description)})", "terms", "read and fitted"
-    print(
+        rows, features, times = f"texts ({documents.description})", "terms", "read and fitted"
+    held_out = summary["held_out"]
+    say(
         f"{summary['method']} on {summary['rows']:,} {rows} × {summary['features']:,} {features} × "
-        f"{summary['labels']:,} labels: {times} in {summary['fit_seconds']:.1f} s; {summary['model']}, "
-        f"{size(summary['bytes'])}"
+        f"{summary['labels']:,} labels: {times} in {summary['fit_seconds']:.1f} s"
+        + (f"; P@1 {percent(held_out['P@1'])}% on held-out rows" if held_out else "")
     )
+    model, saved = quote(summary["model"]), f"{summary['model']}, {size(summary['bytes'])}"
+    say(f"Wrote {saved}. Next: exmlds predict {model} NEW_FILE, or exmlds evaluate {model} TEST_FILE")
 
 
 def _overlap(one: Path, other: Path) -> bool:

@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Argument, Option
+from typer import Option
 
+from .arguments import AsJson, LabelsFile, TrainingData, complete_method, finite
+from .output import percent, print_table, say
 from .settings import DEFAULT_METHOD
+
+if TYPE_CHECKING:
+    from ..selection import TuneTrial
 
 
 def tune(
-    data: Annotated[str, Argument(help="A file, or the name of a data set under EXMLDS_DATA.")],
+    data: TrainingData,
     output: Annotated[Path, Option("-o", "--output", help="The config file to write, for --config.")],
-    time_budget: Annotated[float, Option(min=1, help="The approximate time limit in seconds.")] = 600,
-    labels: Annotated[Path | None, Option(help="The file of labels, if DATA holds features only.")] = None,
-    method: Annotated[str | None, Option(help=f"The method.  [default: {DEFAULT_METHOD}]")] = None,
+    time_budget: Annotated[
+        float, Option(min=1, callback=finite, metavar="SECONDS", help="The approximate time limit.")
+    ] = 600,
+    labels: LabelsFile = None,
+    method: Annotated[
+        str | None, Option(help=f"The method.  [default: {DEFAULT_METHOD}]", autocompletion=complete_method)
+    ] = None,
     set_: Annotated[
-        list[str] | None, Option("--set", help="A parameter to keep fixed, as key=value; may be repeated.")
+        list[str] | None,
+        Option("--set", metavar="KEY=VALUE", help="A parameter to keep fixed; may be repeated."),
     ] = None,
     config: Annotated[Path | None, Option(help="A TOML config file to start from.")] = None,
     seed: Annotated[int, Option(min=0, help="The random seed; it chooses the held-out rows.")] = 0,
-    as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Search for better parameters on held-out rows, and write them to a config file."""
     from time import perf_counter
@@ -32,23 +43,21 @@ def tune(
     from ..errors import DataError
     from ..runtime import progress
     from ..storage.files import replacing
-    from .output import percent, print_json, print_table
+    from .output import print_json
     from .settings import as_toml, make_model, method_name
-    from .sources import read
+    from .sources import check_output, locate, read
 
     model = make_model(method, config, [*(set_ or [])])
     fixed = {assignment.partition("=")[0].strip() for assignment in set_ or []}
     space = {name: values for name, values in model._space.items() if name not in fixed}
     if not space:
         raise DataError(f"{method_name(type(model).__name__)} has no parameter left to tune.")
-
-    def write(chosen: Any) -> None:
-        with replacing(output) as file:
-            file.write(f"{as_toml(chosen)}\n".encode())
+    check_output(output, locate(data, "train"))
+    start = {name: model.get_params()[name] for name in space}
+    round_length = 1 + sum(value != start[name] for name, values in space.items() for value in values)
 
     with progress.shown():
         dataset = read(data, "train", labels)
-        write(model)  # an output that cannot be written fails now, and not after the search
         model.set_params(random_state=seed)
         train, held_out = selection.random_split(dataset.X.shape[0], 0.2, random_state=seed)
         truth = dataset.Y[held_out]
@@ -58,28 +67,52 @@ def tune(
             ranking = metrics.Ranking(truth, tried.predict_topk(dataset.X[held_out], 5), 5)
             return sum(ranking.value(f"P@{k}") for k in (1, 3, 5)) / 3
 
-        trials = []
+        trials: list[TuneTrial] = []
         started = perf_counter()
         with progress.stage("tuning", round(time_budget), unit="s") as advance:
-            start = {name: model.get_params()[name] for name in space}
             for trial in selection.tune(value_of, space, time_budget, start=start):
                 trials.append(trial)
-                # The best configuration is written at once, so that Ctrl-C loses nothing.
-                if trial.value >= max(t.value for t in trials):
-                    write(clone(model).set_params(**trial.parameters, random_state=None))
+                if len(trials) == 1 and not as_json:
+                    print(_forecast(trial.seconds, time_budget, round_length), file=sys.stderr)
                 advance(round(perf_counter() - started))
                 started = perf_counter()
     best = max(trials, key=lambda trial: trial.value)
+    with replacing(output) as file:
+        chosen = clone(model).set_params(**best.parameters, random_state=None)
+        file.write(f"{as_toml(chosen)}\n".encode())
     if as_json:
         print_json({"config": str(output), "best": best._asdict(), "trials": [t._asdict() for t in trials]})
         return
-    rows = [
-        (
-            ", ".join(f"{k}={v}" for k, v in t.parameters.items()) or "starting values",
-            percent(t.value),
-            f"{t.seconds:.1f}",
-        )
-        for t in trials
-    ]
+    _print(trials, best, round_length)
+    say(f"Wrote {output}. Next: exmlds train {data} -o model --config {output}")
+
+
+def _forecast(seconds: float, time_budget: float, round_length: int) -> str:
+    """How many settings the budget allows, by the time that the first one took."""
+    allowed = max(1, int(time_budget / max(seconds, 1e-9)))
+    share = f"about {allowed} of the" if allowed < round_length else "all"
+    return (
+        f"One setting takes about {seconds:.1f} s; {time_budget:g} s allow {share} {round_length} settings "
+        "of a round."
+    )
+
+
+def _print(trials: list[TuneTrial], best: TuneTrial, round_length: int) -> None:
+    from math import ceil
+
+    rows = [(_parameters(t), percent(t.value), f"{t.seconds:.1f}") for t in trials]
     print_table(("parameters", "mean of P@1, 3, 5 on held-out rows", "seconds"), rows)
-    print(f"{output}: the best of {len(trials)}. Next: exmlds train {data} -o model --config {output}")
+    n, seconds = len(trials), sum(trial.seconds for trial in trials)
+    if n == 1:
+        say(
+            f"1 setting was tried in {seconds:.1f} s, so there is nothing to compare it with. A round has "
+            f"{round_length} settings: allow about --time-budget {ceil(seconds * round_length)}."
+        )
+    elif not best.parameters:
+        say(f"None of the {n - 1} other settings is better than the starting values ({seconds:.1f} s).")
+    else:
+        say(f"The best of {n} settings in {seconds:.1f} s: {_parameters(best)}.")
+
+
+def _parameters(trial: TuneTrial) -> str:
+    return ", ".join(f"{name}={value}" for name, value in trial.parameters.items()) or "starting values"

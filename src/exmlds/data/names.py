@@ -14,6 +14,8 @@ def read_names(path: PathLike) -> list[str]:
     """Read the lines of a file, stripped of surrounding whitespace."""
     with reading(Path(path)) as file:
         raw = file.read()
+    if b"\r" in raw.rstrip() and b"\n" not in raw:
+        raise DataError(f"{path} ends its lines in \\r alone; save it with \\n or \\r\\n.")
     try:
         lines = raw.decode("utf-8-sig").rstrip("\r\n").split("\n")
     except UnicodeDecodeError as error:

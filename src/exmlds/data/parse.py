@@ -24,6 +24,7 @@ HeaderChoice = bool | Literal["auto"]
 BLOCK = 1 << 18  # bytes parsed at a time; more would raise the peak memory, not the speed
 _LONE_RETURN = re.compile(rb"\r+(?![\r\n]|\Z)")
 LARGEST = np.iinfo(np.int32).max  # ids are int32
+FAR_ABOVE = 100, 1_000_000  # a largest id that exceeds the number of ids by this factor and this difference
 
 
 class Header(NamedTuple):
@@ -105,13 +106,12 @@ class TextFile:
         first, second = (*lines[comments:], b"")[:2]
         numbers = first.split()
         whole = all(re.fullmatch(rb"[0-9]{1,18}", number) for number in numbers)
-        whole = whole and b"\r" not in first.rstrip()
-        is_long = choice == "auto" and self.labelled and whole and len(numbers) > 3
+        whole = whole and b"\r" not in first.rstrip(b"\r")
+        is_long = choice == "auto" and whole and len(numbers) > 2 + self.labelled
         if is_long and any(b":" in line for line in lines[self.header_line :]):
-            raise DataError(
-                f"{self.header_at}: {len(numbers)} numbers are neither a header, `rows features labels`, "
-                "nor a row of this file, `l1,l2 f:v f:v`."
-            )
+            forms = "`rows features labels`, nor a row of this file, `l1,l2 f:v f:v`"
+            forms = forms if self.labelled else "`rows columns`, nor a row of this file, `id:value id:value`"
+            raise DataError(f"{self.header_at}: {len(numbers)} numbers are neither a header, {forms}.")
         if choice is False or not whole or len(numbers) not in (2, 3):
             return None, False
         if len(numbers) == 3 and (self.labelled or choice is True):
@@ -139,6 +139,7 @@ class TextFile:
                 array.extend(part)
             disorder |= piece_disorder
         whole = Block._make((*(array.done() for array in arrays), disorder))
+        self._warn_of_gaps(whole)
         X, Y = matrices(whole, self.n_features, self.n_labels)
         if disorder and ordered:
             repeated = put_in_order(self.path, X, Y)
@@ -149,6 +150,39 @@ class TextFile:
                 stacklevel=3,
             )
         return X, Y
+
+    def _warn_of_gaps(self, rows: Block) -> None:
+        """Warn if the largest id, which decides the width of a matrix, looks mistyped."""
+        factor, difference = FAR_ABOVE
+        for noun, ids, counts, width in (
+            (self.nouns[0], rows.features, rows.features_of_row, self.n_features),
+            (self.nouns[1], rows.labels, rows.labels_of_row, self.n_labels),
+        ):
+            largest = int(ids.max(initial=0))
+            # Most files end here; counting the distinct ids takes a sort.
+            if width is not None or largest <= difference:
+                continue
+            n_ids = len(np.unique(ids))
+            if largest > factor * n_ids and largest - n_ids > difference:
+                row = int(np.searchsorted(np.cumsum(counts), int(np.argmax(ids)), side="right"))
+                warnings.warn(
+                    f"{self.path}:{self._line_of(row)}: {noun} {largest + self.base} is far above the number "
+                    f"of {noun}s, {n_ids:,}; is it mistyped? No header declares how many there are, so the "
+                    f"matrix gets {largest + 1:,} columns, and a model of it may take much memory.",
+                    DataWarning,
+                    stacklevel=4,
+                )
+
+    def _line_of(self, row: int) -> int:
+        """The number of a row's line, counted from 1; comments and the header are no rows."""
+        with reading(self.path) as file:
+            for number, line in enumerate(file, start=1):
+                is_row = number > (self.header_line if self.header else 0)
+                if is_row and not line.removeprefix(b"\xef\xbb\xbf").startswith(b"#"):
+                    row -= 1
+                    if row < 0:
+                        break
+        return number
 
     def blocks(self) -> Iterator[Block]:
         """Parse the file block by block; at the end, the number of rows must be the header's."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import reprlib
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from typing import Any, ClassVar, Self
 
@@ -13,6 +14,7 @@ from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
 from sklearn.utils.validation import check_is_fitted
 
 from ..base import XMCEstimator, class_reference, restored
+from ..errors import NoKnownWordWarning
 from ..runtime import progress
 from ..runtime.memory import Estimate
 from ..validation import params, stored
@@ -48,6 +50,10 @@ class TextClassifier(LabelSpaceMixin):
     keep_rows : keep the training texts with the model, so that `explain` can show them
 
     The parameters of every method, such as `threshold`, are those of the estimator.
+
+    A text without any word that the vectorizer knows, such as an empty one, gets no labels: all that an
+    estimator could say of it is how frequent each label is. A `NoKnownWordWarning` names such texts. The
+    estimator itself does predict frequent labels for a row of zeros.
 
     Attributes
     ----------
@@ -143,7 +149,8 @@ class TextClassifier(LabelSpaceMixin):
     def predict_proba(self, X: Any) -> csr_matrix:
         """The scores or probabilities of the estimator."""
         vectors = self._vectors(X)
-        return self.model_.predict_proba(vectors)
+        has_words = csr_matrix(np.diff(vectors.indptr)[:, None] > 0, dtype=np.float32)
+        return csr_matrix(self.model_.predict_proba(vectors).multiply(has_words))
 
     def _explain_row(
         self, X: Matrix, label: int | None, n: int, feature_names: Any, kept_row: Any = None
@@ -172,10 +179,14 @@ class TextClassifier(LabelSpaceMixin):
         check_is_fitted(self)
         if isinstance(X, (list, tuple)) and not X:
             raise ValueError("There is no text; give at least one.")
-        return csr_matrix(self.vectorizer_.transform(_texts(X)), dtype=np.float32)
+        vectors = csr_matrix(self.vectorizer_.transform(_texts(X)), dtype=np.float32)
+        _warn_of_no_words(vectors)
+        return vectors
 
     def _candidates(self, X: Matrix, k: int) -> tuple[Array, Array]:
-        return self.model_._candidates(X, k)
+        ids, scores = self.model_._candidates(X, k)
+        has_words = np.diff(X.indptr)[:, None] > 0
+        return np.where(has_words, ids, -1), np.where(has_words, scores, 0)
 
     def estimate(
         self, n: int, d: int, n_labels: int, nnz: int | None = None, nnz_labels: int | None = None
@@ -268,6 +279,18 @@ def _texts(X: Any, labels: list[Any] | None = None, kept: list[str] | None = Non
                 kept.append(text)
             advance(1)
             yield text
+
+
+def _warn_of_no_words(vectors: csr_matrix) -> None:
+    rows = np.flatnonzero(np.diff(vectors.indptr) == 0).tolist()
+    if rows:
+        named = ", ".join(map(str, rows[:10])) + (", …" if len(rows) > 10 else "")
+        warnings.warn(
+            f"{len(rows):,} of {vectors.shape[0]:,} texts hold no word that the model knows; no labels are "
+            f"predicted for them. Rows, counted from 0: {named}.",
+            NoKnownWordWarning,
+            stacklevel=3,
+        )
 
 
 def _fitted_vectors(vectorizer: Any, texts: Iterator[str]) -> csr_matrix:

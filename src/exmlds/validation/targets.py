@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+import warnings
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_matrix, issparse
 
+from ..errors import DataWarning
 from .arrays import check_range, without_tiny
 
 Array = np.ndarray
+
+SEPARATORS = (",", ";", "|")  # between labels in one string
+MIN_LISTS = 3  # different strings that must look like lists of labels
+MIN_SHARE = 0.1  # share of the rows that such strings must have
+MIN_RECURRING = 2 / 3  # share of their pieces that must be pieces of other strings too
+MIN_MOVABLE = 1 / 4  # share of their pieces that must occur first in one string and later in another
 
 
 def encode(Y: Any, label_names: Sequence[str] | None = None) -> tuple[csr_matrix, Array | None]:
     """Return the (n, L) indicator matrix, csr of ones, and the (L,) classes of its columns; None is 0…L−1.
 
     Y : 2-d array, data frame or sparse matrix of 0 and 1; a list of lists or sets of labels, strings or
-        whole numbers; or a 1-d array with one label per row
+        whole numbers; or a 1-d array with one label per row. Strings are stripped of surrounding
+        whitespace, and empty ones are dropped, as by the readers of files
     label_names : the names of all columns; for lists of labels they also fix the order of the columns
     """
     Y = as_array(Y)
@@ -28,6 +38,8 @@ def encode(Y: Any, label_names: Sequence[str] | None = None) -> tuple[csr_matrix
         return matrix, None if label_names is None else _classes(label_names, matrix.shape[1])
     rows = label_rows(Y)
     _refuse_indicator(Y, rows)
+    if all(isinstance(row, str) for row in Y):
+        _warn_of_lists(rows)
     if label_names is not None:
         classes = _classes(label_names, len(label_names))
         return from_rows(rows, _listed(rows, classes)), classes
@@ -85,7 +97,7 @@ def indicator(Y: Any) -> csr_matrix:
 
 
 def label_rows(Y: Any) -> list[list[Any]]:
-    """Convert Y to one list of labels per row."""
+    """Convert Y to one list of labels per row; strings are stripped, and empty ones are dropped."""
     if isinstance(Y, str) or not isinstance(Y, Iterable):
         raise ValueError(
             f"Y must be a matrix of 0 and 1, or one list of labels per row. Got {type(Y).__name__} instead."
@@ -96,8 +108,58 @@ def label_rows(Y: Any) -> list[list[Any]]:
             labels = [_plain(label, i) for label in row]
         else:
             labels = [_plain(row, i)]
-        rows.append(labels)
+        rows.append([label for label in labels if label != ""])
     return rows
+
+
+class Unsplit(NamedTuple):
+    """Strings that look like lists of labels: their separator, their number, and one of them."""
+
+    separator: str
+    n: int
+    example: str
+
+
+def find_unsplit(rows: Sequence[Sequence[Any]]) -> Unsplit | None:
+    """Find labels that look like lists of labels, such as "grain, rice", in rows of mostly one label.
+
+    Names may hold a comma too, such as "Paris, France" or "Austen, Jane". In lists, most pieces are also
+    pieces of other strings, and many stand first in one string and later in another.
+    """
+    strings = Counter(row[0] for row in rows if len(row) == 1 and isinstance(row[0], str))
+    n_filled = sum(len(row) > 0 for row in rows)
+    if n_filled - strings.total() >= MIN_SHARE * n_filled:
+        return None
+    for separator in SEPARATORS:
+        split = {string: _pieces(string, separator) for string in strings}
+        lists = {string: pieces for string, pieces in split.items() if len(pieces) > 1}
+        n_rows = sum(strings[string] for string in lists)
+        if len(lists) < MIN_LISTS or n_rows < MIN_SHARE * n_filled:
+            continue
+        occurrences = Counter(piece for pieces in split.values() for piece in set(pieces))
+        firsts = {pieces[0] for pieces in split.values() if pieces}
+        movable = firsts & {piece for pieces in lists.values() for piece in pieces[1:]}
+        pieces = [piece for pieces in lists.values() for piece in pieces]
+        n_recurring = sum(occurrences[piece] > 1 for piece in pieces)
+        n_movable = sum(piece in movable for piece in pieces)
+        if n_recurring >= MIN_RECURRING * len(pieces) and n_movable >= MIN_MOVABLE * len(pieces):
+            return Unsplit(separator, n_rows, max(lists, key=strings.__getitem__))
+    return None
+
+
+def _pieces(string: str, separator: str) -> list[str]:
+    return [piece for part in string.split(separator) if (piece := part.strip())]
+
+
+def _warn_of_lists(rows: list[list[Any]]) -> None:
+    if unsplit := find_unsplit(rows):
+        warnings.warn(
+            f"{unsplit.n:,} of {len(rows):,} labels look like lists of labels, such as {unsplit.example!r}; "
+            f"each is learnt as one label. Split them first: "
+            f"y = [labels.split({unsplit.separator!r}) for labels in y].",
+            DataWarning,
+            stacklevel=2,
+        )
 
 
 def _refuse_indicator(Y: Any, rows: list[list[Any]]) -> None:
@@ -118,7 +180,9 @@ def _is_scalar_array(row: Any) -> bool:
 def _plain(label: Any, row: int) -> Any:
     if isinstance(label, np.generic) or _is_scalar_array(label):
         label = label.item()
-    if isinstance(label, (str, int)) and not isinstance(label, bool):
+    if isinstance(label, str):
+        return label.strip()
+    if isinstance(label, int) and not isinstance(label, bool):
         return label
     if isinstance(label, bool) or (isinstance(label, float) and label.is_integer()):
         return int(label)
@@ -235,13 +299,14 @@ def row_weights(weights: Any, n: int) -> Array:
 
 
 def _classes(label_names: Sequence[str], n_labels: int) -> Array:
+    label_names = [str(name).strip() for name in label_names]
     if len(label_names) != n_labels:
         raise ValueError(f"There are {len(label_names)} label_names, but Y has {n_labels} columns.")
     if len(set(label_names)) < n_labels:
         seen: set[str] = set()
         twice = next(name for name in label_names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-        raise ValueError(f"label_names must differ; {twice!r} appears twice.")
-    return _objects([str(name) for name in label_names])
+        raise ValueError(f"label_names must differ without surrounding whitespace; {twice!r} appears twice.")
+    return _objects(label_names)
 
 
 def _objects(names: list[str]) -> Array:

@@ -213,7 +213,7 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
         labelled = self._trainable_rows(Y, **side)
         kept_rows = X.copy() if self.keep_rows else None
         rows = TrainingSet(X, Y, side, self._side).subset(labelled)
-        with phase("settings", rows.n):
+        with phase("settings", rows.n, until=0.5):
             settings = self._choose_settings(rows, labelled, settings_rng, run.checkpoint)
         logger.debug("%s takes %s", type(self).__name__, settings._replace(held_out=None))
         feature_map = features.fit(settings.features, rows.X, features_rng)
@@ -222,7 +222,7 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
         if self._embeds_whole:
             with phase("embedding", rows.n):
                 whole = self._embed(rows.X, rows.Y, self.n_components, whole_rng, **given)
-        with phase("maps and index", rows.n):
+        with phase("maps and index", rows.n, until=1.0):
             context = FitContext(feature_map, settings, run)
             fitted = self._fit_learners(rows, whole, context, parts_rng.spawn(self.n_learners))
         label_embeddings = None if whole is None else whole.labels

@@ -13,25 +13,41 @@
 
 Files are UTF-8, plain or gzipped, and the format is detected from the content. Lines end at \\n or \\r\\n
 only. Labels are stripped of surrounding whitespace; empty labels are dropped, and duplicates are kept once.
+A document has the id of its field or column, of LibMultiLabel's first cell, or its file name in a folder.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import json
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
-from ...errors import Argument, DataError
+from ...errors import Argument, DataError, DataWarning
 from ...runtime import progress
 from ...storage.files import PathLike
+from ...validation.targets import find_unsplit
 from ..read_log import log_reading
 from .annif import check_folder, documents_in, subjects_of
-from .documents import OTHER_BOMS, PARQUET, Document, bare, check_encoding, numbered, start_of
+from .documents import (
+    BOM,
+    OTHER_BOMS,
+    PARQUET,
+    Document,
+    bare,
+    check_encoding,
+    decoded,
+    start_of,
+)
 from .documents import ReadOptions as ReadOptions
 from .fields import with_fields
-from .formats import DELIMITERS, NAMES, READERS, check_options
+from .formats import DELIMITERS, NAMES, READERS, SPLIT_FORMATS, check_options
 from .jsonl import json_document, row_of
 from .sniff import first_lines, is_numeric, sniff_format, with_delimiter
+
+SEEN = 1_000  # documents whose labels are checked for lists that were not split
 
 __all__ = ["Document", "Texts", "is_text", "open_texts", "read_texts"]
 
@@ -41,12 +57,12 @@ class Texts:
 
     path : the file or folder
     format : the name of its format, as listed above
-    text, labels : the fields or columns in use; () and None if the format has no fields
+    text, labels, id : the fields or columns in use; () and None if the format has no fields
     """
 
     def __init__(self, path: Path, format: str, options: ReadOptions) -> None:
         self.path, self.format = path, format
-        self.text, self.labels = options.text, options.labels
+        self.text, self.labels, self.id = options.text, options.labels, options.id
         self._options = options
 
     def __iter__(self) -> Iterator[Document]:
@@ -55,7 +71,25 @@ class Texts:
         if first is None:
             raise DataError(f"{self.path} holds no documents.")
         yield first
+        if self._options.labelled and self.format in SPLIT_FORMATS:
+            seen = [first.labels]
+            for document in islice(documents, SEEN):
+                seen.append(document.labels)
+                yield document
+            self._warn_of_lists(seen)
         yield from documents
+
+    def _warn_of_lists(self, labels: list[list[str]]) -> None:
+        """Warn if the labels of these documents look like lists at another separator than the one used."""
+        if unsplit := find_unsplit(labels):
+            separator = unsplit.separator
+            warnings.warn(
+                f"{self.path}: {unsplit.n:,} of the first {len(labels):,} documents have a label that looks "
+                f"like a list of labels, such as {unsplit.example!r}; each is read as one label. Pass "
+                f'label_separator="{separator}" (--label-separator "{separator}" on the command line).',
+                DataWarning,
+                stacklevel=3,
+            )
 
     def __repr__(self) -> str:
         return f"Texts({self.path}, {self.description})"
@@ -77,6 +111,7 @@ def open_texts(
     format: str | None = None,
     labelled: bool = True,
     errors: Literal["strict", "replace"] = "strict",
+    id: str | None = None,
 ) -> Texts:
     """Open texts in any of the formats above, to iterate over their documents.
 
@@ -91,13 +126,15 @@ def open_texts(
     label_separator : the separator between labels in a string. By default, a csv or tsv cell that begins with
         `[` is a JSON list, a cell that holds a `|` is split there, and any other cell is split at `;`, never
         at a comma; Annif's column subject_uris is split at spaces; a string in jsonl and parquet is one
-        label; libmultilabel labels are split at spaces
+        label; libmultilabel labels are split at spaces. There is a warning if labels look like lists
     label_prefix : the prefix of labels in fasttext
     format : one of the formats above; by default it is detected from the content. Lines of two or three cells
         without a header are read as libmultilabel only if the last cell is clearly the text; otherwise the
         file is rejected as ambiguous
     labelled : if False, no labels are read or required, and a file in no other format is read as plain lines
     errors : "replace" reads � in place of bytes that are not UTF-8; "strict" raises an error
+    id : the field or column with the ids of the documents. By default, the first existing one of id, doc_id,
+        document_id, identifier, or none
 
     Examples
     --------
@@ -108,7 +145,7 @@ def open_texts(
     >>> [(document.text, document.labels) for document in open_texts(path)]
     [('On ants', ['biology', 'insects']), ('On tides', ['seas'])]
     """
-    options = _checked_options(text, labels, label_separator, label_prefix, format, labelled, errors)
+    options = _checked_options(text, labels, label_separator, label_prefix, format, labelled, errors, id)
     path = Path(path)
     if format is None and path.is_dir():
         format = "annif-folder"
@@ -139,6 +176,7 @@ def _checked_options(
     format: str | None,
     labelled: bool,
     errors: str,
+    id: str | None,
 ) -> ReadOptions:
     """Check the arguments of `open_texts` that do not depend on the file."""
     if isinstance(text, str):
@@ -153,7 +191,7 @@ def _checked_options(
         message = f"{{format}} must be one of {', '.join(READERS)}. Got {{got!r}} instead."
         raise DataError(message, format=Argument("format"), got=format)
     labels = labels if labelled else None
-    return ReadOptions(tuple(text or ()), labels, label_separator, label_prefix, labelled, errors)
+    return ReadOptions(tuple(text or ()), labels, label_separator, label_prefix, labelled, errors, id)
 
 
 def read_texts(path: PathLike, **options: Any) -> tuple[list[str], list[list[str]]]:
@@ -175,23 +213,51 @@ def stream_texts(
     text: Sequence[str] | None = None,
     format: str | None = None,
     errors: str = "strict",
+    id: str | None = None,
+    report: Callable[[int, DataError], None] | None = None,
 ) -> Iterator[Document]:
     """Yield the documents of a stream, without labels, each as soon as its line arrives.
 
-    A line that begins with `{` is a JSON object, any other line is a text. If format is "jsonl" or text
-    fields are given, every line is an object; if format is "lines", every line is a text.
+    If format is "jsonl", or if fields are given, every line is a JSON object; if format is "lines", every
+    line is a text. Otherwise the first line that is not blank decides for all lines: they are objects if it
+    is one. Blank lines between objects are skipped.
+
+    report : called with the number of a line that cannot be read and its error; the line then gives an empty
+        document. By default, the error is raised
     """
-    options = _checked_options(text, None, None, "__label__", format, False, errors)
+    options = _checked_options(text, None, None, "__label__", format, False, errors, id)
     check_options(name, format or "jsonl", options)
-    all_objects = format == "jsonl" or bool(text)
-    for where, line in numbered(file, name, errors):
-        if all_objects and (not line or line.isspace()):
-            continue
-        if all_objects or (format is None and line.lstrip().startswith("{")):
-            row = row_of(where, line)
-            yield json_document(where, line, row, with_fields(options, where, "field", list(row)))
-        else:
-            yield Document(bare(line), [], where)
+    are_objects = None if format is None else format == "jsonl"
+    if text or id:
+        are_objects = True
+    for number, raw in enumerate(file, start=1):
+        where = f"{name}:{number}"
+        document = Document("", [], where)
+        try:
+            line = decoded(raw.removeprefix(BOM) if number == 1 else raw, errors, where)
+            is_blank = not line or line.isspace()
+            if are_objects and is_blank:
+                continue
+            if are_objects is None and not is_blank:
+                are_objects = _is_object(line)
+            if are_objects:
+                row = row_of(where, line)
+                fields = with_fields(options, where, "field", list(row))
+                document = json_document(where, line, row, fields)
+            else:
+                document = Document(bare(line), [], where)
+        except DataError as error:
+            if report is None:
+                raise
+            report(number, error)
+        yield document
+
+
+def _is_object(line: str) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def is_text(path: PathLike) -> bool:

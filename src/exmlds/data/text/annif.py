@@ -93,11 +93,11 @@ def read_folder(folder: Path, options: ReadOptions) -> Iterator[Document]:
         where = str(document)
         text = decoded(raw, options.errors, where)
         if _is_json(document):
-            yield _read_json(text, options, where)
+            yield _read_json(text, options, where)._replace(id=document.name)
             continue
         subjects = subjects_of(document) if options.labelled else None
         labels = unique(_subject_names(subjects, options)) if subjects else []
-        yield Document(text, labels, where)
+        yield Document(text, labels, where, document.name)
 
 
 def _read_json(text: str, options: ReadOptions, where: str) -> Document:

@@ -32,11 +32,13 @@ class Document(NamedTuple):
     text : the text as it is in the file; "" if it is empty
     labels : the distinct labels in the order of the file; [] if there are none
     where : the file and the line (for Parquet, the row), for messages
+    id : the id in the file, or the file name in a folder of documents; None if there is none
     """
 
     text: str
     labels: list[str]
     where: str
+    id: str | None = None
 
 
 class ReadOptions(NamedTuple):
@@ -48,6 +50,7 @@ class ReadOptions(NamedTuple):
     label_prefix: str
     labelled: bool
     errors: str
+    id: str | None = None  # the field or column of ids
     delimiter: str = ""
     skip_blanks: bool = False  # ignore spaces after a delimiter
 
@@ -73,15 +76,9 @@ def check_encoding(path: Path, start: bytes) -> None:
 def lines_of(path: Path, errors: str) -> Iterator[tuple[str, str]]:
     """Yield the position of each line, for messages, and the line with its newline."""
     with reading(path) as file:
-        yield from numbered(file, str(path), errors)
-
-
-def numbered(file: Iterable[bytes], name: str, errors: str) -> Iterator[tuple[str, str]]:
-    for number, raw in enumerate(file, start=1):
-        if number == 1:
-            raw = raw.removeprefix(BOM)
-        where = f"{name}:{number}"
-        yield where, decoded(raw, errors, where)
+        for number, raw in enumerate(file, start=1):
+            where = f"{path}:{number}"
+            yield where, decoded(raw.removeprefix(BOM) if number == 1 else raw, errors, where)
 
 
 def decoded(raw: bytes, errors: str, where: str) -> str:

@@ -15,6 +15,7 @@ LABEL_NAMES = (
     *("labels", "label", "tags", "tag", "categories", "category"),
     *("subject_uris", "subjects", "keywords", "topics"),
 )
+ID_NAMES = ("id", "doc_id", "document_id", "identifier")
 
 
 def guess(names: Iterable[str], usual: Sequence[str]) -> str | None:
@@ -35,12 +36,14 @@ def with_fields(options: ReadOptions, where: str, noun: str, names: list[str]) -
         message = "{where}: no {noun} has a standard name for labels. There are: {names}. Pass {labels}"
         message += f"{no_header}. Read texts without labels with {{unlabelled}}."
         raise DataError(message, labels=Argument("labels", "…"), unlabelled=UNLABELLED, **known)
-    for name in (*text, *([labels] if labels else [])):
+    others = [name for name in names if name not in (*text, labels) and names.count(name) == 1]
+    id = options.id or guess(others, ID_NAMES)
+    for name in (*text, *filter(None, [labels, id])):
         if names.count(name) != 1:
             number = "more than one" if name in names else "no"
             message = "{where}: there is {number} {noun} {name!r}. There are: {names}. Choose one of them"
             raise DataError(f"{message}{no_header}.", number=number, name=name, **known)
-    return options._replace(text=text, labels=labels)
+    return options._replace(text=text, labels=labels, id=id)
 
 
 def _listed(names: Iterable[str]) -> str:
@@ -56,7 +59,13 @@ def document_of(row: Mapping[str, Any], options: ReadOptions, where: str) -> Doc
             raise DataError(f"{where}: {name!r} is {shown(part)}, not a text. Write it as a string.")
     value = None if options.labels is None else _value(row, options.labels, where, options)
     labels = labels_of(value, options.label_separator, where)
-    return Document("\n".join([part or "" for part in parts]), labels, where)
+    own_id = None if options.id is None else id_of(row.get(options.id))
+    return Document("\n".join([part or "" for part in parts]), labels, where, own_id)
+
+
+def id_of(value: Any) -> str | None:
+    """An id as a string; None if it is missing or empty, or neither a string nor a whole number."""
+    return str(value).strip() or None if isinstance(value, str) or type(value) is int else None
 
 
 def _value(row: Mapping[str, Any], name: str, where: str, options: ReadOptions) -> Any:
@@ -74,13 +83,14 @@ def _value(row: Mapping[str, Any], name: str, where: str, options: ReadOptions) 
 def without_surrogates(document: Document, errors: str) -> Document:
     """Reject or replace lone surrogates: JSON can encode them, but UTF-8 files cannot hold them."""
     try:
-        "\n".join([document.text, *document.labels]).encode()
+        "\n".join([document.text, *document.labels, document.id or ""]).encode()
     except UnicodeEncodeError as error:
         if errors == "strict":
             half = f"\\u{ord(error.object[error.start]):04x}"
             message = "{where}: {half} is half of a surrogate pair. Write both, or pass {errors} to read �."
             raise DataError(message, where=document.where, half=half, errors=REPLACE) from None
-        return document._replace(text=_mended(document.text), labels=unique(map(_mended, document.labels)))
+        labels, id = unique(map(_mended, document.labels)), document.id and _mended(document.id)
+        return document._replace(text=_mended(document.text), labels=labels, id=id)
     return document
 
 

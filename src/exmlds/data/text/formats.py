@@ -35,6 +35,8 @@ NAMES: dict[str, Callable[[Path, ReadOptions], tuple[str, str, list[str]]]] = {
     "parquet": parquet_names,
 }
 
+SPLIT_FORMATS = (*NAMES, "libmultilabel")  # those whose labels may be in one string
+
 
 def check_options(path: Path | str, format: str, options: ReadOptions) -> None:
     """Raise an error if the format does not use one of the given options."""
@@ -42,7 +44,8 @@ def check_options(path: Path | str, format: str, options: ReadOptions) -> None:
     uses: dict[str, tuple[bool, tuple[str, ...]]] = {
         "text": (bool(options.text), (*NAMES,)),
         "labels": (options.labels is not None, (*NAMES, "annif-folder")),
-        "label_separator": (options.labelled and bool(options.label_separator), (*NAMES, "libmultilabel")),
+        "id": (options.id is not None, (*NAMES,)),
+        "label_separator": (options.labelled and bool(options.label_separator), SPLIT_FORMATS),
         "label_prefix": (options.labelled and options.label_prefix != "__label__", ("fasttext",)),
     }
     for name, (is_given, formats) in uses.items():

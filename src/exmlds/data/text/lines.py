@@ -42,7 +42,7 @@ def read_libmultilabel(path: Path, options: ReadOptions) -> Iterator[Document]:
                 "A line is `id<TAB>label label<TAB>text` or `label label<TAB>text`, without other tabs."
             )
         names = cells[-2].split(options.label_separator or " ") if options.labelled else []
-        yield Document(cells[-1], unique(names), where)
+        yield Document(cells[-1], unique(names), where, cells[0].strip() if n_cells == 3 else None)
 
 
 def read_annif_tsv(path: Path, options: ReadOptions) -> Iterator[Document]:

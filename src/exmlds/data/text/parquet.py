@@ -35,7 +35,7 @@ def _opened(path: Path) -> Iterator[Any]:
                 packed, file = file, stack.enter_context(tempfile.TemporaryFile())
                 shutil.copyfileobj(packed, file)
             yield stack.enter_context(parquet.ParquetFile(file))
-    except arrow.ArrowException as error:
+    except (arrow.ArrowException, UnicodeDecodeError) as error:
         raise DataError(f"{path}: cannot be read as Parquet ({error}). Download or write it again.") from None
 
 
@@ -45,7 +45,7 @@ def parquet_names(path: Path, options: ReadOptions) -> tuple[str, str, list[str]
 
 
 def read_parquet(path: Path, options: ReadOptions) -> Iterator[Document]:
-    columns = list(dict.fromkeys([*options.text, *([options.labels] if options.labels else [])]))
+    columns = list(dict.fromkeys(filter(None, [*options.text, options.labels, options.id])))
     number = 0
     with _opened(path) as file:
         for batch in file.iter_batches(batch_size=BATCH, columns=columns):

@@ -10,7 +10,7 @@ from typing import Any
 
 from ...errors import Argument, DataError
 from .documents import Document, ReadOptions, bare_uri, count, lines_of, unique
-from .fields import labels_of, shown, without_surrogates
+from .fields import id_of, labels_of, shown, without_surrogates
 
 LARGEST_CELL = 2**31 - 1  # the csv module keeps its limit in a C long, which has 32 bits on Windows
 
@@ -82,6 +82,7 @@ def read_table(path: Path, options: ReadOptions) -> Iterator[Document]:
     names = [cell.strip() for cell in header]
     text = [names.index(name) for name in options.text]
     labels = None if options.labels is None else names.index(options.labels)
+    id = None if options.id is None else names.index(options.id)
     # Annif's column subject_uris separates URIs by spaces.
     in_words = options.label_separator is None and (options.labels or "").casefold() == "subject_uris"
     for where, cells in rows:
@@ -93,5 +94,6 @@ def read_table(path: Path, options: ReadOptions) -> Iterator[Document]:
         cell = "" if labels is None else cells[labels]
         words = map(bare_uri, cell.split())
         found = unique(words) if in_words else _cell_labels(cell, options.label_separator, where)
-        document = Document("\n".join([cells[column] for column in text]), found, where)
+        own_id = None if id is None else id_of(cells[id])
+        document = Document("\n".join([cells[column] for column in text]), found, where, own_id)
         yield without_surrogates(document, options.errors) if "\\u" in cell else document

@@ -1,16 +1,18 @@
 """Decorators that compile the kernels.
 
 numba caches a compiled kernel beside its source, or in the user's cache folder; where neither is writable, it
-compiles the kernel again in each process. A kernel calls only functions of its own file, since numba's cache
-does not detect changes in other files.
+compiles the kernel again in each process, and so it does where a file of the cache is damaged. A kernel calls
+only functions of its own file, since numba's cache does not detect changes in other files.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from numba import njit
+from numba.core.caching import FunctionCache
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -23,7 +25,23 @@ def reordering_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
-    try:
-        return njit(nogil=True, cache=True, **options)(function)
-    except RuntimeError:  # There is no writable folder for the cache.
-        return njit(nogil=True, **options)(function)
+    compiled = njit(nogil=True, **options)(function)
+    with suppress(RuntimeError):  # There is no writable folder for the cache.
+        compiled._cache = _RebuiltCache(function)
+    return compiled
+
+
+class _RebuiltCache(FunctionCache):
+    """numba's cache of a kernel, in which a file that cannot be read is a kernel that is not there."""
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception:  # unpickling a damaged file raises anything
+            with suppress(OSError):
+                self.flush()
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        with suppress(Exception):  # such as a full disk; the kernel is compiled already
+            super().save_overload(sig, data)

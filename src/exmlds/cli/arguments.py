@@ -1,0 +1,83 @@
+"""Arguments and options that several commands share, and what the shell completes for them."""
+
+from __future__ import annotations
+
+import math
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Annotated
+
+from typer import Argument, BadParameter, Option
+
+METHODS = ("exmlds", "exmlds1", "exmlds2", "exmlds3", "exmlds4", "feature-neighbors", "most-frequent")
+
+
+def complete_method(incomplete: str) -> list[str]:
+    """Methods by name, without importing them: that takes seconds."""
+    names = {*METHODS, *(entry.name for entry in entry_points(group="exmlds.methods"))}
+    return sorted(name for name in names if name.startswith(incomplete))
+
+
+def complete_data(incomplete: str) -> list[str]:
+    """Data sets under EXMLDS_DATA, and files."""
+    from ..data import available
+
+    names = [name for name in available() if name.startswith(incomplete)]
+    return [*names, *complete_path(incomplete)]
+
+
+def complete_path(incomplete: str) -> list[str]:
+    return [_with_slash(path) for path in _paths(incomplete)]
+
+
+def complete_model(incomplete: str) -> list[str]:
+    """Model folders, and the folders on the way to one."""
+    return [_with_slash(path) for path in _paths(incomplete) if path.is_dir()]
+
+
+def _paths(incomplete: str) -> list[Path]:
+    """The files and folders whose path begins with this; hidden ones where the name begins with a dot."""
+    folder, slash, start = incomplete.rpartition("/")
+    try:
+        found = sorted(Path(folder or slash or ".").iterdir())
+    except OSError:
+        return []
+    return [path for path in found if path.name.startswith(start) and (start or path.name[0] != ".")]
+
+
+def _with_slash(path: Path) -> str:
+    is_model = (path / "manifest.json").is_file()
+    return f"{path}/" if path.is_dir() and not is_model else str(path)
+
+
+def finite(value: float) -> float:
+    """Refuse nan and inf, which are within any limits."""
+    if not math.isfinite(value):
+        raise BadParameter(f"{value} is not a finite number.")
+    return value
+
+
+ModelFolder = Annotated[
+    Path, Argument(metavar="MODEL", help="A model folder.", autocompletion=complete_model)
+]
+TrainingData = Annotated[
+    str,
+    Argument(
+        metavar="DATA",
+        help="A file, or the name of a data set under EXMLDS_DATA.",
+        autocompletion=complete_data,
+    ),
+]
+TestData = Annotated[
+    str,
+    Argument(
+        metavar="DATA",
+        help="A file, or the name of a data set (its test split is used).",
+        autocompletion=complete_data,
+    ),
+]
+LabelsFile = Annotated[
+    Path | None, Option("--labels", help="The file of labels, if DATA holds features only.")
+]
+MetricKs = Annotated[str, Option("-k", metavar="K ...", help="The values of k for metrics at k.")]
+AsJson = Annotated[bool, Option("--json", help="Print JSON.")]

@@ -1,0 +1,74 @@
+"""The layout of --help: options in groups, and summaries that are not cut."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from typer.core import TyperCommand, TyperGroup
+
+GROUPS = {
+    "Data": (
+        *("text", "row", "rows", "predictions", "labels", "train", "split", "one_based", "filter_"),
+        *("text_column", "label_column", "label_separator", "id_column", "format"),
+    ),
+    "Model": ("method", "set_", "config", "seed", "time_budget", "vectorizer", "keep_rows"),
+    "Output": (
+        *(
+            "output",
+            "output_format",
+            "threshold",
+            "k",
+            "n",
+            "label",
+            "allow",
+            "deny",
+            "similar",
+            "search",
+            "typical",
+            "title",
+        ),
+        *("examples", "label_table", "intervals", "card", "as_json"),
+    ),
+    "Advanced": (
+        *("label_cooccurrence", "complete_labels", "checkpoint", "propensity", "resamples"),
+        "encoding_errors",
+    ),
+}
+OTHERS = "Options"
+_GROUP_OF = {name: group for group, names in GROUPS.items() for name in names}
+
+
+class _GroupedOptions:
+    """Write the options of a command in the groups above, in their order."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        rows: dict[str, list[tuple[str, str]]] = {name: [] for name in ("Arguments", *GROUPS, OTHERS)}
+        for param in self.get_params(ctx):  # type: ignore[attr-defined]
+            name, text = param.get_help_record(ctx) or ("", "")
+            if param.param_type_name == "argument":
+                rows["Arguments"].append((name.partition(" ")[0], text))  # without its type
+            elif name:
+                rows[_GROUP_OF.get(param.name, OTHERS)].append((name, text))
+        for name, records in rows.items():
+            if records:
+                with formatter.section(name):
+                    formatter.write_dl(records)
+
+
+class Command(_GroupedOptions, TyperCommand):
+    """A command whose options are grouped."""
+
+
+class Group(_GroupedOptions, TyperGroup):
+    """All commands, each with its whole summary."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        super().format_options(ctx, formatter)
+        self.format_commands(ctx, formatter)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        commands = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(name, found.get_short_help_str(1000)) for name, found in commands.items() if found]
+            )

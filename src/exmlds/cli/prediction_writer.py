@@ -1,0 +1,91 @@
+"""Writing predictions as lines of text, JSON lines, CSV or TSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from ..errors import DataError
+from .output import escaped
+
+if TYPE_CHECKING:
+    import numpy as np
+
+FORMATS = ("text", "jsonl", "csv", "tsv")
+HEADER = ("id", "rank", "label", "score")
+
+
+def choose_format(given: str | None, as_json: bool, output: Path | None) -> str:
+    """The format that the options name, or that of the file's ending, or text."""
+    if given is not None and given not in FORMATS:
+        raise DataError(f"--output-format must be one of {', '.join(FORMATS)}. Got {given!r} instead.")
+    if as_json and given not in (None, "jsonl"):
+        raise DataError(f"--json is --output-format jsonl; leave one of --json and {given} out.")
+    if given or as_json:
+        return given or "jsonl"
+    ending = "" if output is None else Path(output.name.removesuffix(".gz")).suffix[1:]
+    return ending if ending in FORMATS[1:] else "text"
+
+
+class PredictionWriter:
+    """Writes blocks of predictions to a file that is open for bytes.
+
+    classes : (L,) the labels by column
+    of_texts : whether a line of text holds names and scores, and not the pairs `column:score` of XC files
+    with_ids : whether a line of names begins with the id
+    """
+
+    def __init__(
+        self, file: IO[bytes], format: str, classes: np.ndarray, *, of_texts: bool, with_ids: bool
+    ) -> None:
+        self.file, self.format, self.classes = file, format, classes
+        self.of_texts, self.with_ids = of_texts, with_ids
+        if format in ("csv", "tsv"):
+            self._write_cells([HEADER])
+
+    def write(self, ids: Sequence[str], columns: np.ndarray, scores: np.ndarray) -> None:
+        """Write the rows of a block.
+
+        ids : (n,) of the rows
+        columns : (n, k) int64, labels, best first; −1 is none
+        scores : (n, k) float32
+        """
+        if self.format == "text" and not self.of_texts:
+            from ..data import write_predictions
+
+            write_predictions(self.file, columns, scores)
+            return
+        rows = ((id, *self._ranked(own, values)) for id, own, values in zip(ids, columns, scores))
+        if self.format == "text":
+            lines = (_line(labels, values, id if self.with_ids else None) for id, labels, values in rows)
+            self.file.write("".join(lines).encode())
+        elif self.format == "jsonl":
+            for id, labels, values in rows:
+                row = {"id": id, "labels": labels, "scores": [float(f"{v:.6g}") for v in values]}
+                self.file.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
+        else:
+            self._write_cells(cells for row in rows for cells in _ranks(*row))
+
+    def _ranked(self, columns: np.ndarray, scores: np.ndarray) -> tuple[list[Any], list[float]]:
+        present = columns >= 0
+        return self.classes[columns[present]].tolist(), scores[present].tolist()
+
+    def _write_cells(self, rows: Any) -> None:
+        cells = io.StringIO()  # the csv module writes strings
+        delimiter, end = ("\t", "\n") if self.format == "tsv" else (",", "\r\n")
+        csv.writer(cells, delimiter=delimiter, lineterminator=end).writerows(rows)
+        self.file.write(cells.getvalue().encode())
+
+
+def _line(labels: list[Any], scores: list[float], id: str | None) -> str:
+    pairs = [f"{escaped(str(label))}\t{score:.4g}" for label, score in zip(labels, scores)]
+    return "\t".join([*([] if id is None else [escaped(id)]), *pairs]) + "\n"
+
+
+def _ranks(id: str, labels: list[Any], scores: list[float]) -> Iterator[tuple[Any, ...]]:
+    for rank, (label, score) in enumerate(zip(labels, scores), start=1):
+        yield id, rank, label, f"{score:.6g}"
