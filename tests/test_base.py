@@ -379,7 +379,7 @@ def test_labels_not_seen_at_fit_count_as_missed(method: type[XMCEstimator]) -> N
         (np.eye(2), [[0.5], ["a"]], "Got 0.5 in row 0"),
         (np.array([[np.nan, 1], [0, 1]]), np.eye(2), "NaN"),
         (np.array([[np.inf, 1], [0, 1]]), np.eye(2), "infinity"),
-        (csr_matrix(np.array([[1e300, 1], [0, 1]])), np.eye(2), "infinity"),
+        (csr_matrix(np.array([[1e300, 1], [0, 1]])), np.eye(2), "in row 0, column 0. Scale the features"),
         (np.ones(3), np.eye(3), "2D array"),
         (np.ones((0, 3)), np.ones((0, 2)), "0 sample"),
     ],

@@ -39,6 +39,10 @@ def test_a_threshold_can_be_given_with_a_call(model: TextClassifier) -> None:
     assert model.threshold_ == 0.5
 
 
+def test_labels_of_a_filter_are_stripped_as_in_fit(model: TextClassifier) -> None:
+    assert model.predict_labels(["bread"], k=1, allow=[" baking\t"]) == [["baking"]]
+
+
 def test_k_and_a_threshold_together(model: TextClassifier) -> None:
     assert model.predict_labels(["red card"], k=1, threshold=0.0) == [["sport"]]
     assert model.predict_labels(["the ball"], k=10**9, threshold=1.1) == [[]]

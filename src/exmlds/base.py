@@ -29,15 +29,16 @@ from . import __version__, kernels, metrics, selection
 from .display import Tables
 from .errors import DataWarning, ModelError
 from .runtime import progress
-from .runtime.memory import DataSize, Estimate
+from .runtime.memory import LEAST, DataSize, Estimate, side_bytes
 from .runtime.parallel import blocks, map_blocks, one_blas_thread
 from .selection import HeldOutScores, HoldOut
 from .storage import model_card, model_folder
 from .storage.files import PathLike
 from .storage.model_card import ModelFacts
 from .topk import LabelFilter, Suggestion, Suggestions, padded, to_csr
-from .validation import params, stored, targets
+from .validation import arrays, params, stored, targets
 from .validation.arrays import Matrix, block_of
+from .validation.columns import UsedColumns
 from .validation.observed import known_cells
 
 Array = np.ndarray
@@ -67,12 +68,17 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
         held out to choose it; None where none were
     """
 
-    classes_: Array
-    label_counts_: Array
     n_samples_fit_: int
     threshold_: float
     held_out_metrics_: dict[str, float] | None = None
     n_features_in_: int
+    n_labels_: int
+    # Kept of the labels and rows: (L,) names, or None where the columns have none; the columns that a model
+    # was fitted on, with their counts; and whether its rows are csr.
+    names_: Array | None
+    columns_: UsedColumns
+    column_counts_: Array
+    sparse_rows_: bool
 
     engine: kernels.Engine = kernels.DEFAULT  # runs the operations of the stages
 
@@ -83,6 +89,14 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
     n_jobs: int | None
     random_state: Any
     verbose: int
+
+    @property
+    def classes_(self) -> Array:
+        return np.arange(self.n_labels_) if self.names_ is None else self.names_
+
+    @property
+    def label_counts_(self) -> Array:
+        return self.columns_.spread(self.column_counts_, self.n_labels_)
 
     @abstractmethod
     def _candidates(self, X: Matrix, k: int) -> tuple[Array, Array]:
@@ -131,7 +145,8 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
         threshold : the score from which a label is assigned; None is `threshold_` where k is None too
         """
         ids, _, chosen = self._chosen(X, k, threshold, allow, deny)
-        return [self.classes_[row[keep]].tolist() for row, keep in zip(ids, chosen)]
+        labels = ids if self.names_ is None else self.names_[np.maximum(ids, 0)]
+        return [row[keep].tolist() for row, keep in zip(labels, chosen)]
 
     def suggest(
         self,
@@ -163,7 +178,7 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
         check_is_fitted(self)
         if k is None or threshold is not None:
             threshold = self._usable_threshold(threshold)
-        k = self.max_labels if k is None else min(k, len(self.classes_))
+        k = self.max_labels if k is None else min(k, self.n_labels_)
         ids, scores = self.predict_topk(X, k, allow=allow, deny=deny)
         return ids, scores, ids >= 0 if threshold is None else (ids >= 0) & (scores >= threshold)
 
@@ -196,8 +211,8 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
     def decision_function(self, X: Any) -> csr_matrix:
         """(n, L) csr of the scores of the `max_labels` best labels; an absent label is no candidate."""
         check_is_fitted(self)
-        ids, scores = self.predict_topk(X, min(self.max_labels, len(self.classes_)))
-        return to_csr(ids, scores, len(self.classes_))
+        ids, scores = self.predict_topk(X, min(self.max_labels, self.n_labels_))
+        return to_csr(ids, scores, self.n_labels_)
 
     def predict_proba(self, X: Any) -> csr_matrix:
         """(n, L) csr of scores in (0, 1], those of `decision_function`: shares of votes, not calibrated."""
@@ -225,9 +240,10 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
         check_is_fitted(self)
         params.check_count("n", n)
         X = self._checked_rows(X, reset=False)
-        if feature_names is not None and np.shape(feature_names) != (X.shape[1],):
-            raise ValueError(f"X has {X.shape[1]} features, but feature_names is {np.shape(feature_names)}.")
-        column = None if label is None else self._known_columns([label])[0]
+        n_features = self.n_features_in_
+        if feature_names is not None and np.shape(feature_names) != (n_features,):
+            raise ValueError(f"X has {n_features} features, but feature_names is {np.shape(feature_names)}.")
+        column = None if label is None else self._used_column(label)
         return Tables(self._explain_row(X[i : i + 1], column, n, feature_names) for i in range(X.shape[0]))
 
     def _explain_row(
@@ -250,7 +266,7 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
         check_is_fitted(self)
         if unknown not in ("drop", "append"):
             raise ValueError(f"unknown must be 'drop' or 'append'. Got {unknown!r} instead.")
-        Y, n_labels = targets.as_array(Y), len(self.classes_)
+        Y, n_labels = targets.as_array(Y), self.n_labels_
         if targets.is_indicator(Y):
             matrix = targets.indicator(Y)
             if matrix.shape[1] != n_labels:
@@ -258,7 +274,10 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
                     f"Y has {matrix.shape[1]} columns, but {type(self).__name__} knows {n_labels} labels."
                 )
             return matrix
-        matrix = targets.from_rows(targets.label_rows(Y), self._columns())
+        columns = self._columns()
+        if isinstance(columns, range):
+            columns = dict(zip(columns, columns))
+        matrix = targets.from_rows(targets.label_rows(Y), columns)
         if unknown == "append":
             return matrix
         known = matrix[:, :n_labels]
@@ -286,10 +305,14 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
     def card(self) -> str:
         """The model card in Markdown, which `save` writes to README.md in the model folder."""
         check_is_fitted(self)
-        counts, method = self.label_counts_, cast(XMCPredictor, getattr(self, "model_", self))
+        counts, method = self.column_counts_, cast(XMCPredictor, getattr(self, "model_", self))
         defaults = {name: given.default for name, given in signature(type(method)).parameters.items()}
         frequent = np.argsort(-counts, kind="stable")[:10].tolist()
-        rows = {"training rows": self.n_samples_fit_, "features": self.n_features_in_, "labels": len(counts)}
+        rows = {
+            "training rows": self.n_samples_fit_,
+            "features": self.n_features_in_,
+            "labels": self.n_labels_,
+        }
         changed = {
             name: value for name, value in method.plain_parameters().items() if value != defaults[name]
         }
@@ -298,8 +321,8 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
                 method=type(method).__name__,
                 takes="rows of features" if method is self else "texts",
                 sizes=rows,
-                frequent=[(str(self._label(column)), int(counts[column])) for column in frequent],
-                n_rare=int((counts < model_card.FEW_ROWS).sum()),
+                frequent=[(str(self._used_label(column)), int(counts[column])) for column in frequent],
+                n_rare=self.n_labels_ - int((counts >= model_card.FEW_ROWS).sum()),
                 threshold=self.threshold_,
                 quality=self.held_out_metrics_,
                 parameters=changed,
@@ -336,9 +359,19 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
 
         The folder may come from anywhere, and kernels do not check their indices.
         """
-        stored.record(self.classes_, "the labels", np.ndarray)
-        stored.require(self.classes_.ndim == 1 and len(self.classes_), "there are no labels")
-        counts = stored.array(self.label_counts_, "counts of labels", stored.INTEGERS, len(self.classes_))
+        stored.whole(self.n_labels_, "the number of labels", 1)
+        stored.record(self.columns_, "the used columns", UsedColumns)
+        for used, n in zip(self.columns_, (self.n_features_in_, self.n_labels_)):
+            if used is not None:
+                stored.ascending(stored.ids(used, "the used columns", None, n), "the used columns")
+        if self.names_ is not None:
+            stored.record(self.names_, "the labels", np.ndarray)
+            stored.require(self.names_.shape == (self.n_labels_,), "there are too many or too few labels")
+        stored.record(self.sparse_rows_, "whether rows are sparse", bool)
+        used = self.columns_.labels
+        n_used = self.n_labels_ if used is None else len(used)
+        counts = stored.array(self.column_counts_, "counts of labels", stored.INTEGERS, n_used)
+        stored.require(n_used, "there are no labels")
         stored.require(counts.min() >= 0, "counts of labels are negative")
         stored.whole(self.n_samples_fit_, "the number of training rows", 1)
         stored.whole(self.n_features_in_, "the number of features", 1)
@@ -370,19 +403,19 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
 
     def _checked_rows(self, X: Any, *, reset: bool) -> Matrix:
         if reset or not self._is_checked(X):
-            X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=np.float32)
-        if not issparse(X):
+            X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=[np.float32, np.float64])
+            arrays.check_numbers(X, arrays.SMALLEST if reset else 0)
+            X = X.astype(np.float32, copy=False)
+        if reset:
+            X = arrays.one_form(X)
+            self.sparse_rows_ = issparse(X)
             return X
-        X = csr_matrix(X)
-        if not X.has_canonical_format:
-            X = X.copy()
-            X.sum_duplicates()
-        return X
+        return self.columns_.rows(arrays.one_form(X, self.sparse_rows_))
 
     def _is_checked(self, X: Any) -> bool:
         """Whether rows are as `validate_data` makes them, which takes long for one row."""
         is_alike = isinstance(X, csr_matrix) and X.dtype == np.float32 and X.shape[1] == self.n_features_in_
-        return is_alike and X.shape[0] > 0 and bool(np.isfinite(X.data).all())
+        return is_alike and X.shape[0] > 0 and bool(np.abs(X.data).max(initial=0) <= arrays.LARGEST)
 
     def _in_blocks(
         self, work: Callable[[slice], tuple[Array, Array]], n: int, k: int, stage: str
@@ -395,10 +428,15 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
         return ids, scores
 
     def _best(self, X: Matrix, k: int, label_filter: LabelFilter | None, block: slice) -> tuple[Array, Array]:
-        n_labels = len(self.classes_)
+        n_labels = len(self.column_counts_)
+
+        def rank(m: int) -> tuple[Array, Array]:
+            ids, scores = self._candidates(X, m)
+            return self.columns_.given(ids), scores
+
         if label_filter is None:
-            return padded(*self._candidates(X, min(k, n_labels)), k)
-        return label_filter.best(lambda m: self._candidates(X, m), k, n_labels, block)
+            return padded(*rank(min(k, n_labels)), k)
+        return label_filter.best(rank, k, n_labels, block)
 
     def _label_filter(self, allow: Any, deny: Any, n: int) -> LabelFilter | None:
         rules = []
@@ -406,14 +444,14 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
             if listed is None:
                 continue
             if issparse(listed):
-                if listed.shape != (n, len(self.classes_)):
+                if listed.shape != (n, self.n_labels_):
                     raise ValueError(
-                        f"An allow or deny matrix must be of shape {(n, len(self.classes_))}. "
+                        f"An allow or deny matrix must be of shape {(n, self.n_labels_)}. "
                         f"Got {listed.shape} instead."
                     )
                 rules.append((metrics.label_matrix(listed), is_allowed))
             else:
-                chosen = np.zeros(len(self.classes_), bool)
+                chosen = np.zeros(self.n_labels_, bool)
                 chosen[self._known_columns(listed)] = True
                 rules.append((chosen, is_allowed))
         return LabelFilter(rules) if rules else None
@@ -421,7 +459,8 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
     def _known_columns(self, listed: Iterable[Any]) -> list[int]:
         if isinstance(listed, str):
             raise ValueError(f"Give a list of labels to allow or deny. Got the string {listed!r} instead.")
-        columns, listed = self._columns(), list(listed)
+        columns = self._columns()
+        listed = [label.strip() if isinstance(label, str) else label for label in listed]  # as fit does
         for label in listed:
             if not isinstance(label, Hashable) or label not in columns:
                 raise ValueError(f"Label {label!r} is not known to this model.")
@@ -431,16 +470,35 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
         label = self._label(column)
         return Suggestion(label, str(label), score)
 
+    def _used_column(self, label: Any) -> int:
+        """The column of a label among those that the model was fitted on."""
+        column = self.columns_.used(self._known_columns([label])[0])
+        if column is None:
+            raise ValueError(f"No training row has the label {label!r}.")
+        return column
+
+    @property
+    def _widths(self) -> tuple[int, int]:
+        """The numbers of features and labels that the model was fitted on."""
+        features = self.columns_.features
+        return self.n_features_in_ if features is None else len(features), len(self.column_counts_)
+
+    def _used_label(self, column: int) -> Any:
+        """The label of a column that the model was fitted on."""
+        return self._label(int(self.columns_.given(np.array(column))))
+
     def _label(self, column: int) -> Any:
-        label = self.classes_[column]
+        label = column if self.names_ is None else self.names_[column]
         return label.item() if isinstance(label, np.generic) else label
 
     def _prior(self, column: int) -> float:
-        """The share of training rows that have a label."""
-        return float(self.label_counts_[column] / self.n_samples_fit_)
+        """The share of training rows that have the label of a column that the model was fitted on."""
+        return float(self.column_counts_[column] / self.n_samples_fit_)
 
-    def _columns(self) -> dict[Any, int]:
-        return {label: column for column, label in enumerate(self.classes_.tolist())}
+    def _columns(self) -> dict[Any, int] | range:
+        if self.names_ is None:
+            return range(self.n_labels_)
+        return {label: column for column, label in enumerate(self.names_.tolist())}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -489,6 +547,9 @@ class XMCEstimator(XMCPredictor):
     # The arguments of `fit` beside X and Y, and whether each has a line for every row.
     _side: ClassVar[Mapping[str, bool]] = {}
 
+    # Whether `_fit` and `_candidates` may be given fewer columns of X and Y than `fit`: those that occur.
+    _leaves_out_columns: ClassVar[bool] = False
+
     def fit(self, X: Any, y: Any, *, label_names: Sequence[str] | None = None) -> Self:
         """Fit the model to rows and their labels.
 
@@ -511,7 +572,7 @@ class XMCEstimator(XMCPredictor):
 
     def _estimate(self, data: DataSize) -> Estimate:
         """What a fit on data of this size takes; the default counts the data alone."""
-        return Estimate(data.rows_bytes() + data.labels_bytes(), 0.0)
+        return Estimate(2 * data.rows_bytes() + 4 * data.labels_bytes() + LEAST, 0.0)
 
     def _learn(self, X: Any, Y: Any, label_names: Sequence[str] | None, **side: Any) -> Self:
         with self._all_or_nothing():
@@ -530,16 +591,23 @@ class XMCEstimator(XMCPredictor):
             raise
 
     def _start(
-        self, X: Any, Y: Any, label_names: Sequence[str] | None, **side: Any
+        self, X: Any, Y: Any, label_names: Sequence[str] | None, *, is_part: bool = False, **side: Any
     ) -> tuple[Matrix, csr_matrix, np.random.Generator, dict[str, Any]]:
-        """Check parameters and input, and set what every method has; returns what `_fit` takes."""
+        """Check parameters and input, and set what every method has; returns what `_fit` takes.
+
+        is_part : whether the model is a part of another one, with the same columns
+        """
         self._check_parameters()
         X = self._checked_rows(X, reset=True)
-        Y, self.classes_ = self._checked_labels(X, Y, label_names)
+        Y, self.names_ = self._checked_labels(X, Y, label_names)
         side = self._checked_side(Y, **side)
-        self.label_counts_ = np.bincount(Y.indices, minlength=Y.shape[1])
-        self.n_samples_fit_ = X.shape[0]
-        self._check_memory(DataSize.of(X, Y))
+        self.n_samples_fit_, self.n_labels_ = Y.shape
+        self.columns_ = UsedColumns(None, None)
+        if self._leaves_out_columns and not is_part:
+            self.columns_ = UsedColumns.of(X, Y, side.get("label_cooccurrence"))
+            X, Y, side = self.columns_.rows(X), self.columns_.of_labels(Y), self.columns_.side(side)
+        self.column_counts_ = np.bincount(Y.indices, minlength=Y.shape[1])
+        self._check_memory(DataSize.of(X, Y), side)
         return X, Y, _generator(self.random_state), side
 
     def _train(self, X: Matrix, Y: csr_matrix, rng: Generator, side: dict[str, Any], **run: Any) -> Self:
@@ -568,23 +636,20 @@ class XMCEstimator(XMCPredictor):
         self._check_parameters()
         for name, value in {"n": n, "d": d, "n_labels": n_labels}.items():
             params.check_count(name, value)
-        return self._estimate(
-            DataSize(
-                n, d, n_labels, n * d if nnz is None else nnz, 5 * n if nnz_labels is None else nnz_labels
-            )
-        )
+        nnz, nnz_labels = n * d if nnz is None else nnz, 5 * n if nnz_labels is None else nnz_labels
+        return self._estimate(DataSize(n, d, n_labels, nnz, nnz_labels).occurring())
 
     def _checked_labels(
         self, X: Matrix, Y: Any, label_names: Sequence[str] | None
-    ) -> tuple[csr_matrix, Array]:
+    ) -> tuple[csr_matrix, Array | None]:
         if Y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
-        encoded, classes = targets.encode(Y, label_names)
+        encoded, names = targets.encode(Y, label_names)
         if encoded.shape[0] != X.shape[0]:
             raise ValueError(f"X has {X.shape[0]} rows, but Y has {encoded.shape[0]}.")
         if not encoded.nnz:
             raise ValueError("Y holds no label at all; there is nothing to learn.")
-        return encoded, classes
+        return encoded, names
 
     def _checked_side(self, Y: csr_matrix, **side: Any) -> dict[str, Any]:
         """What `fit` takes beside X and Y, checked against the labels."""
@@ -604,10 +669,11 @@ class XMCEstimator(XMCPredictor):
         has_label, weights = np.diff(Y.indptr) > 0, side.get("sample_weight")
         return np.flatnonzero(has_label if weights is None else has_label & (weights > 0))
 
-    def _check_memory(self, data: DataSize) -> None:
+    def _check_memory(self, data: DataSize, side: Mapping[str, Any]) -> None:
         if self.max_memory is None:
             return
-        needed, allowed = self._estimate(data).memory, params.as_bytes(self.max_memory)
+        needed = self._estimate(data).memory + sum(map(side_bytes, side.values()))
+        allowed = params.as_bytes(self.max_memory)
         if needed > allowed:
             raise ValueError(
                 f"{type(self).__name__} needs about {needed / 1e9:.2g} GB for {data.n:,} rows, "
@@ -646,7 +712,7 @@ class XMCEstimator(XMCPredictor):
         rows = self._trainable_rows(Y, **side)
         train, held = (rows[some] for some in HoldOut.random(len(rows), rng))
         probe = self._probe()
-        probe._start_as(self, Y[train])
+        probe._start_as(X[train], Y[train])
         probe._fit(X[train], Y[train], rng, **self.side_rows(side, train))
         return HeldOutScores(held, *probe.predict_topk(X[held], k))
 
@@ -654,11 +720,12 @@ class XMCEstimator(XMCPredictor):
         """An unfitted clone whose threshold needs no rows."""
         return clone(self).set_params(threshold=0.0).with_engine(self.engine)
 
-    def _start_as(self, other: XMCEstimator, Y: csr_matrix) -> None:
-        """Take over the labels and features of another estimator, to learn from some of its rows."""
-        self.classes_, self.n_features_in_ = other.classes_, other.n_features_in_
-        self.label_counts_ = np.bincount(Y.indices, minlength=Y.shape[1])
-        self.n_samples_fit_ = Y.shape[0]
+    def _start_as(self, X: Matrix, Y: csr_matrix) -> None:
+        """Take over the columns of another estimator, to learn from some of its rows."""
+        self.n_features_in_, self.sparse_rows_ = X.shape[1], issparse(X)
+        self.names_, self.columns_ = None, UsedColumns(None, None)
+        self.column_counts_ = np.bincount(Y.indices, minlength=Y.shape[1])
+        self.n_samples_fit_, self.n_labels_ = Y.shape
 
 
 def _checked_threshold(threshold: Any) -> float:

@@ -209,7 +209,14 @@ def test_demo(run: Run) -> None:
             "label_names.txt holds texts",
         ),
         (["evaluate", "{files}/model"], "Name the data to evaluate on"),
-        (["evaluate", "{files}/model", "{files}/test.txt.gz", "-k", "0"], "-k must be positive integers"),
+        (
+            ["evaluate", "{files}/model", "{files}/test.txt.gz", "-k", "0"],
+            "-k must be integers from 1 to 1,000",
+        ),
+        (
+            ["evaluate", "{files}/model", "{files}/test.txt.gz", "-k", "99999999999"],
+            "-k must be integers from",
+        ),
         (["evaluate", "{files}/model", "{files}/test.txt.gz", "--propensity", "1"], "--propensity takes A,B"),
         (["evaluate", "m", "d", "--predictions", "p"], "Name a model or --predictions, not both"),
         (["inspect", "{files}"], "is not a model"),

@@ -233,6 +233,7 @@ def came(data: str | bytes, **options: Any) -> list[str]:
 def test_stream_texts() -> None:
     row = '{"text": "a", "title": "b", "words": "c"}'
     assert came(f"\ufeffplain\r\n\n{row}\n [x\n") == ["plain", "", row, " [x"]
+    assert came('{"quoted"} first\n{}\n') == ['{"quoted"} first', "{}"]
     assert came("{curly} brackets\n{}\n") == ["{curly} brackets", "{}"]
     assert came(f"\n{row}\n\n{row}\n") == ["", "a", "a"]  # the first line that is not blank decides
     assert came(f"{row}\n\n{row}", format="jsonl") == ["a", "a"]

@@ -217,7 +217,8 @@ def test_what_is_not_known_to_fit_is_named() -> None:
 
 
 def test_memory_counts_the_labels() -> None:
-    few, many = (ExMLDS3(n_components=100).estimate(10_000, 1_000, n, 200_000) for n in (100, 10**6))
+    model, n_values = ExMLDS3(n_components=100), 2 * 10**6
+    few, many = (model.estimate(10_000, 1_000, n, 200_000, n_values) for n in (20_000, 10**6))
     assert many.memory > few.memory + 4 * 100 * 10**6
     assert many.size > few.size + 4 * 100 * 0.9 * 10**6
 

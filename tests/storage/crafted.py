@@ -35,7 +35,9 @@ Keys = list[Any]
 
 def flip(folder: Path, rng: np.random.Generator) -> str:
     """Flip one bit of one file of a model, manifest and arrays alike; returns which."""
-    path = sorted(path for path in folder.iterdir() if path.name != ".lock")[rng.integers(2)]
+    path = sorted(path for path in folder.iterdir() if path.name not in (".lock", "README.md"))[
+        rng.integers(2)
+    ]
     raw = bytearray(path.read_bytes())
     bit = int(rng.integers(8 * len(raw)))
     raw[bit // 8] ^= 1 << bit % 8

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from ..data import Dataset
     from .texts import TextOptions
 
+MAX_K = 1000  # of metrics at k; a ranking has that many cells for each row
+
 
 def locate(source: str, split: str) -> Path:
     """The path of a file, of standard input for `-`, or of the train or test file of a named data set."""
@@ -242,6 +244,6 @@ def parse_ks(text: str) -> list[int]:
         chosen = sorted({int(part) for part in text.replace(",", " ").split()})
     except ValueError:
         chosen = []
-    if not chosen or chosen[0] < 1:
-        raise DataError(f"-k must be positive integers, such as `-k 1 3 5`. Got {text!r} instead.")
+    if not chosen or chosen[0] < 1 or chosen[-1] > MAX_K:
+        raise DataError(f"-k must be integers from 1 to {MAX_K:,}, such as `-k 1 3 5`. Got {text!r} instead.")
     return chosen

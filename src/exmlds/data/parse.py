@@ -106,7 +106,7 @@ class TextFile:
         first, second = (*lines[comments:], b"")[:2]
         numbers = first.split()
         whole = all(re.fullmatch(rb"[0-9]{1,18}", number) for number in numbers)
-        whole = whole and b"\r" not in first.rstrip()
+        whole = whole and b"\r" not in first.rstrip(b"\r")
         is_long = choice == "auto" and whole and len(numbers) > 2 + self.labelled
         if is_long and any(b":" in line for line in lines[self.header_line :]):
             forms = "`rows features labels`, nor a row of this file, `l1,l2 f:v f:v`"

@@ -11,7 +11,8 @@ from numpy.random import Generator
 from scipy.sparse import csr_matrix, issparse
 
 from ..base import XMCEstimator
-from ..runtime.memory import DataSize, Estimate
+from ..runtime import parallel
+from ..runtime.memory import LEAST, DataSize, Estimate
 from ..selection import MAX_HELD_OUT, HeldOutScores
 from ..stages import index, vote
 from ..validation import params, stored
@@ -31,18 +32,21 @@ class MostFrequent(XMCEstimator):
     [['a']]
     """
 
+    _leaves_out_columns: ClassVar[bool] = True
+
     def _fit(self, X: Matrix, Y: csr_matrix, rng: Generator, **side: Any) -> None:
-        self.ranking_ = np.argsort(-self.label_counts_, kind="stable")
-        self.shares_ = (self.label_counts_[self.ranking_] / self.n_samples_fit_).astype(np.float32)
+        self.ranking_ = np.argsort(-self.column_counts_, kind="stable")
+        self.shares_ = (self.column_counts_[self.ranking_] / self.n_samples_fit_).astype(np.float32)
 
     def _check_learnt(self) -> None:
         super()._check_learnt()
-        n_labels = len(self.classes_)
+        n_labels = self._widths[1]
         stored.ids(self.ranking_, "the ranking of labels", n_labels, n_labels)
         stored.array(self.shares_, "the shares of labels", "float32", n_labels)
 
     def _estimate(self, data: DataSize) -> Estimate:
-        return Estimate(data.rows_bytes() + data.labels_bytes() + 28 * data.n_labels, 20 * data.n_labels)
+        data_bytes = 2 * data.rows_bytes() + 4 * data.labels_bytes()
+        return Estimate(data_bytes + 80 * data.n_labels + LEAST, 20 * data.n_labels)
 
     def _candidates(self, X: Matrix, k: int) -> tuple[Array, Array]:
         shape = (X.shape[0], k)
@@ -90,6 +94,8 @@ class FeatureNeighbors(XMCEstimator):
         "metric": ("cosine", "euclidean"),
     }
 
+    _leaves_out_columns: ClassVar[bool] = True
+
     n_neighbors: int = 20
     metric: str = "cosine"
     vote: str = "similarity"
@@ -103,14 +109,15 @@ class FeatureNeighbors(XMCEstimator):
     def _check_learnt(self) -> None:
         super()._check_learnt()
         n = len(stored.ids(self.voters_, "the rows that vote", None, self.n_samples_fit_))
-        index.check(self.index_, self.metric, n, self.n_features_in_)
+        index.check(self.index_, self.metric, n, self._widths[0])
         stored.require(issparse(self.labels_), "the labels that rows vote for are not sparse")
-        stored.matrix(self.labels_, "the labels that rows vote for", n, len(self.classes_))
+        stored.matrix(self.labels_, "the labels that rows vote for", n, self._widths[1])
 
     def _estimate(self, data: DataSize) -> Estimate:
         rows, labels = data.rows_bytes(), data.labels_bytes()
         # The rows as given, those with a label, normalized and, if sparse, transposed.
-        return Estimate(4 * rows + 2 * labels, rows + labels + 4 * data.d)
+        needed = 6 * rows + 5 * labels + 16 * data.d + 16 * data.n_labels * parallel.n_threads(self.n_jobs)
+        return Estimate(needed + LEAST, rows + labels + 4 * data.d)
 
     def _candidates(self, X: Matrix, k: int) -> tuple[Array, Array]:
         neighbors, similarities = index.search(self.index_, X, self.n_neighbors, engine=self.engine)

@@ -103,6 +103,7 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
         "cost": (0.1, 0.3, 1.0, 3.0),
         "loss": ("squared_hinge", "logistic", "none"),
     }
+    _leaves_out_columns: ClassVar[bool] = True
     _side: ClassVar[Mapping[str, bool]] = {
         "label_cooccurrence": False,
         "observed": True,
@@ -134,7 +135,9 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
         Parameters
         ----------
         X, y, label_names : as for every method
-        sample_weight : (n,) weight of each row
+        sample_weight : (n,) weight of each row, relative to the mean: a common factor changes nothing, and a
+            row of weight 0 is left out. A weight of 2 is not exactly a row that is there twice, which would
+            take two places among the nearest rows, and might be in a fold and held out at the same time
         label_cooccurrence, observed : as in `ExMLDS3.fit`; joint SPPMI is the shortlister then
         """
         return self._learn(
@@ -269,11 +272,11 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
 
     def _check_learnt(self) -> None:
         super()._check_learnt()
-        d, n_labels = self.n_features_in_, len(self.classes_)
+        d, n_labels = self._widths
         for method in (self.shortlister_, self.second_shortlister_):
             if method is not None or self.shortlister_ is None:
                 stored.record(method, "a shortlister", NeighborVoting)
-                alike = (method.n_features_in_, len(method.classes_)) == (d, n_labels)
+                alike = method._widths == (d, n_labels)
                 stored.require(alike, "a shortlister has other features or labels than the model")
         stored.whole(self.shortlist_, "the length of short lists", 1)
         stored.array(self.counts_, "counts of labels of the stacker", stored.FLOATS, n_labels)
@@ -312,7 +315,8 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
         self, X: Matrix, label: int | None, n: int, feature_names: Any, kept_row: Any = None
     ) -> Explanation:
         found, pipeline = self.shortlister_.search_neighbors(X), self.pipeline
-        options = ExplainOptions.of(n, feature_names, kept_row, self.kept_rows_)
+        names = self.columns_.feature_names(feature_names)
+        options = ExplainOptions.of(n, names, kept_row, self.kept_rows_)
         if self.stacker_ is None:
             label = int(self.shortlister_.rank(found, 1)[0][0, 0]) if label is None else label
             return self._explain_votes(found, X, label, options)
@@ -322,7 +326,7 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
         why = self._explain_votes(found, X, label, options)
         column = np.flatnonzero(scores.ids[0, : self.shortlist_] == label)
         if not len(column):  # it follows the short list, if anybody voted for it
-            n_labels = len(self.classes_)
+            n_labels = len(self.counts_)
             ids, probabilities = self._rerank(pipeline.score(X, n_labels, found), n_labels)
             return why._replace(score=float(probabilities[0][ids[0] == label].sum()))
         score = float(probabilities[0][ids[0] == label].sum())
@@ -337,7 +341,7 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
 
     def _explain_votes(self, found: list[Any], X: Matrix, label: int, options: ExplainOptions) -> Explanation:
         breakdown = self.shortlister_.vote_breakdown(found, label)
-        name, prior = self._label(label), self._prior(label)
+        name, prior = self._used_label(label), self._prior(label)
         return explain.by_votes(self._voting_model(), breakdown, X, name, prior, options)
 
     def _voting_model(self) -> VotingModel:
@@ -351,7 +355,8 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
         """
         scores = self.decision_function(X)
         if self.gains_ is not None:
-            scores.data = np.minimum(scores.data / self.gains_[scores.indices], 1)
+            gains = self.columns_.spread(self.gains_, self.n_labels_)
+            scores.data = np.minimum(scores.data / gains[scores.indices], 1)
         return scores
 
     def _estimate(self, data: DataSize) -> Estimate:

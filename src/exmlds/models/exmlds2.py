@@ -95,7 +95,9 @@ class ExMLDS2(RegressionVoting):
             """The pairs with their order, the table of negatives and the vectors; overlaps where needed."""
             m = part_rows(data.n, n_parts)
             overlaps = memory.factorization_bytes(data, n_parts) if self.context == "embedding" else 0.0
-            return overlaps + 40.0 * m * self.n_neighbors_fit + 128.0 * m + 8.0 * m * self.n_components
+            points = 32.0 * (data.nnz if self.context == "features" else data.nnz_labels)
+            vectors = 8.0 * m * self.n_components
+            return overlaps + points + 48.0 * m * self.n_neighbors_fit + 128.0 * m + vectors
 
         return memory._replace(embedding_bytes=embedding_bytes)
 

@@ -143,7 +143,7 @@ class ExMLDS3(RegressionVoting):
     def label_embeddings_(self) -> Array:
         check_is_fitted(self)
         assert self.scorer_ is not None
-        return self.scorer_.embeddings
+        return self.columns_.spread(self.scorer_.embeddings, self.n_labels_)
 
     def _checked_side(self, Y: csr_matrix, **side: Any) -> dict[str, Any]:
         return targets.of_missing(Y, **side)
@@ -153,22 +153,27 @@ class ExMLDS3(RegressionVoting):
         completes = bool(self.complete_labels)
 
         def embedding_bytes(data: DataSize, n_parts: int) -> float:
-            """Rows and labels together, whatever the parts; C and Yᵀ, and labels that completion adds."""
-            nodes = data.n + data.n_labels
+            """Rows and labels together, whatever the parts; C with its part of A, and completed labels."""
             pairs = min(float(data.n_labels) ** 2, (data.nnz_labels / data.n) * data.nnz_labels)
-            completed = complete.KEPT * data.nnz_labels if completes else 0
-            overlaps = min(memory.max_overlaps, 4.0 * nodes**2)
-            return overlaps + 20.0 * nodes * 1.1 * self.n_components + 24.0 * pairs + 12.0 * completed
+            completing = 3 * voting_bytes(data) if completes else 0.0
+            factorizing = memory.factorization_bytes(data, 1, data.n_labels, pairs + 2 * data.nnz_labels)
+            return factorizing + 60.0 * pairs + completing
+
+        def voting_bytes(data: DataSize) -> float:
+            """Labels that rows vote for after completion, at most."""
+            return 8.0 * min(complete.KEPT * float(data.nnz_labels), float(data.n) * data.n_labels)
 
         def labels_bytes(data: DataSize) -> float:
             embeddings = 4.0 * data.n_labels * self.n_components
-            return embeddings + data.labels_bytes() * (complete.KEPT / 4 if completes else 1)
+            return embeddings + (voting_bytes(data) if completes else data.labels_bytes())
 
         return memory._replace(
             n_embeddings=2 if self.mu == "auto" else 1,
+            n_votings=len(STRENGTHS) if self.complete_labels == "auto" else 1,
             max_splits=5,  # few rows with few visible labels would decide otherwise
             embedding_bytes=embedding_bytes,
             labels_bytes=labels_bytes,
+            voting_bytes=voting_bytes if completes else None,
         )
 
     def _fit_voting(

@@ -235,10 +235,12 @@ class ExMLDS4(NeighborVoting):
 
     def _memory_model(self) -> MemoryModel:
         def embedding_bytes(data: DataSize, n_parts: int) -> float:
-            """V with the sums of squares and a copy, the graph, and the pairs of a batch."""
-            m = part_rows(data.n, n_parts)
+            """V with the sums of squares and a copy, the graph, and the rows and pairs of a batch."""
+            m, batch = part_rows(data.n, n_parts), min(self.batch_size, data.n)
             maps = 12.0 * memory.part_features(data, m) * self.n_components
-            return maps + 16.0 * m * self.n_neighbors_fit + self.batch_size**2 * (24.0 + self.n_neighbors_fit)
+            rows = 2 * batch * (32.0 * data.nnz / data.n + 24.0 * self.n_components)
+            rows += 32.0 * data.nnz_labels + 32.0 * m * self.n_neighbors_fit
+            return maps + rows + batch**2 * (32.0 + self.n_neighbors_fit)
 
         memory = super()._memory_model()
         return memory._replace(

@@ -32,6 +32,12 @@ NAMED = {
     "hashing": lambda: HashingVectorizer(alternate_sign=False, dtype=np.float32),
 }
 
+# What the wrapped estimator learns about labels and rows.
+COPIED = (
+    *("names_", "n_labels_", "columns_", "column_counts_", "sparse_rows_"),
+    *("n_samples_fit_", "threshold_", "held_out_metrics_", "n_features_in_"),
+)
+
 
 class TextClassifier(LabelSpaceMixin):
     """Classify texts: a vectorizer and an estimator as one model.
@@ -132,14 +138,7 @@ class TextClassifier(LabelSpaceMixin):
         if hasattr(vectorizer, "get_feature_names_out"):
             self.feature_names_ = vectorizer.get_feature_names_out().astype(object)
         self.texts_ = np.array(kept, object) if self.keep_rows else None
-        for name in (
-            "classes_",
-            "label_counts_",
-            "n_samples_fit_",
-            "threshold_",
-            "held_out_metrics_",
-            "n_features_in_",
-        ):
+        for name in COPIED:
             setattr(self, name, getattr(self.model_, name))
         return self
 
@@ -149,9 +148,9 @@ class TextClassifier(LabelSpaceMixin):
 
     def predict_proba(self, X: Any) -> csr_matrix:
         """The scores or probabilities of the estimator."""
-        X = self._checked_rows(X, reset=False)
-        has_words = csr_matrix(np.diff(X.indptr)[:, None] > 0, dtype=np.float32)
-        return csr_matrix(self.model_.predict_proba(X).multiply(has_words))
+        vectors = self._vectors(X)
+        has_words = csr_matrix(np.diff(vectors.indptr)[:, None] > 0, dtype=np.float32)
+        return csr_matrix(self.model_.predict_proba(vectors).multiply(has_words))
 
     def _explain_row(
         self, X: Matrix, label: int | None, n: int, feature_names: Any, kept_row: Any = None
@@ -160,7 +159,7 @@ class TextClassifier(LabelSpaceMixin):
         if texts is None:
             return self.model_._explain_row(X, label, n, names)
         explanation = self.model_._explain_row(
-            X, label, n, names, lambda row: self.vectorizer_.transform([texts[row]])
+            X, label, n, names, lambda row: self._checked_rows([texts[row]], reset=False)
         )
         return explanation._replace(
             voters=[voter._replace(text=texts[voter.row]) for voter in explanation.voters]
@@ -172,6 +171,11 @@ class TextClassifier(LabelSpaceMixin):
         return self.model_._voting_model()
 
     def _checked_rows(self, X: Any, *, reset: bool) -> Matrix:
+        vectors = self._vectors(X)
+        return self.model_._checked_rows(vectors, reset=False)
+
+    def _vectors(self, X: Any) -> csr_matrix:
+        """(n, d) csr, the vectors of texts."""
         check_is_fitted(self)
         if isinstance(X, (list, tuple)) and not X:
             raise ValueError("There is no text; give at least one.")
@@ -238,10 +242,8 @@ class TextClassifier(LabelSpaceMixin):
     def _check_learnt(self) -> None:
         super()._check_learnt()
         stored.record(self.model_, "the model", XMCEstimator)
-        alike = (self.model_.n_features_in_, len(self.model_.classes_)) == (
-            self.n_features_in_,
-            len(self.classes_),
-        )
+        model, sizes = self.model_, (self.n_features_in_, self.n_labels_)
+        alike = (model.n_features_in_, model.n_labels_) == sizes and model._widths == self._widths
         stored.require(alike, "the model has other features or labels than the classifier of texts")
         n_terms = self.vectorizer_.transform([""]).shape[1]
         stored.require(n_terms == self.n_features_in_, "the vectorizer has other features than the model")

@@ -116,7 +116,7 @@ class RerankingPipeline(NamedTuple):
 
         Labels after the short list have no margin. found : what the shortlister found, where it is known
         """
-        n_labels = len(self.shortlister.classes_)
+        n_labels = self.shortlister.n_labels_
         found = self.shortlister.search_neighbors(X) if found is None else found
         ids, votes = self.shortlister.rank(found, min(max(k, self.shortlist), n_labels))
         if self.shortlist >= n_labels:
@@ -243,7 +243,7 @@ def shortlists_leave_one_out(shortlister: NeighborVoting, X: Matrix, k: int) -> 
         k,
         "short lists",
     )
-    if k < len(shortlister.classes_):
+    if k < shortlister.n_labels_:
         return ids
     return pad_with_all_labels(ids, votes, k)[0][:, : max(MAX_PAIRS // n, MIN_LISTED)]
 
@@ -352,7 +352,7 @@ def pad_with_all_labels(ids: Array, votes: Array, n_labels: int) -> tuple[Array,
 
 def _vote_shares(method: NeighborVoting, X: Matrix, ids: Array) -> Array:
     """(b, k) the shares of a method's votes that these labels, −1 pads, get."""
-    n_labels = len(method.classes_)
+    n_labels = method.n_labels_
     found, votes = method.rank(method.search_neighbors(X), min(SECOND_TOP_K, n_labels))
     shares = np.zeros((len(ids), n_labels + 1), np.float32)
     np.put_along_axis(shares, np.where(found >= 0, found, n_labels), votes, axis=1)

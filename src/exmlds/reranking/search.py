@@ -17,14 +17,15 @@ from numpy.random import Generator
 
 from ..runtime.logs import logger
 from ..runtime.memory import DataSize, Estimate
-from ..selection import HoldOut, TrainingSet
+from ..selection import MAX_HELD_OUT, HoldOut, TrainingSet
 from ..stages import features
-from ..validation.arrays import Matrix
+from ..validation.arrays import FILLED, Matrix
 from ..validation.observed import contains
 from ..voting.base import NeighborVoting
 from ..voting.settings_search import mean_precision
 from .pipeline import (
     MAX_LIFT_LABELS,
+    STACKER_PAIRS,
     Config,
     ShortlistScores,
     fit_reranker,
@@ -210,20 +211,24 @@ class ConfigSearch(NamedTuple):
     def estimate(self, data: DataSize) -> Estimate:
         """What the shortlisters take, and the classifiers with their examples."""
         names = ["joint", "sppmi"] if self.is_open else [self.first_method]
-        kind = "nystroem" if data.nnz > features.FILLED * data.n * data.d else "l2"
+        kind = "nystroem" if data.nnz > FILLED * data.n * data.d else "l2"
         methods = [self.make_shortlister(name, kind if name == "sppmi" else "l2", EPOCHS) for name in names]
         fitted = methods if data.n <= FEW_ROWS else methods[:1]
-        votes = Estimate(*map(sum, zip(*(method.estimate(*data) for method in fitted))))
+        parts = [method.estimate(*data) for method in fitted]
+        size = sum(part.size for part in parts)
+        # The pipeline of the last fold is there while the next one is fitted, one method after the other.
+        fitting = max(part.memory for part in parts) + 2 * size
         if self.loss == "none":
-            return votes
-        listed = SHORTLISTS[-1] if self.shortlist == "auto" else int(self.shortlist)
-        pairs = data.n * min(listed, data.n_labels) + data.nnz_labels
+            return Estimate(fitting, size)
+        listed = min(SHORTLISTS[-1] if self.shortlist == "auto" else int(self.shortlist), data.n_labels)
+        pairs = data.n * listed + data.nnz_labels
         weights = min(float(data.n_labels) * data.d, pairs * data.nnz / data.n) / 4
         lifts = data.n_labels**2 if data.n_labels <= MAX_LIFT_LABELS else 0
-        return Estimate(
-            votes.memory + 40.0 * pairs + 8.0 * weights + 16.0 * lifts,
-            votes.size + 5.0 * weights + 2.0 * lifts,
-        )
+        # The evidence on a held-out pair has some twenty numbers; the stacker has them in double precision.
+        held = min(data.n, MAX_HELD_OUT) * listed
+        stacking = 320.0 * held + 320.0 * min(held, STACKER_PAIRS)
+        reranking = 100.0 * pairs + 15.0 * weights + 16.0 * lifts
+        return Estimate(fitting + max(stacking, reranking), size + 5.0 * weights + 2.0 * lifts)
 
 
 def _sample(rows: TrainingSet, rng: Generator) -> tuple[TrainingSet, TrainingSet]:
@@ -254,7 +259,7 @@ def tune_temperature(fitted: NeighborVoting, held: TrainingSet) -> tuple[Neighbo
     """
     is_tuned = fitted.temperature == "auto"
     temperatures = (fitted.temperature_,) if is_tuned else TEMPERATURES
-    ranked = fitted.rank_at(held.X[:TEMPERATURE_ROWS], temperatures, min(5, len(fitted.classes_)))
+    ranked = fitted.rank_at(held.X[:TEMPERATURE_ROWS], temperatures, min(5, fitted.n_labels_))
     qualities = [mean_precision(held.Y[:TEMPERATURE_ROWS], ids) for ids in ranked]
     return fitted.with_temperature(temperatures[int(np.argmax(qualities))]), max(qualities)
 

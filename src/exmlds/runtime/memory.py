@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
+import numpy as np
 from scipy.sparse import csr_matrix, issparse
 
 from ..validation.arrays import Matrix
+from ..validation.columns import MANY_FEATURES, MANY_LABELS
+
+LEAST = 16e6  # bytes that any fit may take: results of blocks, small arrays, what the allocator keeps
 
 
 class DataSize(NamedTuple):
@@ -32,6 +36,14 @@ class DataSize(NamedTuple):
         """Bytes of Y as csr."""
         return 8.0 * self.nnz_labels + 4.0 * self.n
 
+    def occurring(self) -> Self:
+        """The size without columns that can't occur: there is at most one for each stored value."""
+        d, n_labels = self.d, self.n_labels
+        return self._replace(
+            d=min(d, max(self.nnz, 1)) if d > MANY_FEATURES else d,
+            n_labels=min(n_labels, max(self.nnz_labels, 1)) if n_labels > MANY_LABELS else n_labels,
+        )
+
 
 class Estimate(NamedTuple):
     """Estimated cost of a fit, in bytes.
@@ -46,3 +58,10 @@ class Estimate(NamedTuple):
     def with_rows(self, data: DataSize) -> Estimate:
         """Add the training rows, for a model that stores them."""
         return Estimate(self.memory + data.rows_bytes(), self.size + data.rows_bytes())
+
+
+def side_bytes(value: Any) -> float:
+    """Bytes of an argument of `fit` beside X and Y, with the copies of it that a fit makes."""
+    if issparse(value):
+        return 8 * 12.0 * value.nnz
+    return 4.0 * value.nbytes if isinstance(value, np.ndarray) else 0.0

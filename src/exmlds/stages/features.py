@@ -14,7 +14,7 @@ from scipy.sparse import issparse
 
 from ..runtime.parallel import blocks, map_blocks
 from ..validation import stored
-from ..validation.arrays import unit_rows, with_values
+from ..validation.arrays import FILLED, unit_rows, with_values
 
 Array = np.ndarray
 
@@ -22,7 +22,6 @@ KINDS = ("none", "l2", "sqrt-l2", "log1p-l2", "idf-l2", "standardize", "nystroem
 DAMPED = ("sqrt-l2", "log1p-l2", "idf-l2")  # kinds that reduce large values
 LANDMARKS = 3_000  # training rows that the Nyström map is built on
 BLOCK = 1_024  # rows in a block of the kernel map
-FILLED = 0.2  # share of stored values above which a matrix counts as dense
 
 
 class Features(NamedTuple):
@@ -54,8 +53,10 @@ def fits(kind: str, X: Any) -> bool:
         return _is_filled(X)
     if kind == "idf-l2":
         return are_counts(X) and not _is_filled(X)
-    values = X.data if issparse(X) else X
-    return kind not in DAMPED or bool(values.size and 0 <= values.min() < values.max())
+    if kind not in DAMPED:
+        return True
+    values = X.data if issparse(X) else X[X != 0]  # so that the form of X does not matter
+    return bool(values.size and 0 <= values.min() < values.max())
 
 
 def are_counts(X: Any) -> bool:

@@ -147,6 +147,7 @@ def fit(
         )
     )
     counts, features, values, scale, bias = (np.concatenate(parts) for parts in zip(*trained))
+    del trained  # as large as what was made of it
     starts = np.concatenate(([0], np.cumsum(counts)))
     by_label = csr_matrix((values, features, starts), shape=(n_labels, d))
     return Classifiers(*_by_feature(by_label), scale, bias), alphas

@@ -123,7 +123,7 @@ def build_evidence(
         parts += [s, second_votes, s * z, s * s, s * v]
     if lifts is not None:
         parts += [lifts, lifts * z, lifts * c]
-    return np.stack(parts, axis=-1).astype(np.float32)
+    return np.stack(parts, axis=-1).astype(np.float32, copy=False)
 
 
 def fit(pairs: HeldOutPairs) -> Stacker:

@@ -82,13 +82,15 @@ RECORDS = {
     "stacker/1": _record(
         "stages.stacking", "Stacker", "mean scale weights bias label_bias logits probabilities top_weights"
     ),
+    "used-columns/1": _record("validation.columns", "UsedColumns", "features labels"),
 }
 
 # The names on disk of the learnt attributes of the package's estimators. An attribute that is renamed keeps
 # its name on disk; the attributes of a user's own method keep their Python names.
 ATTRIBUTES = {
-    "classes_": "labels",
     "classifiers_": "classifiers",
+    "column_counts_": "label_counts",
+    "columns_": "used_columns",
     "complete_labels_": "completion_strength",
     "cost_": "cost",
     "counts_": "label_counts_of_stacker",
@@ -102,7 +104,6 @@ ATTRIBUTES = {
     "index_": "index",
     "kept_rows_": "training_rows",
     "l2_": "l2",
-    "label_counts_": "label_counts",
     "labels_": "voting_labels",
     "learners_": "learners",
     "lifts_": "label_lifts",
@@ -110,7 +111,9 @@ ATTRIBUTES = {
     "mu_": "mu",
     "n_epochs_": "n_epochs",
     "n_features_in_": "n_features",
+    "n_labels_": "n_labels",
     "n_samples_fit_": "n_rows",
+    "names_": "labels",
     "ranking_": "label_ranking",
     "rows_": "voting_rows",
     "scorer_": "label_scorer",
@@ -120,6 +123,7 @@ ATTRIBUTES = {
     "shortlist_": "shortlist_length",
     "shortlist_recall_": "shortlist_recall",
     "shortlister_": "shortlister",
+    "sparse_rows_": "sparse_rows",
     "stacker_": "stacker",
     "temperature_": "temperature",
     "texts_": "training_texts",

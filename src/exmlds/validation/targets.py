@@ -11,6 +11,7 @@ import numpy as np
 from scipy.sparse import csr_matrix, issparse
 
 from ..errors import DataWarning
+from .arrays import check_range, without_tiny
 
 Array = np.ndarray
 
@@ -21,8 +22,8 @@ MIN_RECURRING = 2 / 3  # share of their pieces that must be pieces of other stri
 MIN_MOVABLE = 1 / 4  # share of their pieces that must occur first in one string and later in another
 
 
-def encode(Y: Any, label_names: Sequence[str] | None = None) -> tuple[csr_matrix, Array]:
-    """Return the (n, L) indicator matrix, csr of ones, and the (L,) classes of its columns.
+def encode(Y: Any, label_names: Sequence[str] | None = None) -> tuple[csr_matrix, Array | None]:
+    """Return the (n, L) indicator matrix, csr of ones, and the (L,) classes of its columns; None is 0…L−1.
 
     Y : 2-d array, data frame or sparse matrix of 0 and 1; a list of lists or sets of labels, strings or
         whole numbers; or a 1-d array with one label per row. Strings are stripped of surrounding
@@ -34,7 +35,7 @@ def encode(Y: Any, label_names: Sequence[str] | None = None) -> tuple[csr_matrix
         if label_names is None and hasattr(Y, "columns"):
             label_names = [str(name) for name in Y.columns]
         matrix = indicator(Y)
-        return matrix, _classes(label_names, matrix.shape[1])
+        return matrix, None if label_names is None else _classes(label_names, matrix.shape[1])
     rows = label_rows(Y)
     _refuse_indicator(Y, rows)
     if all(isinstance(row, str) for row in Y):
@@ -228,17 +229,22 @@ def cooccurrence(C: Any, n_labels: int) -> csr_matrix:
             f"Got {C.shape} instead. If cross-validation has cut it, pass exmlds.LabelMatrix(C)."
         )
     C.sum_duplicates()
+
+    def place(entry: int) -> str:
+        row = int(np.searchsorted(C.indptr, entry, side="right")) - 1
+        return f"for labels {row} and {C.indices[entry]}"
+
     for words, wrong in (
         ("finite", ~np.isfinite(C.data)),
         ("at least 0", np.where(np.isfinite(C.data), C.data, 0) < 0),
     ):
         if wrong.any():
             entry = int(np.argmax(wrong))
-            row = int(np.searchsorted(C.indptr, entry, side="right")) - 1
-            raise ValueError(
-                f"label_cooccurrence must be {words}. Got {C.data[entry]} for labels {row} and "
-                f"{C.indices[entry]} instead."
-            )
+            got = f"Got {C.data[entry]} {place(entry)}"
+            raise ValueError(f"label_cooccurrence must be {words}. {got} instead.")
+    advice = "Divide the matrix by a number; its unit does not matter."
+    check_range(C.data, "label_cooccurrence", place, advice)
+    C.data = without_tiny(C.data)
     uneven = abs(C - C.T).tocoo()
     if uneven.nnz and uneven.data.max() > 1e-6 * max(C.data.max(), 1e-300):
         entry = int(np.argmax(uneven.data))
@@ -276,19 +282,23 @@ def of_missing(Y: csr_matrix, *, label_cooccurrence: Any, observed: Any) -> dict
 def row_weights(weights: Any, n: int) -> Array:
     """(n,) float32, checked sample weights."""
     try:
-        found = np.asarray(weights, np.float32)
+        found = np.asarray(weights, np.float64)
     except (TypeError, ValueError):
         raise ValueError("sample_weight must be one number per row.") from None
     if found.shape != (n,):
         raise ValueError(f"sample_weight must be of shape {(n,)}. Got {found.shape} instead.")
-    if not np.isfinite(found).all() or (found < 0).any() or not found.any():
-        raise ValueError("sample_weight must be finite and not negative, and not all weights may be zero.")
-    return found
+    wrong = np.flatnonzero(~(np.isfinite(found) & (found >= 0)))
+    if wrong.size:
+        got = f"Got {found[wrong[0]]:g} in row {wrong[0]}"
+        raise ValueError(f"sample_weight must be finite and not negative. {got} instead.")
+    if not found.any():
+        raise ValueError("Not all of sample_weight may be zero.")
+    advice = "Weights are relative to their mean, so divide all of them by the same number."
+    check_range(found, "sample_weight", lambda row: f"in row {row}", advice)
+    return without_tiny(found).astype(np.float32)
 
 
-def _classes(label_names: Sequence[str] | None, n_labels: int) -> Array:
-    if label_names is None:
-        return np.arange(n_labels)
+def _classes(label_names: Sequence[str], n_labels: int) -> Array:
     label_names = [str(name).strip() for name in label_names]
     if len(label_names) != n_labels:
         raise ValueError(f"There are {len(label_names)} label_names, but Y has {n_labels} columns.")

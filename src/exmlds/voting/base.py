@@ -96,6 +96,7 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
     keep_rows: bool = False
     storage = "float32"  # of V and of the row embeddings, where it is not a parameter
 
+    _leaves_out_columns: ClassVar[bool] = True
     # What "auto" chooses among; of equals, the first is taken.
     _temperatures: ClassVar[tuple[float, ...]] = (0.05, 0.02, 0.1, 0.01)
     # Whether rows are embedded all together, or part by part.
@@ -165,6 +166,8 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
         return weights * has_label / weights.sum(), 0.0
 
     def _memory_model(self) -> MemoryModel:
+        given = self.get_params(deep=False)
+        tuned = (value for name, value in given.items() if name not in ("n_parts", "threshold"))
         return MemoryModel(
             self.n_components,
             self.n_parts,
@@ -174,6 +177,8 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
             self.n_jobs,
             self.keep_rows,
             self.storage,
+            is_tuned=any(isinstance(value, str) and value == "auto" for value in tuned),
+            has_threshold=isinstance(self.threshold, str),
         )
 
     # Fitting.
@@ -194,7 +199,7 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
         Returns the training of the map, to be resumed with more rows, where there is only one map.
         """
         side = {name: value for name, value in rows.side.items() if name in self._side}
-        X, Y, rng, side = self._start(rows.X, rows.Y, None, **side)
+        X, Y, rng, side = self._start(rows.X, rows.Y, None, is_part=True, **side)
         fit_rng, _ = rng.spawn(2)
         run = FitRun(None, warm_start, rows.row_weights, map_storage, keeps_state=True)
         _, ended = self._fit_voting(X, Y, fit_rng, run, **side)
@@ -208,7 +213,7 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
         labelled = self._trainable_rows(Y, **side)
         kept_rows = X.copy() if self.keep_rows else None
         rows = TrainingSet(X, Y, side, self._side).subset(labelled)
-        with phase("settings", rows.n):
+        with phase("settings", rows.n, until=0.5):
             settings = self._choose_settings(rows, labelled, settings_rng, run.checkpoint)
         logger.debug("%s takes %s", type(self).__name__, settings._replace(held_out=None))
         feature_map = features.fit(settings.features, rows.X, features_rng)
@@ -217,7 +222,7 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
         if self._embeds_whole:
             with phase("embedding", rows.n):
                 whole = self._embed(rows.X, rows.Y, self.n_components, whole_rng, **given)
-        with phase("maps and index", rows.n):
+        with phase("maps and index", rows.n, until=1.0):
             context = FitContext(feature_map, settings, run)
             fitted = self._fit_learners(rows, whole, context, parts_rng.spawn(self.n_learners))
         label_embeddings = None if whole is None else whole.labels
@@ -362,9 +367,9 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
 
     def _check_learnt(self) -> None:
         super()._check_learnt()
-        d, labels = self.n_features_in_, self.labels_
+        (d, n_labels), labels = self._widths, self.labels_
         stored.require(issparse(labels), "the labels that rows vote for are not sparse")
-        stored.matrix(labels, "the labels that rows vote for", None, len(self.classes_))
+        stored.matrix(labels, "the labels that rows vote for", None, n_labels)
         n = labels.shape[0]
         # Kernels take a label without votes for a new one, and negative votes could cancel others.
         stored.require(n and labels.data.min(initial=0) >= 0, "the labels that rows vote for are negative")
@@ -375,7 +380,7 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
         fits = len(ranks) == 1 and (not has_parts or ranks == {self.n_components})
         stored.require(fits, "learners have embeddings of different dimensions")
         if self.scorer_ is not None:
-            vote.check(self.scorer_, len(self.classes_), ranks.pop())
+            vote.check(self.scorer_, n_labels, ranks.pop())
         stored.require(
             stored.number(self.temperature_, "the temperature") > 0, "the temperature is not above 0"
         )
@@ -474,9 +479,10 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
     ) -> Explanation:
         found = self.search_neighbors(X)
         column = int(self.rank(found, 1)[0][0, 0]) if label is None else label
-        options = ExplainOptions.of(n, feature_names, kept_row, self.kept_rows_)
+        names = self.columns_.feature_names(feature_names)
+        options = ExplainOptions.of(n, names, kept_row, self.kept_rows_)
         breakdown, prior = self.vote_breakdown(found, column), self._prior(column)
-        return explain.by_votes(self._voting_model(), breakdown, X, self._label(column), prior, options)
+        return explain.by_votes(self._voting_model(), breakdown, X, self._used_label(column), prior, options)
 
     def vote_breakdown(self, found: list[SearchResult], label: int) -> VoteBreakdown:
         """The neighbours of one row that voted for a label, as `_rank` counts."""

@@ -134,7 +134,10 @@ class ExplainOptions(NamedTuple):
         return cls(n, names, kept_row if rows is None else lambda number: rows[number : number + 1])
 
     def name(self, column: int) -> Any:
-        return int(column) if self.names is None else str(self.names[column])
+        if self.names is None:
+            return int(column)
+        name = self.names[column]
+        return int(name) if isinstance(name, np.integer) else str(name)
 
 
 class VoteBreakdown(NamedTuple):

@@ -53,21 +53,23 @@ class LabelSpaceMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, XMCPred
         """The k labels nearest to a label in the label space, and their cosines."""
         check_is_fitted(self)
         params.check_count("k", k)
-        column = self._known_columns([label])[0]
-        return [(self._label(other), cosine) for other, cosine in similar(self._voting_model(), column, k)]
+        column = self._used_column(label)
+        return [
+            (self._used_label(other), cosine) for other, cosine in similar(self._voting_model(), column, k)
+        ]
 
     def typical_rows(self, label: Any, n: int = 5) -> list[tuple[int, float]]:
         """The n training rows with the label that are nearest to their mean, and their cosines with it."""
         check_is_fitted(self)
         params.check_count("n", n)
         voting = self._voting_model()
-        found = typical(voting, self._known_columns([label])[0], n)
+        found = typical(voting, self._used_column(label), n)
         return [(int(voting.row_numbers[row]), cosine) for row, cosine in found]
 
     def label_embeddings(self) -> Array:
         """(L, r) unit embeddings of the labels: near each other where similar rows have them."""
         check_is_fitted(self)
-        return label_embeddings(self._voting_model())
+        return self.columns_.spread(label_embeddings(self._voting_model()), self.n_labels_)
 
 
 def row_embeddings(voting: VotingModel) -> Array | None:

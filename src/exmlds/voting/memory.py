@@ -8,10 +8,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ..runtime import parallel
-from ..runtime.memory import DataSize, Estimate
+from ..runtime.memory import LEAST, DataSize, Estimate
 from ..selection import MAX_HELD_OUT
-from ..stages import features, quantize, regress
+from ..stages import factorize, features, quantize, regress, sppmi
 from ..validation import params
+from ..validation.arrays import FILLED
 
 PART = 40_000  # rows of a part at most, where `n_parts` is "auto"
 APPROXIMATE_FROM = 50_000  # rows of a part below which exact search is as fast
@@ -27,10 +28,13 @@ class MemoryModel(NamedTuple):
 
     largest_part : rows of a part at most, where `n_parts` is "auto"
     learners_in_parallel : whether learners are fitted on threads of their own
-    n_embeddings : embeddings that are compared on held-out rows
+    n_embeddings, n_votings : embeddings and labels to vote for that are compared on held-out rows
+    is_tuned : whether settings are chosen on held-out rows
+    has_threshold : whether the threshold is chosen on held-out rows
     max_splits : hold-outs that settings are chosen on, at most; fewer where a hold-out is large
     embedding_bytes : bytes to embed a part; None is the cost of factorizing label overlaps
     labels_bytes : bytes that the model keeps of the labels; None is those of Y
+    voting_bytes : bytes of the labels that rows vote for, where they are not Y; None where they are
     """
 
     n_components: int
@@ -45,9 +49,13 @@ class MemoryModel(NamedTuple):
     largest_part: int = PART
     learners_in_parallel: bool = False
     n_embeddings: int = 1
+    n_votings: int = 1
+    is_tuned: bool = True
+    has_threshold: bool = True
     max_splits: int = 1
     embedding_bytes: Callable[[DataSize, int], float] | None = None
     labels_bytes: Callable[[DataSize], float] | None = None
+    voting_bytes: Callable[[DataSize], float] | None = None
 
     @property
     def memory_limit(self) -> float:
@@ -75,7 +83,7 @@ class MemoryModel(NamedTuple):
     def n_probed(self, data: DataSize, n_parts: int) -> int:
         """Rows that settings are chosen on; fewer where they would not fit into `max_memory`."""
         probed = min(data.n, PROBED)
-        while probed > MIN_PROBED and self._working(data, n_parts, probed) > self.memory_limit / 2:
+        while probed > MIN_PROBED and self._probing(data, n_parts, probed) > self.memory_limit / 2:
             probed //= 2
         return probed
 
@@ -102,29 +110,60 @@ class MemoryModel(NamedTuple):
         # A graph keeps links beside the rows.
         graphs = 0.0 if self.is_searched_exactly(data.n // n_parts) else 300.0 * data.n
         maps = self.n_learners * (embeddings + graphs) + 4.0 * n_landmarks * data.d
-        probed = self.n_probed(data, n_parts)
-        n_tried = self.n_splits(probed) * self.n_embeddings
-        probing = self._working(data, n_parts, probed) + (n_tried - 1) * 12.0 * probed * self.n_components
-        held = 3 * data.rows_bytes() + 2 * data.labels_bytes() + 24.0 * n_landmarks**2
+        held = 3 * data.rows_bytes() + 6 * data.labels_bytes() + 48.0 * n_landmarks**2 + LEAST
         at_once = min(parallel.n_threads(self.n_jobs), self.n_learners) if self.learners_in_parallel else 1
         labels = data.labels_bytes() if self.labels_bytes is None else self.labels_bytes(data)
         fitting = maps + labels + at_once * self._working(data, n_parts, in_part)
+        if self.has_threshold and not self.is_tuned:  # a second fit, on a part of the rows
+            fitting += maps + labels
+        probing = self._probing(data, n_parts, self.n_probed(data, n_parts)) if self.is_tuned else 0.0
         return Estimate(held + max(probing, fitting), maps + labels)
+
+    def _probing(self, data: DataSize, n_parts: int, probed: int) -> float:
+        """Bytes to choose settings on these rows: all hold-outs are at the same setting at the same time."""
+        m, width = round(0.8 * probed), self.n_components * self.n_embeddings
+        voting = 0.0 if self.voting_bytes is None else self.n_votings * self.voting_bytes(data)
+        held = self._held(data, m, width) + 4.0 * self.part_features(data, m) * width + voting
+        return self.n_splits(probed) * held + self._transient(data, n_parts, m, width)
 
     def _working(self, data: DataSize, n_parts: int, m: int) -> float:
         """Bytes to transform, embed and regress on m rows."""
-        r, d, is_dense = self.n_components, self.part_features(data, m), _is_dense(data)
-        rows = 4.0 * m * d if is_dense else 16.0 * m * data.nnz / data.n
-        exact = regress.is_exact(m, d, m * d if is_dense else m * data.nnz / data.n, r)
-        threads = parallel.n_threads(self.n_jobs)
-        solving = 8.0 * min(m, d) ** 2 if exact else 32.0 * threads * regress.COLUMNS * d
-        embed = self.factorization_bytes if self.embedding_bytes is None else self.embedding_bytes
-        return rows + 12.0 * m * r + max(embed(data, n_parts), solving + 16.0 * d * r)
+        return self._held(data, m, self.n_components) + self._transient(data, n_parts, m, self.n_components)
 
-    def factorization_bytes(self, data: DataSize, n_parts: int) -> float:
-        """Bytes to factorize the label overlaps of a part."""
-        m = float(part_rows(data.n, n_parts))
-        return min(self.max_overlaps, 4.0 * m * m) + 16.0 * m * 1.1 * self.n_components
+    def _held(self, data: DataSize, m: int, width: int) -> float:
+        """Bytes of m transformed rows, their embeddings in so many columns, and their Gram matrix."""
+        d, is_dense = self.part_features(data, m), _is_dense(data)
+        rows = 4.0 * m * d if is_dense else 28.0 * m * data.nnz / data.n
+        return rows + 24.0 * m * width + (4.0 * min(m, d) ** 2 if self._is_exact(data, m, width) else 0.0)
+
+    def _transient(self, data: DataSize, n_parts: int, m: int, width: int) -> float:
+        """Bytes that embedding m rows, or regressing on them, takes for a while, and votes of blocks."""
+        d, threads = self.part_features(data, m), parallel.n_threads(self.n_jobs)
+        exact = self._is_exact(data, m, width)
+        solving = 4.0 * min(m, d) ** 2 if exact else 32.0 * threads * regress.COLUMNS * d
+        solving += (16.0 if d <= m else 8.0) * d * width + 12.0 * m * width
+        embed = self.factorization_bytes if self.embedding_bytes is None else self.embedding_bytes
+        return max(embed(data, n_parts), solving) + threads * 16.0 * data.n_labels
+
+    def _is_exact(self, data: DataSize, m: int, width: int) -> bool:
+        d = self.part_features(data, m)
+        return regress.is_exact(m, d, m * d if _is_dense(data) else m * data.nnz / data.n, width)
+
+    def factorization_bytes(
+        self, data: DataSize, n_parts: int, n_labels: int = 0, pairs: float = 0.0
+    ) -> float:
+        """Bytes to factorize the label overlaps of a part, and labels with their pairs, if embedded too."""
+        m, mean, threads = (
+            part_rows(data.n, n_parts),
+            data.nnz_labels / data.n,
+            parallel.n_threads(self.n_jobs),
+        )
+        nodes, share = float(m + n_labels), min(1.0, 10 * mean * mean / data.n_labels)  # of overlapping rows
+        stored = min(4.0, 8.0 * share) * m * m + 12.0 * pairs
+        in_row = max(m * share, pairs / max(n_labels, 1)) + mean
+        blocks = threads * min(sppmi.BLOCK, nodes) * (40.0 * in_row + 4.0 * nodes)
+        whole = 48.0 * nodes**2 if nodes <= factorize.EXACT else 0.0
+        return min(self.max_overlaps, stored) + blocks + whole + 24.0 * nodes * (1.1 * self.n_components + 10)
 
     def _takes_kernel(self, data: DataSize) -> bool:
         return self.features == "nystroem" or (self.features == "auto" and _is_dense(data))
@@ -142,4 +181,4 @@ def part_rows(n: int, n_parts: int) -> int:
 
 
 def _is_dense(data: DataSize) -> bool:
-    return data.nnz > features.FILLED * data.n * data.d
+    return data.nnz > FILLED * data.n * data.d

@@ -18,6 +18,7 @@ A document has the id of its field or column, of LibMultiLabel's first cell, or 
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
@@ -43,7 +44,7 @@ from .documents import (
 from .documents import ReadOptions as ReadOptions
 from .fields import with_fields
 from .formats import DELIMITERS, NAMES, READERS, SPLIT_FORMATS, check_options
-from .jsonl import OBJECT_START, json_document, row_of
+from .jsonl import json_document, row_of
 from .sniff import first_lines, is_numeric, sniff_format, with_delimiter
 
 SEEN = 1_000  # documents whose labels are checked for lists that were not split
@@ -219,7 +220,7 @@ def stream_texts(
 
     If format is "jsonl", or if fields are given, every line is a JSON object; if format is "lines", every
     line is a text. Otherwise the first line that is not blank decides for all lines: they are objects if it
-    begins as one does, with `{"`. Blank lines between objects are skipped.
+    is one. Blank lines between objects are skipped.
 
     report : called with the number of a line that cannot be read and its error; the line then gives an empty
         document. By default, the error is raised
@@ -238,7 +239,7 @@ def stream_texts(
             if are_objects and is_blank:
                 continue
             if are_objects is None and not is_blank:
-                are_objects = OBJECT_START.match(line) is not None
+                are_objects = _is_object(line)
             if are_objects:
                 row = row_of(where, line)
                 fields = with_fields(options, where, "field", list(row))
@@ -250,6 +251,13 @@ def stream_texts(
                 raise
             report(number, error)
         yield document
+
+
+def _is_object(line: str) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def is_text(path: PathLike) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -14,7 +13,6 @@ from .documents import Document, ReadOptions, bare, lines_of
 from .fields import document_of, without_surrogates
 
 OBJECT = '{"text": …, "labels": […]}'
-OBJECT_START = re.compile(r"\s*\{\s*[\"}]")
 ROWS = 100  # rows read to find out which fields exist
 
 

@@ -35,7 +35,7 @@ def _opened(path: Path) -> Iterator[Any]:
                 packed, file = file, stack.enter_context(tempfile.TemporaryFile())
                 shutil.copyfileobj(packed, file)
             yield stack.enter_context(parquet.ParquetFile(file))
-    except arrow.ArrowException as error:
+    except (arrow.ArrowException, UnicodeDecodeError) as error:
         raise DataError(f"{path}: cannot be read as Parquet ({error}). Download or write it again.") from None
 
 

@@ -1,0 +1,93 @@
+"""Columns that occur: where most labels or features never do, a model is fitted on the others alone."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_matrix, issparse
+
+from .arrays import Matrix
+
+Array = np.ndarray
+
+MANY_LABELS = 10_000  # label columns above which those that never occur may be left out,
+MANY_FEATURES = 1 << 20  # and feature columns: as many as hashed texts have
+SHARE = 0.5  # of the columns that occur, below which the others are left out
+
+
+class UsedColumns(NamedTuple):
+    """The columns of X and Y that a model was fitted on, ascending; None where it is all of them."""
+
+    features: Array | None
+    labels: Array | None
+
+    @classmethod
+    def of(cls, X: Matrix, Y: csr_matrix, cooccurrence: csr_matrix | None = None) -> UsedColumns:
+        """Find the columns that occur; a label with co-occurrences counts too, since it can be completed."""
+        features = _occurring(X.indices, X.shape[1], MANY_FEATURES) if issparse(X) else None
+        named = Y.indices
+        if cooccurrence is not None:
+            named = np.concatenate([named, cooccurrence.indices])  # it is symmetric
+        return cls(features, _occurring(named, Y.shape[1], MANY_LABELS))
+
+    def rows(self, X: Matrix) -> Matrix:
+        """X without the features that are left out."""
+        return X if self.features is None else select(csr_matrix(X), self.features)
+
+    def of_labels(self, Y: csr_matrix) -> csr_matrix:
+        """A matrix with a column for each label, without those that are left out."""
+        return Y if self.labels is None else select(Y, self.labels)
+
+    def side(self, side: dict[str, Any]) -> dict[str, Any]:
+        """What `fit` takes beside X and Y, without the labels that are left out."""
+        if self.labels is None:
+            return side
+        own = dict(side)
+        if own.get("label_cooccurrence") is not None:
+            own["label_cooccurrence"] = self.of_labels(own["label_cooccurrence"][self.labels])
+        if own.get("observed") is not None:
+            own["observed"] = self.of_labels(own["observed"])
+        return own
+
+    def given(self, ids: Array) -> Array:
+        """The columns of Y as it was given, of columns that are used; −1 stays."""
+        return ids if self.labels is None else np.where(ids >= 0, self.labels[np.maximum(ids, 0)], -1)
+
+    def used(self, label: int) -> int | None:
+        """The position of a label among those that are used; None where it is left out."""
+        if self.labels is None:
+            return label
+        position = int(np.searchsorted(self.labels, label))
+        return position if position < len(self.labels) and self.labels[position] == label else None
+
+    def spread(self, values: Array, n_labels: int) -> Array:
+        """(n_labels, …) the values of used labels, (L', …), with zeros for the labels that are left out."""
+        if self.labels is None:
+            return values
+        spread = np.zeros((n_labels, *values.shape[1:]), values.dtype)
+        spread[self.labels] = values
+        return spread
+
+    def feature_names(self, names: Any) -> Any:
+        """The names of used features, or their numbers where the others are left out; else None."""
+        if self.features is None:
+            return names
+        return self.features if names is None else np.asarray(names, object)[self.features]
+
+
+def select(X: csr_matrix, columns: Array) -> csr_matrix:
+    """The columns, ascending, of X; scipy's own selection takes memory for each column of X."""
+    position = np.minimum(np.searchsorted(columns, X.indices), len(columns) - 1)
+    is_kept = columns[position] == X.indices
+    indptr = np.concatenate(([0], np.cumsum(is_kept)))[X.indptr]
+    shape = (X.shape[0], len(columns))
+    return csr_matrix((X.data[is_kept], position[is_kept].astype(np.int32), indptr), shape=shape)
+
+
+def _occurring(indices: Array, n: int, many: int) -> Array | None:
+    """The columns that occur, ascending; None where there are few columns, or most of them occur."""
+    if n <= many:
+        return None
+    found = np.unique(indices)
+    return found if 0 < len(found) < SHARE * n else None
