@@ -272,6 +272,16 @@ def differences() -> str:
     )
 
 
+def splits() -> str:
+    found = results("splits")
+    rows = []
+    for method, kinds in found["methods"].items():
+        means = {kind: _precision({k: v["mean"] for k, v in row.items()}) for kind, row in kinds.items()}
+        spread = "/".join(f"{100 * kinds['random'][f'P@{k}']['sd']:.1f}" for k in (1, 3, 5))
+        rows.append([f"`{method}()`", means["given"], f"{means['random']} (standard deviation {spread})"])
+    return table([found["set"], "P@1/3/5, fixed split", f"{found['seeds']} random splits of all rows"], rows)
+
+
 def texts() -> str:
     found, streamed = results("texts"), results("texts-long")
     ours, machine = found["ours"], found["support_vector_machine"]
@@ -322,6 +332,7 @@ TABLES = {
     "first": first,
     "differences": differences,
     "ahead": ahead,
+    "splits": splits,
     "texts": texts,
     "peers": peers,
     "joint": joint,

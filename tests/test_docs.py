@@ -20,6 +20,7 @@ import pytest
 
 import exmlds
 from exmlds import cli
+from exmlds.data import DATASETS
 
 ROOT = Path(__file__).parent.parent
 README, HOME = ROOT / "README.md", ROOT / "docs" / "index.md"
@@ -158,7 +159,7 @@ def test_the_examples_are_those_of_the_tutorial(tmp_path: Path, monkeypatch: pyt
         assert (tmp_path / name).read_bytes() == (ROOT / "examples" / name).read_bytes()
 
 
-@pytest.mark.parametrize("page", [README, *HAND_WRITTEN], ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", [README, *sorted((ROOT / "docs").rglob("*.md"))], ids=lambda page: page.stem)
 def test_code_is_not_cut_at_1280_pixels(page: Path) -> None:
     for fence in re.findall(r"^```.*?^```$", page.read_text(encoding="utf-8"), re.S | re.M):
         assert [line for line in fence.splitlines() if len(line) > 88] == []
@@ -178,6 +179,26 @@ def figures_in_prose(text: str) -> list[str]:
 @pytest.mark.parametrize("page", [README, *GUIDES], ids=lambda page: page.stem)
 def test_no_figure_in_prose_can_become_stale(page: Path) -> None:
     assert figures_in_prose(page.read_text(encoding="utf-8")) == []
+
+
+def test_figures_on_other_pages_are_said_to_be_a_record() -> None:
+    """Those of the benchmarks come from the results, and those of the data sets from the registry."""
+    others = (
+        set(HAND_WRITTEN) - set(GUIDES) - {ROOT / "docs" / f"{n}.md" for n in ("benchmarks", "data-sets")}
+    )
+    for page in others:
+        text = page.read_text(encoding="utf-8")
+        assert not figures_in_prose(text) or "The figures on this page are a record" in text, page
+
+
+def test_sizes_of_data_sets_are_those_of_the_registry() -> None:
+    text = (ROOT / "docs" / "data-sets.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([\w-]+)(?: \(.*?\))? " + r"\| ([\d,]+) " * 4, text, re.M)
+    shown = {name: tuple(int(n.replace(",", "")) for n in sizes) for name, *sizes in rows}
+    assert {name for name in shown if name in DATASETS} >= {"bibtex", "delicious", "eurlex-4k", "mediamill"}
+    for name, sizes in shown.items():
+        if name in DATASETS:
+            assert sizes == DATASETS[name][:4], name
 
 
 def test_figures_in_prose_are_found() -> None:

@@ -64,7 +64,8 @@ class TextClassifier(LabelSpaceMixin):
     Examples
     --------
     >>> from exmlds import TextClassifier
-    >>> texts = ["goals and a red card", "bread with seeds", "the keeper held the ball", "flour, yeast, salt"]
+    >>> texts = ["goals and a red card", "bread with seeds", "the keeper held the ball"]
+    >>> texts.append("flour, yeast, salt")
     >>> model = TextClassifier().fit(texts, [["sport"], ["baking"], ["sport"], ["baking"]])
     >>> model.predict_labels(["salt in the bread"], k=1)
     [['baking']]
