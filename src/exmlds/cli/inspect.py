@@ -33,7 +33,7 @@ def inspect(
     facts: dict[str, object] = {
         "method": method_name(manifest["class"]),
         "features": int(fitted.n_features_in_),
-        "labels": len(fitted.classes_),
+        "labels": fitted.n_labels_,
         "training rows": int(fitted.n_samples_fit_),
         "threshold": round(float(fitted.threshold_), 6),
         "bytes": model_folder.size(model),

@@ -112,7 +112,7 @@ def predict(
     check_output(output, *([] if source is None else [source]))
     if k is None:
         k = 5 if threshold is None else fitted.max_labels
-    k = min(k, len(fitted.classes_))
+    k = min(k, fitted.n_labels_)
 
     def rank(X: Any) -> tuple[np.ndarray, np.ndarray]:
         columns, scores = fitted.predict_topk(X, k, allow=allowed, deny=denied)

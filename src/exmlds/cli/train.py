@@ -176,7 +176,7 @@ def _run(
         "method": method_name(type(model).__name__),
         "rows": int(fitted.n_samples_fit_),
         "features": int(fitted.n_features_in_),
-        "labels": len(fitted.classes_),
+        "labels": fitted.n_labels_,
         **timing,
         "held_out": fitted.held_out_metrics_,
         "bytes": model_folder.size(output),
