@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array, csr_matrix, random_array
-from sklearn.model_selection import GridSearchCV
+from sklearn.metrics import f1_score, precision_score, recall_score
+from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
 
@@ -140,6 +141,8 @@ def test_bad_input_is_named(truth: Any, predicted: Any, message: str) -> None:
 
 
 def test_unknown_metrics_are_named() -> None:
+    with pytest.raises(ValueError, match="Unknown metric .f1.*; scorers also take precision, recall, F1"):
+        metrics.scorer("f1")
     with pytest.raises(ValueError, match="Unknown metric .F@1.. The metrics are P@k"):
         metrics.Ranking([[0]], [[0]], 1).value("F@1")
     with pytest.raises(DataError, match="needs propensities"):
@@ -236,6 +239,37 @@ def test_scorers_look_into_a_pipeline(library: Dataset) -> None:
             pipeline, {"featureneighbors__n_neighbors": [1, 20]}, scoring=metrics.scorer(name), cv=3
         )
         assert search.fit(library.X, library.Y).best_score_ > 0.3
+
+
+@pytest.mark.parametrize(
+    ("name", "score"), [("F1", f1_score), ("precision", precision_score), ("recall", recall_score)]
+)
+def test_scorers_at_the_threshold(name: str, score: Any, library: Dataset) -> None:
+    X, Y = library.X[300:], library.Y[300:]
+    model = FeatureNeighbors(threshold=0.3).fit(library.X[:300], library.Y[:300])
+    expected = score(Y, model.predict(X), average="micro")
+    assert 0.2 < expected < 1
+    assert metrics.scorer(name)(model, X, Y) == pytest.approx(expected)
+    pipeline = make_pipeline(MaxAbsScaler(), model).fit(library.X[:300], library.Y[:300])
+    expected = score(Y, pipeline.predict(X), average="micro")
+    assert metrics.scorer(name)(pipeline, X, Y) == pytest.approx(expected)
+    assert metrics.scorer(name)(model.set_params(threshold=1e9), X, Y) == 0  # nothing is predicted
+
+
+def test_a_threshold_is_searched_from_lists_of_labels(library: Dataset) -> None:
+    """Labels that a fold lacks at fit count as missed."""
+    lists = [[f"label {j}" for j in row.indices] for row in library.Y]
+    search = GridSearchCV(
+        FeatureNeighbors(), {"threshold": [0.01, 0.3, 0.99]}, scoring=metrics.scorer("F1"), cv=KFold(3)
+    )
+    assert search.fit(library.X, lists).best_params_ == {"threshold": 0.3}
+    model = FeatureNeighbors(threshold=0.3).fit(library.X, lists)
+    truth = [["new"], *lists[1:]]
+    wide = model.label_matrix(truth, unknown="append")
+    said = model.predict(library.X)
+    said.resize(wide.shape)
+    value = metrics.scorer("F1")(model, library.X, truth)
+    assert value == pytest.approx(f1_score(wide, said, average="micro"))
 
 
 def test_names_instead_of_ids_are_refused() -> None:

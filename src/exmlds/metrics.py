@@ -32,6 +32,7 @@ Array = np.ndarray
 FAMILIES = ("P", "R", "nDCG", "PSP", "PSnDCG", "macro-F1", "coverage")
 OF_LABELS = ("macro-F1", "coverage")  # means over labels; the others are means over rows
 NEED_PROPENSITY = ("PSP", "PSnDCG")
+AT_THRESHOLD = ("precision", "recall", "F1")  # micro-averages of what `predict` returns; for scorers only
 MOST_DRAWN = 5_000  # most units, rows or groups of rows, that the bootstrap resamples
 
 
@@ -247,7 +248,8 @@ def parse_name(name: str) -> tuple[str, int]:
     """
     match = re.fullmatch(r"(.+)@([1-9][0-9]*)", name)
     if match is None or match[1] not in FAMILIES:
-        raise ValueError(f"Unknown metric {name!r}. The metrics are {_names()}.")
+        more = f"; scorers also take {', '.join(AT_THRESHOLD)}"
+        raise ValueError(f"Unknown metric {name!r}. The metrics are {_names()}{more}.")
     return match[1], int(match[2])
 
 
@@ -547,6 +549,7 @@ def report(
 def scorer(name: str, *, A: float = 0.55, B: float = 1.5) -> Callable[[Any, Any, Any], float]:
     """A scikit-learn scorer: `GridSearchCV(model, grid, scoring=scorer("nDCG@5"))`.
 
+    "precision", "recall" and "F1" are micro-averages of the labels that reach the estimator's threshold.
     PSP and PSnDCG use the label counts of the estimator's training rows.
     """
     return _Scorer(name, A, B)
@@ -554,12 +557,14 @@ def scorer(name: str, *, A: float = 0.55, B: float = 1.5) -> Callable[[Any, Any,
 
 class _Scorer:
     def __init__(self, name: str, A: float, B: float) -> None:
-        self.family, self.k = parse_name(name)
+        self.family, self.k = (name, 0) if name in AT_THRESHOLD else parse_name(name)
         self.name, self.A, self.B = name, A, B
 
     def __call__(self, estimator: Any, X: Any, Y: Any) -> float:
         if isinstance(estimator, Pipeline):
             estimator, X = estimator[-1], estimator[:-1].transform(X)
+        if self.family in AT_THRESHOLD:
+            return self._at_threshold(estimator.predict(X), estimator.label_matrix(Y, unknown="append"))
         weights = None
         if self.family in NEED_PROPENSITY:
             weights = inverse_propensity(
@@ -570,6 +575,15 @@ class _Scorer:
             unseen = inverse_propensity(np.zeros(1), self.A, self.B, n_rows=estimator.n_samples_fit_)
             weights = np.concatenate((weights, np.repeat(unseen, truth.shape[1] - len(weights))))
         return Ranking(truth, estimator.predict_topk(X, self.k), self.k, weights).value(self.name)
+
+    def _at_threshold(self, predicted: csr_matrix, truth: csr_matrix) -> float:
+        found = predicted.multiply(truth[:, : predicted.shape[1]]).nnz
+        wholes = {
+            "precision": predicted.nnz,
+            "recall": truth.nnz,
+            "F1": (predicted.nnz + truth.nnz) / 2,  # found over their mean is the harmonic mean of both
+        }
+        return _share(found, wholes[self.name])
 
     def __repr__(self) -> str:
         return f"scorer({self.name!r})"

@@ -69,6 +69,39 @@ def test_kept_rows_are_texts(option: tuple[str, ...], files: Path, run: Run, tmp
     assert (model.texts_[0], model.model_.kept_rows_) == (first, None)
 
 
+@pytest.mark.parametrize("vectorizer", ["tfidf", "hashing"])
+def test_tune_on_texts_writes_a_config_for_train(
+    vectorizer: str, files: Path, run: Run, tmp_path: Path
+) -> None:
+    """The columns of test.csv are not detected by name, so that the options count."""
+    config = tmp_path / "tuned.toml"
+    columns = ("--text-column", "body", "--label-column", "subjects", "--label-separator", "|")
+    texts = (files / "test.csv", *columns, "--format", "csv", "--encoding-errors", "replace")
+    texts += ("--vectorizer", vectorizer)
+    search = ("--method", "feature-neighbors", "--set", "metric=cosine", "--time-budget", "60")
+    done = run("tune", *texts, "-o", config, *search, "--json")
+    assert (done.code, done.err) == (0, "")
+    found = json.loads(done.out)
+    assert len(found["trials"]) > 3
+    assert found["best"]["value"] > 0.2
+    assert run("train", *texts, "-o", tmp_path / "model", "--config", config).code == 0
+    model = load(tmp_path / "model")
+    kept = model.model_.get_params()
+    assert (type(model.model_).__name__, model.vectorizer) == ("FeatureNeighbors", vectorizer)
+    assert kept["metric"] == "cosine"
+    assert {name: kept[name] for name in found["best"]["parameters"]} == found["best"]["parameters"]
+
+
+def test_tune_detects_texts(files: Path, run: Run, tmp_path: Path) -> None:
+    config = tmp_path / "tuned.toml"
+    options = ("--method", "feature-neighbors", "--time-budget", "1")
+    plain = run("tune", files / "train.jsonl", "-o", config, *options)
+    assert (plain.code, config.exists()) == (0, True)
+    assert plain.out.endswith(f"--config {config}\n")
+    named = run("tune", files / "train.jsonl", "-o", config, *options, "--text-column", "text")
+    assert named.out.endswith(f"--config {config} and the options for texts\n")
+
+
 @pytest.mark.parametrize("name", ["test.jsonl.gz", "test.csv"])
 def test_evaluate_shows_metrics_and_the_tail(files: Path, run: Run, name: str) -> None:
     shown = run("evaluate", files / "model", files / name)
@@ -483,9 +516,10 @@ def test_incompatible_arguments(files: Path, numbers: Path, run: Run) -> None:
         (("explain", files / "model", "--text", "a", "--label", "bakin"), "has no label 'bakin'"),
         (("explain", files / "model", files / "test.csv", "--row", "100"), "has no row 100"),
         (("labels", files / "model", "--similar", "bakin"), "has no label 'bakin'; --search"),
+        (("tune", numbers / "train.txt", "-o", numbers / "m", "--vectorizer", "tfidf"), "holds numbers"),
         (
-            ("tune", files / "train.jsonl", "-o", files / "m"),
-            "holds texts, which this command does not accept",
+            ("tune", files / "train.jsonl", "-o", files / "m", "--vectorizer", "bert"),
+            "'vectorizer' parameter",
         ),
         (("labels", files / "model", "--search", "zzz"), "no label with 'zzz'"),
         (("labels", files / "model", "--search", "a", "--similar", "b"), "Pass only one of"),

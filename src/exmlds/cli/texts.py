@@ -49,6 +49,13 @@ EncodingErrors = Annotated[
         "--encoding-errors", help="Bytes that are not UTF-8: strict is an error, replace reads � instead."
     ),
 ]
+Vectorizer = Annotated[
+    str | None,
+    Option(
+        "--vectorizer",
+        help="The vectorizer of texts: tfidf, or hashing, which stores no vocabulary.  [default: tfidf]",
+    ),
+]
 GivenText = Annotated[str | None, Option("--text", help="A text, instead of DATA.")]
 
 OPTIONS = {  # how messages name the arguments of `open_texts` on the command line

@@ -13,7 +13,7 @@ from typer import Option
 
 from .arguments import AsJson, LabelsFile, TrainingData, complete_method
 from .settings import DEFAULT_METHOD
-from .texts import EncodingErrors, Format, LabelColumn, LabelSeparator, TextColumn, TextOptions
+from .texts import EncodingErrors, Format, LabelColumn, LabelSeparator, TextColumn, TextOptions, Vectorizer
 
 if TYPE_CHECKING:
     from ..data import Texts
@@ -53,12 +53,7 @@ def train(
         Path | None,
         Option(help="A checkpoint folder (exmlds4); after a stop, the same command resumes from it."),
     ] = None,
-    vectorizer: Annotated[
-        str | None,
-        Option(
-            help="The vectorizer of texts: tfidf, or hashing, which stores no vocabulary.  [default: tfidf]"
-        ),
-    ] = None,
+    vectorizer: Vectorizer = None,
     keep_rows: Annotated[
         bool, Option("--keep-rows", help="Store the training rows, so that `explain` can show them.")
     ] = False,
@@ -80,7 +75,7 @@ def train(
     side = {"label_cooccurrence": label_cooccurrence, "checkpoint": checkpoint}
     _check_method(model, output, **side)
     options = TextOptions(text_column, format, encoding_errors, label_column, label_separator)
-    path, is_texts = _check_data(model, data, labels, options, vectorizer, keep_rows)
+    path, is_texts = check_data(model, data, labels, options, vectorizer, keep_rows)
     with progress.shown():
         documents = opened(path, options) if is_texts else None
         fit: Fit = partial(_fit_numbers, model, data, labels, keep_rows)
@@ -131,8 +126,13 @@ def _check_method(
         raise DataError("--output and --checkpoint must be separate folders, neither within the other.")
 
 
-def _check_data(
-    model: Any, data: str, labels: Path | None, options: TextOptions, vectorizer: str | None, keep_rows: bool
+def check_data(
+    model: Any,
+    data: str,
+    labels: Path | None,
+    options: TextOptions,
+    vectorizer: str | None,
+    keep_rows: bool = False,
 ) -> tuple[Path, bool]:
     """Check the options against the data; return its path and whether it holds texts."""
     from ..data import is_text

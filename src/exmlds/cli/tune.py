@@ -11,8 +11,12 @@ from typer import Option
 from .arguments import AsJson, LabelsFile, TrainingData, complete_method, finite
 from .output import percent, print_table, say
 from .settings import DEFAULT_METHOD
+from .texts import EncodingErrors, Format, LabelColumn, LabelSeparator, TextColumn, TextOptions, Vectorizer
 
 if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+    from ..data import Texts
     from ..selection import TuneTrial
 
 
@@ -31,10 +35,16 @@ def tune(
         Option("--set", metavar="KEY=VALUE", help="A parameter to keep fixed; may be repeated."),
     ] = None,
     config: Annotated[Path | None, Option(help="A TOML config file to start from.")] = None,
+    vectorizer: Vectorizer = None,
+    text_column: TextColumn = None,
+    label_column: LabelColumn = None,
+    label_separator: LabelSeparator = None,
+    format: Format = None,
+    encoding_errors: EncodingErrors = "strict",
     seed: Annotated[int, Option(min=0, help="The random seed; it chooses the held-out rows.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Search for better parameters on held-out rows, and write them to a config file."""
+    """Search for better parameters on held-out rows or texts, and write them to a config file."""
     from time import perf_counter
 
     from sklearn.base import clone
@@ -45,26 +55,32 @@ def tune(
     from ..storage.files import replacing
     from .output import print_json
     from .settings import as_toml, make_model, method_name
-    from .sources import check_output, locate, read
+    from .sources import check_output, read
+    from .texts import opened
+    from .train import check_data
 
     model = make_model(method, config, [*(set_ or [])])
     fixed = {assignment.partition("=")[0].strip() for assignment in set_ or []}
     space = {name: values for name, values in model._space.items() if name not in fixed}
     if not space:
         raise DataError(f"{method_name(type(model).__name__)} has no parameter left to tune.")
-    check_output(output, locate(data, "train"))
+    options = TextOptions(text_column, format, encoding_errors, label_column, label_separator)
+    path, is_texts = check_data(model, data, labels, options, vectorizer)
+    check_output(output, path)
     start = {name: model.get_params()[name] for name in space}
     round_length = 1 + sum(value != start[name] for name, values in space.items() for value in values)
 
     with progress.shown():
-        dataset = read(data, "train", labels)
+        if is_texts:
+            X, Y = _vectorized(opened(path, options), vectorizer or "tfidf")
+        else:
+            X, Y = read(data, "train", labels)[:2]
         model.set_params(random_state=seed)
-        train, held_out = selection.random_split(dataset.X.shape[0], 0.2, random_state=seed)
-        truth = dataset.Y[held_out]
+        train, held_out = selection.random_split(X.shape[0], 0.2, random_state=seed)
 
         def value_of(parameters: dict[str, Any]) -> float:
-            tried = clone(model).set_params(**parameters).fit(dataset.X[train], dataset.Y[train])
-            ranking = metrics.Ranking(truth, tried.predict_topk(dataset.X[held_out], 5), 5)
+            tried = clone(model).set_params(**parameters).fit(X[train], Y[train])
+            ranking = metrics.Ranking(Y[held_out], tried.predict_topk(X[held_out], 5), 5)
             return sum(ranking.value(f"P@{k}") for k in (1, 3, 5)) / 3
 
         trials: list[TuneTrial] = []
@@ -84,7 +100,18 @@ def tune(
         print_json({"config": str(output), "best": best._asdict(), "trials": [t._asdict() for t in trials]})
         return
     _print(trials, best, round_length)
-    say(f"Wrote {output}. Next: exmlds train {data} -o model --config {output}")
+    same = " and the options for texts" if vectorizer or options != TextOptions() else ""
+    say(f"Wrote {output}. Next: exmlds train {data} -o model --config {output}{same}")
+
+
+def _vectorized(documents: Texts, vectorizer: str) -> tuple[csr_matrix, csr_matrix]:
+    """(n, d) vectors of the texts, as `exmlds train` makes them, and (n, L) their labels."""
+    from .. import TextClassifier
+    from ..validation.targets import encode
+
+    labels: list[Any] = []
+    _, X = TextClassifier(vectorizer=vectorizer)._fit_vectorizer(documents, labels)
+    return X, encode(labels)[0]
 
 
 def _forecast(seconds: float, time_budget: float, round_length: int) -> str:

@@ -133,14 +133,12 @@ class TextClassifier(LabelSpaceMixin):
         y, label_names : as for every method; y is None where documents have their labels
         side : other arguments of the estimator's `fit`
         """
-        params.check(type(self).__name__, self.get_params(deep=False), self._constraints)
-        model = ExMLDS() if self.model is None else clone(self.model)
         own_labels: list[Any] = []
         kept: list[str] = []
-        vectorizer = NAMED[self.vectorizer]() if isinstance(self.vectorizer, str) else clone(self.vectorizer)
-        with progress.shown(model.verbose > 0):
-            texts = _texts(X, own_labels if y is None else None, kept if self.keep_rows else None)
-            vectors = _fitted_vectors(vectorizer, texts)
+        vectorizer, vectors = self._fit_vectorizer(
+            X, own_labels if y is None else None, kept if self.keep_rows else None
+        )
+        model = ExMLDS() if self.model is None else clone(self.model)
         self.model_ = model.fit(vectors, own_labels if y is None else y, label_names=label_names, **side)
         self.vectorizer_, self.feature_names_ = vectorizer, None
         if hasattr(vectorizer, "get_feature_names_out"):
@@ -149,6 +147,15 @@ class TextClassifier(LabelSpaceMixin):
         for name in COPIED:
             setattr(self, name, getattr(self.model_, name))
         return self
+
+    def _fit_vectorizer(
+        self, X: Any, labels: list[Any] | None, kept: list[str] | None = None
+    ) -> tuple[Any, csr_matrix]:
+        """A fitted vectorizer and the (n, d) vectors; labels and texts are added to the lists, if given."""
+        params.check(type(self).__name__, self.get_params(deep=False), self._constraints)
+        vectorizer = NAMED[self.vectorizer]() if isinstance(self.vectorizer, str) else clone(self.vectorizer)
+        with progress.shown(self.verbose > 0):
+            return vectorizer, _fitted_vectors(vectorizer, _texts(X, labels, kept))
 
     def side_rows(self, side: Mapping[str, Any], rows: Array) -> dict[str, Any]:
         """The arguments of the estimator's `fit` for some of the rows."""
