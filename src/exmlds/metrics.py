@@ -87,7 +87,7 @@ def inverse_propensity(Y_train: Any, A: float = 0.55, B: float = 1.5, *, n_rows:
     else:
         counts = np.asarray(Y_train)
     counts = counts.astype(np.float64)
-    c = (np.log(n_rows) - 1) * (B + 1) ** A
+    c = max(np.log(n_rows) - 1, 0) * (B + 1) ** A  # with one or two rows, p would be above 1
     return 1 + c * (counts + B) ** -A
 
 
@@ -118,6 +118,12 @@ class Ranking:
         weights = np.asarray(weights, np.float64)
         if len(weights) < self.Y.shape[1]:
             raise DataError(f"There are {len(weights)} propensities, but {self.Y.shape[1]} labels.")
+        wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 1)))
+        if wrong.size:
+            raise DataError(
+                f"inverse_propensity must be 1/p, at least 1; did you pass p? Label {wrong[0]} has "
+                f"{weights[wrong[0]]:g}."
+            )
         return weights
 
     def value(self, name: str) -> float:
