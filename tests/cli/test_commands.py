@@ -124,6 +124,20 @@ def test_compare(run: Run, files: Path, tmp_path: Path) -> None:
     assert "nDCG@1" in table
 
 
+def test_inspect_shows_what_the_fit_has_chosen(run: Run, library: Dataset, tmp_path: Path) -> None:
+    model = exmlds.ExMLDS1(n_components=5, random_state=0).fit(library.X[:200], library.Y[:200])
+    model.save(tmp_path / "model")
+    chosen = {
+        "chosen features": model.features_,
+        "chosen l2": model.l2_,
+        "chosen temperature": model.temperature_,
+    }
+    facts = json.loads(run("inspect", tmp_path / "model", "--json").out)
+    assert {name: value for name, value in facts.items() if name.startswith("chosen")} == chosen
+    shown = run("inspect", tmp_path / "model").out
+    assert all(re.search(f"{name} +{value}", shown) for name, value in chosen.items())
+
+
 def test_inspect(run: Run, files: Path, tmp_path: Path) -> None:
     shown = run("inspect", files / "model").out
     assert "feature-neighbors" in shown
