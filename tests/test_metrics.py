@@ -203,6 +203,8 @@ def test_compare_sees_a_difference_and_none(rng: np.random.Generator) -> None:
     assert row.p_value < 0.05
     assert row.difference == pytest.approx(first.value("P@1") - second.value("P@1"))
     assert metrics.compare(truth, good, bad, ["P@1"]) == [row]
+    (never_worse,) = metrics.compare(truth, truth, bad, ["P@1"], n_resamples=500)
+    assert never_worse.p_value == 2 / 501
     (same,) = metrics.compare_rankings(first, first, ["P@1"])
     assert (same.difference, same.p_value) == (0, 1)
     with pytest.raises(DataError, match="same rows"):

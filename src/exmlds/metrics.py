@@ -386,7 +386,8 @@ def bootstrap(
 class Difference(NamedTuple):
     """The difference first − second with its bootstrap interval.
 
-    The p-value is twice the smaller share of resamples on either side of 0.
+    The p-value is 2 (b + 1) / (B + 1), at most 1, where b of the B resamples are on the rarer side of 0. It
+    is never 0, since the observed rows count as one more resample.
     """
 
     name: str
@@ -444,8 +445,8 @@ def compare_rankings(
         differences = replicas[:, 0] / replicas[:, 1] - replicas[:, 2] / replicas[:, 3]
         low, high = np.quantile(differences, [(1 - level) / 2, (1 + level) / 2])
         a, b = first.value(name), second.value(name)
-        not_better, not_worse = np.mean(differences <= 0), np.mean(differences >= 0)
-        p_value = min(1.0, 2 * float(min(not_better, not_worse)))
+        n_rarer = min(np.count_nonzero(differences <= 0), np.count_nonzero(differences >= 0))
+        p_value = min(1.0, 2 * (n_rarer + 1) / (n_resamples + 1))
         rows.append(Difference(name, a, b, a - b, float(low), float(high), p_value))
     return rows
 
