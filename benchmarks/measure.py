@@ -23,9 +23,8 @@ def machine() -> dict[str, Any]:
     # Imported here because the environments of other systems have no exmlds.
     from exmlds.runtime.parallel import n_threads
 
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
-    )
+    command = ["git", "-C", str(RESULTS.parent), "rev-parse", "--short", "HEAD"]
+    commit = subprocess.run(command, capture_output=True, text=True, check=False)
     return {
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
         "commit": commit.stdout.strip(),

@@ -13,7 +13,7 @@ import pytest
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 
 
-@pytest.fixture(params=["paper", "missing"])
+@pytest.fixture(params=["paper", "missing", "joint"])
 def script(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     return import_module(request.param)
@@ -33,8 +33,11 @@ def test_typing_errors_are_usage_errors(script, arguments, monkeypatch, capsys):
     assert arguments[1] in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("script", ["paper"], indirect=True)
-@pytest.mark.parametrize("arguments", [("--variants", "papr"), ("--seeds", "0")])
+@pytest.mark.parametrize(
+    ("script", "arguments"),
+    [("paper", ("--variants", "papr")), ("paper", ("--seeds", "0")), ("joint", ("--seeds", "0"))],
+    indirect=["script"],
+)
 def test_unknown_variants_and_no_seeds_are_usage_errors(script, arguments, monkeypatch, capsys):
     assert run(script, monkeypatch, "--validation", *arguments) == 2
     assert arguments[1] in capsys.readouterr().err

@@ -792,8 +792,8 @@ def class_reference(method: type[XMCPredictor]) -> str:
 
 
 def is_ours(definition: type[Any] | Callable[..., Any]) -> bool:
-    """Whether a class or a function is defined in this package."""
-    return definition.__module__.partition(".")[0] == __package__
+    """Whether a class or a function is defined in this package; code run by `exec` may have no module."""
+    return (definition.__module__ or "").partition(".")[0] == __package__
 
 
 def find_method(name: str) -> type[XMCPredictor] | None:
