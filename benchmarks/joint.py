@@ -6,8 +6,9 @@
     python benchmarks/joint.py --large                       # 500,000 synthetic rows and labels
 
 The script reports P@1…5 and nDCG@1…5 with default settings, as means over seeds, and the times of a fit with
-fixed settings and of a fit with its hyperparameter search. Each evaluation on test rows is logged in
-test-readings.jsonl. The large run compares approximate with exact search.
+fixed settings and of a fit with its hyperparameter search. The results go to results/, where sets that were
+not run keep their figures, and each evaluation on test rows is logged in results/test-readings.jsonl; with
+--output FILE they go to that file alone. The large run compares approximate with exact search.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from exmlds.data import Dataset, available, load, make_library, make_xmc
 from exmlds.selection import random_split
 from exmlds.stages import features as feature_stage
 from exmlds.stages import index, quantize
-from measure import RESULTS, machine, peak_bytes, seconds, write_results
+from measure import output_file, peak_bytes, seconds, several, write_results, write_sets
 
 # The paper's joint-learning table: P@1…5, then nDCG@1…5.
 SETS = {
@@ -128,8 +129,11 @@ def main() -> None:
     which.add_argument("--validation", action="store_true")
     which.add_argument("--test", action="store_true")
     which.add_argument("--large", action="store_true")
-    parser.add_argument("--sets", default=",".join((*SETS, *STAND_INS)))
-    parser.add_argument("--seeds", type=int, default=5)
+    usual = (*SETS, *STAND_INS)
+    known_sets = dict.fromkeys((*usual, *available()))
+    parser.add_argument("--sets", type=several(known_sets), default=usual, help="names, separated by commas")
+    parser.add_argument("--seeds", type=int, default=5, choices=range(1, 101), metavar="N")
+    parser.add_argument("--output", type=output_file, help="a file instead of the committed results")
     parser.add_argument("--set", action="append", default=[], help="a parameter, key=JSON; written nowhere")
     parser.add_argument("--one", nargs=2, metavar=("SET", "SEED"), help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -143,7 +147,7 @@ def main() -> None:
         write_results("joint-large", found)
         return
     results: dict[str, Any] = {}
-    for name in options.sets.split(","):
+    for name in options.sets:
         if name not in available():
             print(f"{name}: not under EXMLDS_DATA, left out")
             continue
@@ -174,10 +178,7 @@ def main() -> None:
     if options.set:
         return
     split = "validation" if options.validation else "test"
-    if options.test:
-        with (RESULTS / "test-readings.jsonl").open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"machine": machine(), "benchmark": "joint", "results": results}) + "\n")
-    write_results(f"joint-{split}", {"split": split, "sets": results})
+    write_sets("joint", split, results, options.output)
 
 
 if __name__ == "__main__":

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import platform
 import re
 import subprocess
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -21,9 +23,8 @@ def machine() -> dict[str, Any]:
     # Imported here because the environments of other systems have no exmlds.
     from exmlds.runtime.parallel import n_threads
 
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
-    )
+    command = ["git", "-C", str(RESULTS.parent), "rev-parse", "--short", "HEAD"]
+    commit = subprocess.run(command, capture_output=True, text=True, check=False)
     return {
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
         "commit": commit.stdout.strip(),
@@ -61,3 +62,46 @@ def write_results(name: str, results: dict[str, Any]) -> None:
     path = RESULTS / f"{name}.json"
     path.write_text(json.dumps({"machine": machine(), **results}, indent=1) + "\n", encoding="utf-8")
     print(f"wrote {path}; `python benchmarks/tables.py` brings the README up to date")
+
+
+def several(allowed: Collection[str]) -> Callable[[str], list[str]]:
+    """An argparse type: names separated by commas, each of them allowed."""
+
+    def parse(text: str) -> list[str]:
+        names = text.split(",")
+        unknown = [name for name in names if name not in allowed]
+        if unknown:
+            raise argparse.ArgumentTypeError(
+                f"unknown {', '.join(map(repr, unknown))} (choose from {', '.join(allowed)})"
+            )
+        return names
+
+    return parse
+
+
+def output_file(text: str) -> Path:
+    """An argparse type: a file in a folder that exists, found out before the long run."""
+    path = Path(text)
+    if path.is_dir() or not path.parent.is_dir():
+        raise argparse.ArgumentTypeError(f"{text} is not a file in an existing folder")
+    return path
+
+
+def write_sets(benchmark: str, split: str, sets: dict[str, Any], output: Path | None) -> None:
+    """Write what was measured on each set to `output`, or else to the committed results.
+
+    The file keeps its other sets, and the other entries of each set. An evaluation on test rows is logged
+    with the committed results only.
+    """
+    if not sets:
+        sys.exit("No data set was found under EXMLDS_DATA, so nothing is written.")
+    path = output or RESULTS / f"{benchmark}-{split}.json"
+    before = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    kept = before["sets"] if before.get("split") == split else {}
+    merged = {**kept, **{name: {**kept.get(name, {}), **entries} for name, entries in sets.items()}}
+    if output is None and split == "test":
+        with (RESULTS / "test-readings.jsonl").open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"machine": machine(), "benchmark": benchmark, "results": sets}) + "\n")
+    text = json.dumps({"machine": machine(), "split": split, "sets": merged}, indent=1)
+    path.write_text(text + "\n", encoding="utf-8")
+    print(f"wrote {path}")

@@ -5,8 +5,9 @@
     EXMLDS_DATA=… python benchmarks/paper.py --test --family # ExMLDS2 and ExMLDS3 at their defaults
 
 Seeds 0–4 are used. Each fit runs in its own process, with the kernels compiled before it is timed. Mediamill
-is measured on random splits of the union of train and test, as its published figures are. Each evaluation on
-test rows is logged in results/test-readings.jsonl.
+is measured on random splits of the union of train and test, as its published figures are. The results go to
+results/, where sets that were not run keep their figures, and each evaluation on test rows is logged in
+results/test-readings.jsonl; with --output FILE they go to that file alone.
 """
 
 from __future__ import annotations
@@ -24,11 +25,12 @@ from scipy.sparse import vstack
 from exmlds import ExMLDS1, ExMLDS2, ExMLDS3, metrics
 from exmlds.data import DATASETS, Dataset, available, load, make_library
 from exmlds.selection import random_split
-from measure import RESULTS, machine, peak_bytes, seconds, write_results
+from measure import machine, output_file, peak_bytes, seconds, several, write_sets
 
 SETS = ("bibtex", "delicious", "eurlex-4k", "mediamill", "delicious-200k")
 RANDOM_SPLITS = ("mediamill",)
 FAMILY = {"ExMLDS2": ExMLDS2, "ExMLDS3": ExMLDS3}
+VARIANTS = {"paper": ExMLDS1, "fixed": ExMLDS1, "default": ExMLDS1, **FAMILY}
 FAMILY_SETS = ("bibtex", "eurlex-4k")
 PLACES = (1, 3, 5)
 
@@ -47,7 +49,7 @@ def rows_for(name: str, seed: int, validation: bool) -> tuple[Dataset, Dataset]:
 
 
 def one(name: str, variant: str, seed: int, validation: bool) -> dict[str, Any]:
-    method: Any = FAMILY.get(variant, ExMLDS1)
+    method: Any = VARIANTS[variant]
     books = make_library(200)
     for X in (books.X, books.X.toarray()):  # compile first
         method(n_components=5).fit(X, books.Y).predict_topk(X)
@@ -97,18 +99,22 @@ def summary(runs: list[dict[str, Any]]) -> dict[str, Any]:
         "peak_bytes": max(run["peak_bytes"] for run in runs),
         "chosen": [run["chosen"] for run in runs],
         "seeds": len(runs),
+        "measured": {key: machine()[key] for key in ("date", "commit", "cores")},
     }
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--validation", action="store_true")
     which.add_argument("--test", action="store_true")
     parser.add_argument("--family", action="store_true")
-    parser.add_argument("--sets")
-    parser.add_argument("--variants")
-    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--sets", type=several(DATASETS), help="names, separated by commas")
+    parser.add_argument("--variants", type=several(VARIANTS), help=",".join(VARIANTS))
+    parser.add_argument("--seeds", type=int, default=5, choices=range(1, 101), metavar="N")
+    parser.add_argument("--output", type=output_file, help="a file instead of the committed results")
     parser.add_argument("--one", nargs=3, metavar=("SET", "VARIANT", "SEED"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
@@ -116,9 +122,8 @@ def main() -> None:
         print(json.dumps(one(name, variant, int(seed), options.validation)))
         return
     results: dict[str, Any] = {}
-    sets = options.sets.split(",") if options.sets else FAMILY_SETS if options.family else SETS
-    usual = tuple(FAMILY) if options.family else ("paper", "fixed", "default")
-    variants = options.variants.split(",") if options.variants else usual
+    sets = options.sets or (FAMILY_SETS if options.family else SETS)
+    variants = options.variants or (FAMILY if options.family else ("paper", "fixed", "default"))
     for name in sets:
         if (DATASETS[name].folder or name) not in available():
             print(f"{name}: not under EXMLDS_DATA, left out")
@@ -138,10 +143,7 @@ def main() -> None:
             print(f"{name} {variant}: {shown} ± {error}, {row['fit_seconds']:.1f} s", flush=True)
     split = "validation" if options.validation else "test"
     benchmark = "family" if options.family else "paper"
-    if options.test:
-        with (RESULTS / "test-readings.jsonl").open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"machine": machine(), "benchmark": benchmark, "results": results}) + "\n")
-    write_results(f"{benchmark}-{split}", {"split": split, "sets": results})
+    write_sets(benchmark, split, results, options.output)
 
 
 if __name__ == "__main__":

@@ -206,10 +206,23 @@ def test_compare_sees_a_difference_and_none(rng: np.random.Generator) -> None:
     assert row.p_value < 0.05
     assert row.difference == pytest.approx(first.value("P@1") - second.value("P@1"))
     assert metrics.compare(truth, good, bad, ["P@1"]) == [row]
+    (never_worse,) = metrics.compare(truth, truth, bad, ["P@1"], n_resamples=500)
+    assert never_worse.p_value == 2 / 501
     (same,) = metrics.compare_rankings(first, first, ["P@1"])
     assert (same.difference, same.p_value) == (0, 1)
     with pytest.raises(DataError, match="same rows"):
         metrics.compare_rankings(first, ranking_of(rng, 10, 0.5), ["P@1"])
+
+
+@pytest.mark.parametrize("wrong", [0.5, 0.0, -2.0, math.nan, math.inf])
+def test_propensities_must_be_inverse(wrong: float) -> None:
+    with pytest.raises(DataError, match=r"1/p, at least 1; did you pass p\? Label 1 has"):
+        metrics.report(TRUE, SAID, k=[1], inverse_propensity=np.array([2.0, wrong, 1.0]))
+
+
+def test_propensities_of_a_few_rows_are_at_most_one() -> None:
+    for n_rows in (1, 2):
+        assert metrics.inverse_propensity(np.array([0, 1]), n_rows=n_rows).tolist() == [1, 1]
 
 
 def test_report_prints_and_is_a_dict() -> None:

@@ -36,7 +36,7 @@ from .selection import HeldOutScores, HoldOut
 from .storage import model_card, model_folder
 from .storage.files import PathLike
 from .storage.model_card import ModelFacts
-from .topk import LabelFilter, Suggestion, Suggestions, padded, to_csr
+from .topk import LabelFilter, Suggestion, Suggestions, check_candidates, padded, to_csr
 from .validation import arrays, params, stored, targets
 from .validation.arrays import Matrix, block_of
 from .validation.columns import UsedColumns
@@ -448,12 +448,20 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
         n_labels = len(self.column_counts_)
 
         def rank(m: int) -> tuple[Array, Array]:
-            ids, scores = self._candidates(X, m)
+            ids, scores = self._checked_candidates(X, m)
             return self.columns_.given(ids), scores
 
         if label_filter is None:
             return padded(*rank(min(k, n_labels)), k)
         return label_filter.best(rank, k, n_labels, block)
+
+    def _checked_candidates(self, X: Matrix, k: int) -> tuple[Array, Array]:
+        """`_candidates`; what a class outside the package returns is checked."""
+        found = self._candidates(X, k)
+        if not is_ours(type(self)._candidates):
+            where = f"{type(self).__name__}._candidates"
+            check_candidates(where, found, X.shape[0], k, len(self.column_counts_))
+        return found
 
     def _label_filter(self, allow: Any, deny: Any, n: int) -> LabelFilter | None:
         rules = []
@@ -800,8 +808,12 @@ def restored(name: Any, parameters: Any, state: Any, path: PathLike) -> XMCPredi
 
 def class_reference(method: type[XMCPredictor]) -> str:
     """What a manifest calls a class: its name, with its module where it is not of this package."""
-    is_ours = method.__module__.partition(".")[0] == __package__
-    return method.__name__ if is_ours else f"{method.__module__}:{method.__qualname__}"
+    return method.__name__ if is_ours(method) else f"{method.__module__}:{method.__qualname__}"
+
+
+def is_ours(definition: type[Any] | Callable[..., Any]) -> bool:
+    """Whether a class or a function is defined in this package; code run by `exec` may have no module."""
+    return (definition.__module__ or "").partition(".")[0] == __package__
 
 
 def find_method(name: str) -> type[XMCPredictor] | None:

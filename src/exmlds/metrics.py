@@ -89,7 +89,7 @@ def inverse_propensity(Y_train: Any, A: float = 0.55, B: float = 1.5, *, n_rows:
     else:
         counts = np.asarray(Y_train)
     counts = counts.astype(np.float64)
-    c = (np.log(n_rows) - 1) * (B + 1) ** A
+    c = max(np.log(n_rows) - 1, 0) * (B + 1) ** A  # with one or two rows, p would be above 1
     return 1 + c * (counts + B) ** -A
 
 
@@ -120,6 +120,12 @@ class Ranking:
         weights = np.asarray(weights, np.float64)
         if len(weights) < self.Y.shape[1]:
             raise DataError(f"There are {len(weights)} propensities, but {self.Y.shape[1]} labels.")
+        wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 1)))
+        if wrong.size:
+            raise DataError(
+                f"inverse_propensity must be 1/p, at least 1; did you pass p? Label {wrong[0]} has "
+                f"{weights[wrong[0]]:g}."
+            )
         return weights
 
     def value(self, name: str) -> float:
@@ -383,7 +389,8 @@ def bootstrap(
 class Difference(NamedTuple):
     """The difference first − second with its bootstrap interval.
 
-    The p-value is twice the smaller share of resamples on either side of 0.
+    The p-value is 2 (b + 1) / (B + 1), at most 1, where b of the B resamples are on the rarer side of 0. It
+    is never 0, since the observed rows count as one more resample.
     """
 
     name: str
@@ -441,8 +448,8 @@ def compare_rankings(
         differences = replicas[:, 0] / replicas[:, 1] - replicas[:, 2] / replicas[:, 3]
         low, high = np.quantile(differences, [(1 - level) / 2, (1 + level) / 2])
         a, b = first.value(name), second.value(name)
-        not_better, not_worse = np.mean(differences <= 0), np.mean(differences >= 0)
-        p_value = min(1.0, 2 * float(min(not_better, not_worse)))
+        n_rarer = min(np.count_nonzero(differences <= 0), np.count_nonzero(differences >= 0))
+        p_value = min(1.0, 2 * (n_rarer + 1) / (n_resamples + 1))
         rows.append(Difference(name, a, b, a - b, float(low), float(high), p_value))
     return rows
 

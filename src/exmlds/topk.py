@@ -64,6 +64,37 @@ def padded(ids: Array, scores: Array, k: int) -> Best:
     return wide
 
 
+def check_candidates(where: str, found: Any, n: int, k: int, n_labels: int) -> None:
+    """Raise an error if `found`, what a method outside the package ranks, is not as `_candidates` requires.
+
+    where : what to call the method;  n : rows of the block;  n_labels : columns that it may rank
+    """
+    parts = found if isinstance(found, tuple | list) else [found]
+    shapes = [part.shape if isinstance(part, np.ndarray) else type(part).__name__ for part in parts]
+    if len(shapes) != 2 or shapes[0] != shapes[1] or len(shapes[0]) != 2 or shapes[0][0] != n:
+        got = " and ".join(map(str, shapes))
+        raise ValueError(f"{where} must return a pair of ({n}, m) arrays, ids and scores. Got {got} instead.")
+    ids, scores = found
+    if ids.shape[1] > k:
+        raise ValueError(f"{where} must return at most {k} columns. Got {ids.shape[1]} instead.")
+    if ids.dtype.kind not in "iu" or scores.dtype.kind != "f":
+        raise ValueError(
+            f"{where} must return ids that are integers and scores that are floats. "
+            f"Got {ids.dtype} and {scores.dtype} instead."
+        )
+    used = np.where(ids >= 0, scores, 0)  # the scores of pads do not matter
+    for wrong, problem in (
+        ((ids < -1) | (ids >= n_labels), f"an id that is not in 0 … {n_labels - 1}, nor −1 for none"),
+        (~np.isfinite(used), "a score that is not finite"),
+        ((used < 0) | (used > 1), "a score that is not in 0 … 1"),
+        (used[:, 1:] > used[:, :-1], "scores that are not descending"),
+    ):
+        if wrong.any():
+            row = int(np.argmax(wrong.any(axis=1)))
+            shown = f"ids {ids[row].tolist()[:10]}, scores {scores[row].tolist()[:10]}"
+            raise ValueError(f"{where} returned {problem}, in row {row} of its block: {shown}.")
+
+
 def to_csr(ids: Array, scores: Array, n_labels: int) -> csr_matrix:
     """(n, n_labels) csr of the scores with sorted columns, without the pads."""
     present = ids >= 0

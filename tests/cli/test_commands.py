@@ -118,10 +118,25 @@ def test_compare(run: Run, files: Path, tmp_path: Path) -> None:
     done = run("compare", files / "model", tmp_path / "p.txt", files / "test.txt.gz", "--json")
     rows = {row["name"]: row for row in json.loads(done.out)}
     assert rows["P@1"]["low"] > 0.3
-    assert rows["P@1"]["p_value"] < 0.01
+    assert rows["P@1"]["p_value"] == 2 / 2001
     table = run("compare", files / "model", files / "frequent", files / "test.txt.gz", "-k", 1).out
     assert "difference" in table
     assert "nDCG@1" in table
+    assert "150 rows, 2,000 bootstrap resamples" in table
+
+
+def test_inspect_shows_what_the_fit_has_chosen(run: Run, library: Dataset, tmp_path: Path) -> None:
+    model = exmlds.ExMLDS1(n_components=5, random_state=0).fit(library.X[:200], library.Y[:200])
+    model.save(tmp_path / "model")
+    chosen = {
+        "chosen features": model.features_,
+        "chosen l2": model.l2_,
+        "chosen temperature": model.temperature_,
+    }
+    facts = json.loads(run("inspect", tmp_path / "model", "--json").out)
+    assert {name: value for name, value in facts.items() if name.startswith("chosen")} == chosen
+    shown = run("inspect", tmp_path / "model").out
+    assert all(re.search(f"{name} +{value}", shown) for name, value in chosen.items())
 
 
 def test_inspect(run: Run, files: Path, tmp_path: Path) -> None:

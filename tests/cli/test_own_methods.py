@@ -101,3 +101,42 @@ def test_in_python(folder: Path, library: Dataset) -> None:
     np.testing.assert_array_equal(again.predict_topk(library.X)[1], model.predict_topk(library.X)[1])
     assert model.score(library.X[300:], library.Y[300:]) > 0.3
     assert model.estimate(100, 10, 5).memory > 0
+
+
+IDS, SCORES = np.array([[2, 0, 1]]), np.array([[0.9, 0.5, 0.2]])
+
+
+@pytest.mark.parametrize(
+    ("found", "problem"),
+    [
+        (None, r"pair of \(1, m\) arrays, ids and scores. Got NoneType"),
+        ((IDS, SCORES, SCORES), r"pair of \(1, m\) arrays"),
+        ((IDS, SCORES[:, :2]), r"Got \(1, 3\) and \(1, 2\)"),
+        ((IDS[0], SCORES[0]), r"Got \(3,\) and \(3,\)"),
+        ((np.hstack([IDS, IDS]), np.hstack([SCORES, SCORES])), "at most 3 columns"),
+        ((SCORES, SCORES), "ids that are integers"),
+        ((IDS + 9, SCORES), "an id that is not in 0 … 2"),
+        ((IDS, np.array([[0.9, np.nan, 0.2]])), "not finite, in row 0"),
+        ((IDS, np.array([[np.inf, 0.5, 0.2]])), "not finite"),
+        ((IDS, SCORES * 2), "not in 0 … 1"),
+        ((IDS, -SCORES), "not in 0 … 1"),
+        ((IDS, SCORES[:, ::-1]), r"not descending, .*scores \[0.2, 0.5, 0.9\]"),
+        ((np.array([[-1, 0, 1]]), SCORES), "not descending"),
+    ],
+)
+def test_what_it_ranks_is_checked(found: Any, problem: str) -> None:
+    class Given(exmlds.XMCEstimator):
+        threshold = 0.5
+
+        def _fit(self, X: Any, Y: Any, rng: Any, **side: Any) -> None:
+            self.answer_ = (np.array([[2, -1, -1]]), np.array([[0.9, np.nan, -np.inf]]))
+
+        def _candidates(self, X: Any, k: int) -> Any:
+            return self.answer_
+
+    model = Given().fit(np.eye(3), np.eye(3, dtype=int))
+    assert model.predict_topk(np.ones((1, 3)), 3)[0].tolist() == [[2, -1, -1]]
+    model.answer_ = found
+    for options in ({}, {"deny": [0]}):
+        with pytest.raises(ValueError, match=f"Given._candidates .*{problem}"):
+            model.predict_topk(np.ones((1, 3)), 3, **options)

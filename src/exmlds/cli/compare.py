@@ -45,7 +45,7 @@ def compare(
     """
     from .. import metrics
     from ..runtime import progress
-    from .output import percent, print_json, print_table
+    from .output import percent, print_json, print_table, say
     from .sources import parse_ks, ranked, read_for
 
     import_method(method)
@@ -73,3 +73,4 @@ def compare(
             for row in rows
         ],
     )
+    say(f"{test.Y.shape[0]:,} rows, {resamples:,} bootstrap resamples of them")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 from typer import Option
@@ -16,7 +17,10 @@ def inspect(
     card: Annotated[bool, Option("--card", help="Print the model card, in Markdown.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Check a saved model, and show its properties, parameters and arrays."""
+    """Check a saved model, and show its properties, parameters and arrays.
+
+    "chosen" is what the fit has used for a parameter, for example where that is "auto".
+    """
     from .. import load
     from ..storage import model_folder
     from .output import print_json, print_table, say, size
@@ -42,6 +46,7 @@ def inspect(
     }
     for name, value in (fitted.held_out_metrics_ or {}).items():
         facts[f"held-out {name}"] = round(value, 4)
+    facts |= {f"chosen {name}": value for name, value in _chosen(fitted)}
     if as_json:
         print_json({**facts, "parameters": manifest["parameters"], "arrays": sizes})
         return
@@ -49,6 +54,20 @@ def inspect(
     print_table(("property", "value"), list(facts.items()))
     print_table(("parameter", "value"), _flat(manifest["parameters"]))
     print_table(("array", "size"), [(name, size(n_bytes)) for name, n_bytes in sizes.items()])
+
+
+def _chosen(fitted: Any, before: str = "") -> Iterator[tuple[str, object]]:
+    """The parameters that have a learnt counterpart, as cost has cost_; those of inner estimators follow."""
+    from ..base import XMCPredictor
+
+    learnt = {name.removesuffix("_"): value for name, value in vars(fitted).items() if name.endswith("_")}
+    for name in sorted(learnt.keys() & fitted.get_params(deep=False)):
+        values = learnt[name] if isinstance(learnt[name], list) else [learnt[name]]
+        if name != "threshold" and all(isinstance(value, bool | int | float | str) for value in values):
+            yield before + name, learnt[name]
+    for name, value in learnt.items():
+        if isinstance(value, XMCPredictor):
+            yield from _chosen(value, f"{before}{name}.")
 
 
 def _flat(parameters: dict[str, Any], before: str = "") -> list[tuple[str, str]]:

@@ -199,7 +199,7 @@ class TextClassifier(LabelSpaceMixin):
         return vectors
 
     def _candidates(self, X: Matrix, k: int) -> tuple[Array, Array]:
-        ids, scores = self.model_._candidates(X, k)
+        ids, scores = self.model_._checked_candidates(X, k)
         has_words = np.diff(X.indptr)[:, None] > 0
         return np.where(has_words, ids, -1), np.where(has_words, scores, 0)
 
