@@ -649,6 +649,30 @@ def test_annif_tsv(tmp_path: Path) -> None:
             read_texts(written(tmp_path, ANNIF + "hello\tworld\t<http://x/1>\n"), labelled=labelled)
 
 
+URIS = ["http://ex.org/a;b", "http://ex.org/c"]
+
+
+@pytest.mark.parametrize("between", [" ", ",", ", ", "; ", "\t"])
+def test_lists_of_uris_are_split_in_every_format(tmp_path: Path, between: str) -> None:
+    cell = between.join(f"<{uri}>" for uri in URIS)
+    for text in (f"text\tsubjects\nAnts\t{cell}\nBees\t<urn:d>\n", f"Ants\t{cell}\nBees\t<urn:d>\n"):
+        assert read_texts(written(tmp_path, text)) == (["Ants", "Bees"], [URIS, ["urn:d"]])
+    for names in ("text,labels", "text,subject_uris"):
+        quoted = written(tmp_path, f'{names}\nAnts,"{cell}"\n')
+        assert read_texts(quoted)[1] == [URIS]
+    assert read_texts(quoted, label_separator="|")[1] == [URIS]
+    for labels in (cell, [cell], [f"<{uri}>" for uri in URIS]):
+        assert read_texts(written(tmp_path, jsonl({"text": "Ants", "labels": labels})))[1] == [URIS]
+    assert read_texts(written(tmp_path, f"text,labels\nAnts,{cell}\n"))[1] == [URIS]
+
+
+def test_brackets_around_other_labels_are_kept(tmp_path: Path) -> None:
+    path = written(tmp_path, "text\tlabels\nAnts\t<ants>;a <http://ex.org/a>\n")
+    assert read_texts(path)[1] == [["<ants>", "a <http://ex.org/a>"]]
+    almost = "<urn:a>   " * 1_000 + "x"  # this must not take exponential time
+    assert read_texts(written(tmp_path, f"text\tlabels\nAnts\t{almost}\n"))[1] == [[almost]]
+
+
 def test_annif_folder(tmp_path: Path) -> None:
     folder = corpus(
         tmp_path / "corpus",

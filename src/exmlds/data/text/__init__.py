@@ -126,7 +126,8 @@ def open_texts(
     label_separator : the separator between labels in a string. By default, a csv or tsv cell that begins with
         `[` is a JSON list, a cell that holds a `|` is split there, and any other cell is split at `;`, never
         at a comma; Annif's column subject_uris is split at spaces; a string in jsonl and parquet is one
-        label; libmultilabel labels are split at spaces. There is a warning if labels look like lists
+        label; libmultilabel labels are split at spaces. There is a warning if labels look like lists.
+        In every format, URIs in angle brackets, such as `<http://a>, <http://b>`, are split and lose them
     label_prefix : the prefix of labels in fasttext
     format : one of the formats above; by default it is detected from the content. Lines of two or three cells
         without a header are read as libmultilabel only if the last cell is clearly the text; otherwise the
