@@ -18,7 +18,17 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_matrix, save_npz
 
 from exmlds import DataError, DataWarning
-from exmlds.data import Dataset, Document, is_text, make_xmc, open_texts, read_texts, write_npz, write_xc
+from exmlds.data import (
+    Dataset,
+    Document,
+    is_text,
+    make_xmc,
+    open_texts,
+    read_names,
+    read_texts,
+    write_npz,
+    write_xc,
+)
 from exmlds.data.text import stream_texts
 
 TWO = (["On ants, and bees", "Tides 🌊"], [["biology", "insects"], ["seas"]])
@@ -360,6 +370,13 @@ def test_labels_are_trimmed_and_taken_once(tmp_path: Path) -> None:
     }
     for format, text in files.items():
         assert read_texts(written(tmp_path, text), format=format) == (["t"], [["b", "a"]]), format
+
+
+def test_labels_are_normalized(tmp_path: Path) -> None:
+    composed, decomposed = "caf\u00e9", "cafe\u0301"
+    for text in (jsonl({"text": "t", "labels": [decomposed, composed]}), f"text,labels\nt,{decomposed}\n"):
+        assert read_texts(written(tmp_path, text))[1] == [[composed]]
+    assert read_names(written(tmp_path, decomposed)) == [composed]
 
 
 def test_json_labels(tmp_path: Path) -> None:

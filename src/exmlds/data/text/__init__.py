@@ -12,8 +12,9 @@
     lines          one text per line, without labels
 
 Files are UTF-8, plain or gzipped, and the format is detected from the content. Lines end at \\n or \\r\\n
-only. Labels are stripped of surrounding whitespace; empty labels are dropped, and duplicates are kept once.
-A document has the id of its field or column, of LibMultiLabel's first cell, or its file name in a folder.
+only. Labels are stripped of surrounding whitespace and normalized to Unicode NFC; empty labels are dropped,
+and duplicates are kept once. A document has the id of its field or column, of LibMultiLabel's first cell, or
+its file name in a folder.
 """
 
 from __future__ import annotations

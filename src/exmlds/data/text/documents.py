@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from ...errors import Argument, DataError
 from ...storage.files import reading
+from ...validation.targets import plain_name
 
 START = 1 << 16  # bytes read to detect the format
 FEW = 8  # lines read to detect it if they are longer than that
@@ -104,8 +105,8 @@ def filled(path: Path, errors: str) -> Iterator[tuple[str, str]]:
 
 
 def unique(names: Iterable[str]) -> list[str]:
-    """The distinct labels without surrounding whitespace; a list of URIs such as `<a:b>, <a:c>` is split."""
-    trimmed = [trimmed for name in names if (trimmed := name.strip())]
+    """The distinct labels, stripped and in NFC; a list of URIs such as `<a:b>, <a:c>` is split."""
+    trimmed = [trimmed for name in names if (trimmed := plain_name(name))]
     return list(dict.fromkeys([label for name in trimmed for label in _uris(name) or (name,)]))
 
 
