@@ -592,3 +592,20 @@ def test_cells_that_look_like_lists_are_reported(run: Run, tmp_path: Path) -> No
     assert '--label-separator ","' in done.err
     assert run(*train, "--label-separator", ",").err == ""
     assert sorted(load(tmp_path / "m").classes_) == ["corn", "grain", "rice", "wheat"]
+
+
+def test_documents_without_subjects_are_reported(run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    for number in range(8):
+        (folder / f"doc{number}.txt").write_text("bread and salt")
+    (folder / "doc0.tsv").write_text("<http://ex.org/baking>\tbaking\n")
+    (folder / "doc1.tsv").write_text("\n")
+    expected = "7 of 8 documents have no subjects: doc1.txt, doc2.txt, doc3.txt, doc4.txt, doc5.txt, …"
+    trained = run("train", folder, "-o", tmp_path / "m", "--method", "most-frequent")
+    evaluated = run("evaluate", tmp_path / "m", folder, "-k", "1", "--json")
+    for done in (trained, evaluated):
+        assert (done.code, done.err.count("warning")) == (0, 1), done.err
+        assert expected in done.err
+    assert "metrics at k count 0 for them" in evaluated.err
+    assert json.loads(evaluated.out)["P@1"] == 1 / 8

@@ -703,12 +703,15 @@ def test_annif_folder(tmp_path: Path) -> None:
     assert is_text(folder)
     opened = open_texts(folder)
     assert opened.format == "annif-folder"
-    assert list(opened) == [
+    with pytest.warns(DataWarning, match=r"corpus: 1 of 3 documents have no subjects: c.txt. No label is"):
+        documents = list(opened)
+    assert documents == [
         Document("On\u2028ants\r\n", ["http://ex.org/x", "http://ex.org/y"], str(folder / "a.txt"), "a.txt"),
         Document("Tides 🌊\n", ["http://ex.org/seas"], str(folder / "b.txt"), "b.txt"),
         Document("", [], str(folder / "c.txt"), "c.txt"),
     ]
-    assert read_texts(folder, labels="label")[1] == [["things", "other things"], ["seas"], []]
+    with pytest.warns(DataWarning, match="no subjects"):
+        assert read_texts(folder, labels="label")[1] == [["things", "other things"], ["seas"], []]
     assert read_texts(folder, labelled=False)[1] == [[], [], []]
     corpus(folder, c_key="seas\n<things> \n")
     for labels in (None, "uri"):
@@ -765,8 +768,10 @@ def test_annif_folder_of_json(tmp_path: Path) -> None:
     )
     assert is_text(folder)
     assert open_texts(folder).format == "annif-folder"
-    assert read_texts(folder) == (["On ants", "Tides 🌊"], [["urn:a", "urn:b"], []])
-    assert read_texts(folder, labels="label")[1] == [["ants", "bees"], []]
+    with pytest.warns(DataWarning, match=r"1 of 2 documents have no subjects: b.json\."):
+        assert read_texts(folder) == (["On ants", "Tides 🌊"], [["urn:a", "urn:b"], []])
+    with pytest.warns(DataWarning, match="no subjects"):
+        assert read_texts(folder, labels="label")[1] == [["ants", "bees"], []]
     assert read_texts(folder, labelled=False)[1] == [[], []]
     corpus(folder, c_json='{"text": "x",\n "subjects": [}')
     with pytest.raises(DataError, match=r"c.json:2:15: not JSON"):

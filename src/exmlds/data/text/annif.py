@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
-from ...errors import Argument, DataError
+from ...errors import Argument, DataError, DataWarning
 from ...storage.files import reading
 from .documents import (
     BOM,
@@ -23,6 +24,7 @@ from .documents import (
 )
 from .jsonl import json_document, row_of
 
+SHOWN = 5  # names of documents in a warning
 _DOCUMENT = re.compile(r"([^.].*)\.(txt|json)(\.gz)?")
 
 
@@ -86,6 +88,24 @@ def check_folder(folder: Path, options: ReadOptions) -> None:
 
 
 def read_folder(folder: Path, options: ReadOptions) -> Iterator[Document]:
+    """Yield the documents; if labels are read, warn after the last one of those without subjects."""
+    n_documents, without = 0, []
+    for document in _documents(folder, options):
+        n_documents += 1
+        if not document.labels:
+            without.append(str(document.id))
+        yield document
+    if options.labelled and without:
+        some = ", ".join(without[:SHOWN]) + (", …" if len(without) > SHOWN else "")
+        warnings.warn(
+            f"{folder}: {len(without):,} of {n_documents:,} documents have no subjects: {some}. "
+            "No label is learnt from them, and metrics at k count 0 for them.",
+            DataWarning,
+            stacklevel=3,
+        )
+
+
+def _documents(folder: Path, options: ReadOptions) -> Iterator[Document]:
     for document in documents_in(folder):
         with reading(document) as file:
             raw = file.read().removeprefix(BOM)
