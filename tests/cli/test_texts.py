@@ -609,3 +609,19 @@ def test_documents_without_subjects_are_reported(run: Run, tmp_path: Path) -> No
         assert expected in done.err
     assert "metrics at k count 0 for them" in evaluated.err
     assert json.loads(evaluated.out)["P@1"] == 1 / 8
+
+
+def test_labels_that_the_model_does_not_know_at_all(run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    (folder / "a.txt").write_text("bread and salt")
+    (folder / "a.tsv").write_text("<http://ex.org/1>\tbaking\n<http://ex.org/2>\tfood\n")
+    assert run("train", folder, "-o", tmp_path / "m", "--method", "most-frequent").code == 0
+    options = (tmp_path / "m", folder, "--label-column", "label")
+    for command in (("evaluate", *options), ("report", *options, "-o", tmp_path / "r.html")):
+        done = run(*command)
+        assert (done.code, done.out) == (2, "")
+        assert "none of the 2 labels in corpus is known to the model, such as 'baking'; the" in done.err
+        assert "knows 'http://ex.org/1'. Are these names and URIs (--label-column label|uri)?" in done.err
+    assert not (tmp_path / "r.html").exists()
+    assert run("evaluate", *options[:2]).code == 0
