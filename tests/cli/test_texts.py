@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from exmlds import ExMLDS1, TextClassifier, load
-from exmlds.data import make_library
+from exmlds.data import make_library, read_texts
 
 Run = Callable[..., Any]
 
@@ -179,6 +179,14 @@ def test_a_label_with_commas_quotes_and_newlines_in_csv(run: Run, tmp_path: Path
         assert row["label"] == label
 
 
+def test_the_threshold_of_the_model(files: Path, run: Run) -> None:
+    done = run("predict", files / "model", files / "test.csv", "--threshold", "model", "--json")
+    labels = [json.loads(line)["labels"] for line in done.out.splitlines()]
+    model = load(files / "model")
+    assert labels == model.predict_labels(read_texts(files / "test.csv")[0])
+    assert len({len(row) for row in labels}) > 1
+
+
 def test_a_threshold_limits_the_labels(files: Path, run: Run) -> None:
     text = (files / "one.txt").read_text(encoding="utf-8")
     predict = ("predict", files / "model", "--text", text, "--json")
@@ -188,7 +196,7 @@ def test_a_threshold_limits_the_labels(files: Path, run: Run) -> None:
     found = json.loads(run(*predict, "--threshold", middle).out)
     assert found["scores"] == [score for score in whole["scores"] if score >= middle]
     assert len(json.loads(run(*predict, "--threshold", "0", "-k", "2").out)["labels"]) == 2
-    for wrong in ("1.5", "-0.1", "nan"):
+    for wrong in ("1.5", "-0.1", "nan", "high"):
         done = run(*predict, "--threshold", wrong)
         assert (done.code, "--threshold must be from 0 to 1" in done.err) == (2, True)
 
