@@ -179,6 +179,16 @@ def test_a_label_with_commas_quotes_and_newlines_in_csv(run: Run, tmp_path: Path
         assert row["label"] == label
 
 
+def test_rows_without_labels_stay_in_csv_and_tsv(files: Path, run: Run, tmp_path: Path) -> None:
+    (tmp_path / "docs.csv").write_text("id,text\na,baking bread\nb,\nc,the moon\n")
+    for format, delimiter in (("csv", ","), ("tsv", "\t")):
+        done = run("predict", files / "model", tmp_path / "docs.csv", "-k", 1, "--output-format", format)
+        rows = list(csv.reader(io.StringIO(done.out, newline=""), delimiter=delimiter))
+        assert [row[0] for row in rows] == ["id", "a", "b", "c"]
+        assert rows[2] == ["b", "", "", ""]
+        assert all(rows[1] + rows[3])
+
+
 def test_the_threshold_of_the_model(files: Path, run: Run) -> None:
     done = run("predict", files / "model", files / "test.csv", "--threshold", "model", "--json")
     labels = [json.loads(line)["labels"] for line in done.out.splitlines()]

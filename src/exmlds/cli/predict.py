@@ -81,7 +81,7 @@ def predict(
     without ids, and tab-separated id, name, score, name, score, … for texts (no id with --text). A tab,
     newline, backslash or other control character in a name is escaped, as \\t, \\n, \\\\ or \\x1b. jsonl has
     one object per row, with id, labels and scores; csv and tsv have one line per label, with id, rank, label
-    and score.
+    and score, and a line with the id alone for a row without labels.
 
     A text without any word that the model knows gets no labels; a warning names such texts.
 
