@@ -643,3 +643,19 @@ def test_labels_that_the_model_does_not_know_at_all(run: Run, tmp_path: Path) ->
         assert "knows 'http://ex.org/1'. Are these names and URIs (--label-column label|uri)?" in done.err
     assert not (tmp_path / "r.html").exists()
     assert run("evaluate", *options[:2]).code == 0
+
+
+def test_folders_without_documents(files: Path, run: Run, tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    (empty / "inner").mkdir(parents=True)
+    train = ("train", empty, "-o", tmp_path / "m")
+    model = files / "model"
+    for command in (
+        train,
+        (*train, "--label-column", "uri"),
+        ("predict", model, empty),
+        ("evaluate", model, empty),
+    ):
+        done = run(*command)
+        assert (done.code, done.out) == (2, "")
+        assert "empty holds no documents (.txt files)" in done.err

@@ -783,12 +783,12 @@ def test_annif_folder_of_json(tmp_path: Path) -> None:
     assert read_texts(folder) == (["a text"], [["a"]])
     other = corpus(tmp_path / "other", manifest_json='{"version": 1}')
     assert not is_text(other)
-    with pytest.raises(DataError, match="a folder without doc.txt or doc.json documents"):
+    with pytest.raises(DataError, match="It holds: manifest.json"):
         open_texts(other)
 
 
 def test_folders_that_are_no_corpus(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="a folder without doc.txt or doc.json documents; name a file in it"):
+    with pytest.raises(DataError, match=r"holds no documents \(.txt files\); name a file in it"):
         open_texts(tmp_path)
     assert not is_text(tmp_path)
     corpus(tmp_path, a_txt="Ants", b_txt="")

@@ -32,6 +32,7 @@ from ...storage.files import PathLike
 from ...validation.targets import find_unsplit
 from ..read_log import log_reading
 from .annif import check_folder, documents_in, subjects_of
+from .annif import require_documents as require_documents
 from .documents import (
     BOM,
     OTHER_BOMS,

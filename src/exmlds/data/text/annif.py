@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ...errors import Argument, DataError, DataWarning
-from ...storage.files import reading
+from ...storage.files import listing, reading
 from .documents import (
     BOM,
     LABELS_BY_NAME,
@@ -36,6 +36,13 @@ def documents_in(folder: Path) -> list[Path]:
         raise DataError(f"{folder}: cannot be read ({error.strerror}).") from None
     texts = [path for path in found if not _is_json(path)]
     return texts or (found if found and _holds_a_text(found[0]) else [])
+
+
+def require_documents(folder: Path) -> list[Path]:
+    """The documents of a folder; raise an error if there are none."""
+    if documents := documents_in(folder):
+        return documents
+    raise DataError(f"{folder} holds no documents (.txt files); name a file in it.{listing(folder)}")
 
 
 def _is_json(document: Path) -> bool:
@@ -66,9 +73,7 @@ def check_folder(folder: Path, options: ReadOptions) -> None:
     if options.labels not in (None, "uri", "label"):
         message = '{labels} must be "uri" or "label" for an Annif folder. Got {got!r} instead.'
         raise DataError(message, labels=Argument("labels"), got=options.labels)
-    documents = documents_in(folder)
-    if not documents:
-        raise DataError(f"{folder} is a folder without doc.txt or doc.json documents; name a file in it.")
+    documents = require_documents(folder)
     names = {path.name for path in documents}
     twice = next((name for name in sorted(names) if f"{name}.gz" in names), None)
     if twice:
