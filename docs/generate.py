@@ -24,7 +24,7 @@ import exmlds
 from exmlds import cli
 
 REFERENCE = Path(__file__).parent / "reference"
-WIDTH = 100  # of a signature on one line, and of the terminal that --help is for
+WIDTH = 88  # of a signature on one line, and of the terminal that --help is for
 MADE = "<!-- Written by docs/generate.py; change the docstrings instead, and run it. -->"
 
 # The order of the page; public names that are not here come after these.

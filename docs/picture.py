@@ -1,4 +1,4 @@
-"""Make docs/figures/report.png: the top of an evaluation report, of a model of synthetic book descriptions.
+"""Make the pictures of an evaluation report, of a model of synthetic book descriptions, in docs/figures.
 
 python docs/picture.py      # needs Chromium
 """
@@ -14,8 +14,11 @@ from exmlds import ExMLDS, TextClassifier
 from exmlds.data import make_library
 from exmlds.report import make, page
 
-PICTURE = Path(__file__).parent / "figures" / "report.png"
-SIZE = "1100,1060"  # CSS pixels: the header, the summary and the chart of thresholds
+FIGURES = Path(__file__).parent / "figures"
+SIZES = {  # CSS pixels
+    "report": "1100,1060",  # the header, the summary and the chart of thresholds
+    "report-summary": "1000,570",  # the header and the summary, to be read at the width of README
+}
 
 
 def report() -> bytes:
@@ -39,9 +42,11 @@ def main() -> None:
         file = Path(folder) / "report.html"
         file.write_bytes(report())
         flags = f"--headless --no-sandbox --disable-gpu --hide-scrollbars --user-data-dir={folder}/profile"
-        options = [f"--window-size={SIZE}", "--virtual-time-budget=3000", f"--screenshot={PICTURE}"]
-        subprocess.run([chromium, *flags.split(), *options, file.as_uri()], check=True, timeout=120)
-    print(f"Wrote {PICTURE}, {PICTURE.stat().st_size / 1000:.0f} kB.")
+        for name, size in SIZES.items():
+            picture = FIGURES / f"{name}.png"
+            options = [f"--window-size={size}", "--virtual-time-budget=3000", f"--screenshot={picture}"]
+            subprocess.run([chromium, *flags.split(), *options, file.as_uri()], check=True, timeout=120)
+            print(f"Wrote {picture}, {picture.stat().st_size / 1000:.0f} kB.")
 
 
 if __name__ == "__main__":

@@ -46,7 +46,7 @@ BELOW: dict[str, set[str]] = {
         *("base", "errors", "metrics", "reranking", "runtime", "selection", "stages", "storage"),
         *("validation", "voting"),
     },
-    "report": {"base", "display", "errors", "metrics", "models"},
+    "report": {"base", "display", "errors", "metrics", "models", "storage"},
     "cli": {
         *("base", "data", "display", "errors", "metrics", "models", "report", "runtime", "selection"),
         *("storage", "validation", "voting"),

@@ -9,23 +9,27 @@ import os
 import pkgutil
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from contextlib import redirect_stdout
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 import exmlds
 from exmlds import cli
+from exmlds.data import DATASETS
 
 ROOT = Path(__file__).parent.parent
 README, HOME = ROOT / "README.md", ROOT / "docs" / "index.md"
+HAND_WRITTEN = [page for page in sorted((ROOT / "docs").rglob("*.md")) if page.parent.name != "reference"]
+GUIDES = [HOME, ROOT / "docs" / "tutorial.md", *sorted((ROOT / "docs" / "how-to").glob("*.md"))]
 PAGES = [
     page
-    for page in sorted((ROOT / "docs").rglob("*.md"))
+    for page in [README, *HAND_WRITTEN]
     if re.search(r"^```(python|bash)$", page.read_text(encoding="utf-8"), re.M)
-    and page.parent.name != "reference"  # which the docstrings make
 ]
 MODULES = [
     module.name
@@ -40,16 +44,25 @@ def test_examples_in_docstrings(name: str) -> None:
     assert failed == 0
 
 
-def blocks(page: Path, *languages: str) -> list[tuple[str, str, str]]:
-    """The language, the code, and what is shown after it as its output, of every block on a page."""
-    fence = rf"^```({'|'.join(languages)})\n(.*?)^```$(?:\n\n```text\n(.*?)^```$)?"
-    return re.findall(fence, page.read_text(encoding="utf-8"), re.S | re.M)
+class Block(NamedTuple):
+    """Code on a page: its language, the file it belongs to, and what is shown after it as its output."""
+
+    language: str
+    file: str
+    code: str
+    output: str
 
 
-def write_documents(folder: Path) -> None:
-    """docs.jsonl, as the home page shows it."""
-    ((_, documents, _),) = blocks(HOME, "json")
-    (folder / "docs.jsonl").write_text(documents, encoding="utf-8")
+def blocks(page: Path, *languages: str) -> list[Block]:
+    fence = rf"^```({'|'.join(languages)})(?: title=\"(.+?)\")?\n(.*?)^```$(?:\n\n```text\n(.*?)^```$)?"
+    return [Block(*found) for found in re.findall(fence, page.read_text(encoding="utf-8"), re.S | re.M)]
+
+
+def copy_documents(folder: Path) -> None:
+    """The files of texts that the pages use, where a checkout has them."""
+    (folder / "examples").mkdir()
+    for file in (ROOT / "examples").glob("*.jsonl"):
+        shutil.copy(file, folder / "examples")
 
 
 def run(command: str, folder: Path) -> str:
@@ -85,16 +98,6 @@ def alike(expected: str, shown: str) -> bool:
     return True
 
 
-def test_python_in_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    write_documents(tmp_path)
-    shown = blocks(README, "python")
-    assert shown
-    names: dict[str, object] = {}
-    for _, code, _ in shown:
-        exec(compile(code, "README.md", "exec"), names)
-
-
 def run_here(code: str, monkeypatch: pytest.MonkeyPatch) -> str | None:
     """What `exmlds` commands print, run in this process, which is started once; None for other shell code."""
     lines = code.replace("\\\n", " ").splitlines()
@@ -112,33 +115,100 @@ def run_here(code: str, monkeypatch: pytest.MonkeyPatch) -> str | None:
     return caught.buffer.getvalue().decode()  # type: ignore[attr-defined]
 
 
-def test_commands_in_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every `exmlds` line runs, in one folder, in their order."""
-    lines = [line for _, code, _ in blocks(README, "bash") for line in code.splitlines()]
-    commands = [line for line in lines if line.startswith("exmlds ")]
-    assert commands
-    write_documents(tmp_path)
-    monkeypatch.chdir(tmp_path)
-    for command in commands:
-        assert run_here(command, monkeypatch) is not None, command
-
-
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::UserWarning:mlflow", "ignore::FutureWarning:mlflow")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_blocks_in_the_docs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Python and shell run, in one folder, in their order, and print what is shown."""
+    """Python and shell run, in one folder, in their order, and print what is shown.
+
+    Tables are those of a terminal of 80 columns. A block with a title is a file of that name.
+    """
+    for name, value in {"FORCE_COLOR": "1", "NO_COLOR": "1", "TERM": "dumb"}.items():
+        monkeypatch.setenv(name, value)
     monkeypatch.chdir(tmp_path)
-    write_documents(tmp_path)
+    copy_documents(tmp_path)
+    for package in re.findall(r"^import (mlflow|skops)", page.read_text(encoding="utf-8"), re.M):
+        pytest.importorskip(package)
     names: dict[str, object] = {}
-    for language, code, expected in blocks(page, "python", "bash"):
-        if language == "bash":
-            found = run_here(code, monkeypatch)
-            shown = run(code, tmp_path) if found is None else found
+    for block in blocks(page, "python", "bash"):
+        if block.file:
+            Path(block.file).write_text(block.code, encoding="utf-8")
+            continue
+        if block.language == "bash":
+            found = run_here(block.code, monkeypatch)
+            shown = run(block.code, tmp_path) if found is None else found
         else:
             with redirect_stdout(io.StringIO()) as caught:
-                exec(compile(code, page.name, "exec"), names)
+                exec(compile(block.code, page.name, "exec"), names)
             shown = caught.getvalue()
-        assert not expected or alike(expected, shown), f"{code}\nprints\n{shown}"
+        assert not block.output or alike(block.output, shown), f"{block.code}\nprints\n{shown}"
+
+
+def test_every_output_in_the_docs_is_compared() -> None:
+    """A block of text follows the code that prints it."""
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        compared = sum(bool(block.output) for block in blocks(page, "python", "bash"))
+        assert len(re.findall(r"^```text$", text, re.M)) == compared, page
+
+
+def test_the_examples_are_those_of_the_tutorial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    exec(compile(blocks(ROOT / "docs" / "tutorial.md", "python")[0].code, "tutorial.md", "exec"), {})
+    for name in ("tickets.jsonl", "later.jsonl"):
+        assert (tmp_path / name).read_bytes() == (ROOT / "examples" / name).read_bytes()
+
+
+@pytest.mark.parametrize("page", [README, *sorted((ROOT / "docs").rglob("*.md"))], ids=lambda page: page.stem)
+def test_code_is_not_cut_at_1280_pixels(page: Path) -> None:
+    for code in re.findall(r"^```.*?^```$|^    [^\n]*$", page.read_text(encoding="utf-8"), re.S | re.M):
+        assert [line for line in code.splitlines() if len(line) > 88 + code.startswith(" ") * 4] == []
+
+
+def figures_in_prose(text: str) -> list[str]:
+    """Times, sizes, shares and scores that neither a table of results nor code on the page gives."""
+    for generated in (r"<!-- table: .*?<!-- end -->", r"^```.*?^```$", r"`[^`]*`", r"\]\([^)]*\)"):
+        text = re.sub(generated, "", text, flags=re.S | re.M)
+    text = text.replace("95% interval", "").replace("95% confidence", "")
+    units = r"%|percent|ms|s|seconds?|minutes?|hours?|[kMG]B|points?|times|×"
+    return re.findall(
+        rf"\d[\d.,/]*\s?(?:{units})(?!\w)|\b(?:P|R|nDCG|PSP|F1)@?\d? (?:of )?\d+(?:\.\d+)?", text
+    )
+
+
+@pytest.mark.parametrize("page", [README, *GUIDES], ids=lambda page: page.stem)
+def test_no_figure_in_prose_can_become_stale(page: Path) -> None:
+    assert figures_in_prose(page.read_text(encoding="utf-8")) == []
+
+
+def test_figures_on_other_pages_are_said_to_be_a_record() -> None:
+    """Those of the benchmarks come from the results, and those of the data sets from the registry."""
+    others = (
+        set(HAND_WRITTEN) - set(GUIDES) - {ROOT / "docs" / f"{n}.md" for n in ("benchmarks", "data-sets")}
+    )
+    for page in others:
+        text = page.read_text(encoding="utf-8")
+        assert not figures_in_prose(text) or "The figures on this page are a record" in text, page
+
+
+def test_sizes_of_data_sets_are_those_of_the_registry() -> None:
+    text = (ROOT / "docs" / "data-sets.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([\w-]+)(?: \(.*?\))? " + r"\| ([\d,]+) " * 4, text, re.M)
+    shown = {name: tuple(int(n.replace(",", "")) for n in sizes) for name, *sizes in rows}
+    assert {name for name in shown if name in DATASETS} >= {"bibtex", "delicious", "eurlex-4k", "mediamill"}
+    for name, sizes in shown.items():
+        if name in DATASETS:
+            assert sizes == DATASETS[name][:4], name
+
+
+def test_figures_in_prose_are_found() -> None:
+    assert figures_in_prose("It takes 3.5 s, 20% more than 400 MB/s and P@1 of 0.93.") == [
+        "3.5 s",
+        "20%",
+        "400 MB",
+        "P@1 of 0.93",
+    ]
+    assert figures_in_prose("Python 3.11 has 2 rows, `time_budget=60 s` and a 95% interval.") == []
 
 
 def test_outputs_are_compared() -> None:

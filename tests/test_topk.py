@@ -121,3 +121,33 @@ def test_a_label_matrix_is_as_wide_as_a_prediction(model: TextClassifier) -> Non
     assert model.label_matrix(later, unknown="append").shape == (3, len(model.classes_) + 2)
     with pytest.raises(ValueError, match="unknown must be 'drop' or 'append'"):
         model.label_matrix(later, unknown="keep")
+
+
+def test_metrics_of_another_threshold_are_forgotten() -> None:
+    model = FeatureNeighbors(random_state=0).fit(np.eye(8)[[0, 1] * 20], [["a"], ["b"]] * 20)
+    assert model.held_out_metrics_ is not None
+    assert "F1" in model.held_out_metrics_
+    model.set_params(threshold=0.99)
+    assert set(model.held_out_metrics_) == {"rows", "P@1"}
+    assert "F1" not in model.card()
+
+
+def test_parameters_of_predictions_reach_a_fitted_classifier_of_texts(model: TextClassifier) -> None:
+    assert model.decision_function(TEXTS).nnz > len(TEXTS)
+    model.set_params(max_labels=1)
+    assert model.decision_function(TEXTS).nnz == model.predict_proba(TEXTS).nnz == len(TEXTS)
+
+
+def test_mistakes_of_the_first_hour_are_named(model: TextClassifier) -> None:
+    with pytest.raises(ValueError, match=r"lists that were written as strings, such as \"\['sport'\]\""):
+        model.fit(TEXTS, [str(labels) for labels in LABELS])
+    with pytest.raises(ValueError, match=r"X holds texts.*TextClassifier\(model=FeatureNeighbors\(\)\)"):
+        FeatureNeighbors().fit(TEXTS, LABELS)
+    with pytest.raises(ValueError, match="Row 1 has no label but nan: leave it out"):
+        model.fit(TEXTS[:2], ["sport", np.nan])
+    with pytest.raises(ValueError, match="is not a text but .* Are X and y swapped"):
+        model.fit(LABELS, TEXTS)
+    with pytest.raises(ValueError, match="There is no text; give at least one"):
+        model.fit([], [])
+    with pytest.raises(ValueError, match="Did you mean 'sport'"):
+        model.predict_labels(TEXTS, allow=["sports"])

@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from difflib import get_close_matches
 from importlib import import_module
 from importlib.metadata import entry_points
 from inspect import signature
@@ -44,6 +45,7 @@ from .validation.observed import known_cells
 Array = np.ndarray
 
 BLOCK = 256  # rows predicted at a time
+MOST_COMPARED = 50_000  # labels that a mistyped one is compared with
 METHODS = "exmlds.methods"  # the group of entry points that name a package's own estimators
 
 
@@ -196,6 +198,12 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
             # A rule such as "precision=0.9" needs held-out rows, so it counts from the next fit on.
             is_rule = isinstance(self.threshold, str)
             self.threshold_ = np.nan if is_rule else _checked_threshold(self.threshold)
+            if self.held_out_metrics_ is not None:  # precision, recall and F1 were those of the old threshold
+                self.held_out_metrics_ = {
+                    name: value
+                    for name, value in self.held_out_metrics_.items()
+                    if name == "rows" or "@" in name
+                }
         return self
 
     def _usable_threshold(self, given: float | None) -> float:
@@ -403,6 +411,7 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
 
     def _checked_rows(self, X: Any, *, reset: bool) -> Matrix:
         if reset or not self._is_checked(X):
+            self._refuse_texts(X)
             X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=[np.float32, np.float64])
             arrays.check_numbers(X, arrays.SMALLEST if reset else 0)
             X = X.astype(np.float32, copy=False)
@@ -411,6 +420,14 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
             self.sparse_rows_ = issparse(X)
             return X
         return self.columns_.rows(arrays.one_form(X, self.sparse_rows_))
+
+    def _refuse_texts(self, X: Any) -> None:
+        first = next(iter(X), None) if isinstance(X, (list, tuple)) or getattr(X, "ndim", 0) == 1 else None
+        if isinstance(first, str):
+            raise ValueError(
+                f"X holds texts, and {type(self).__name__} takes a matrix of features: use "
+                f"TextClassifier(model={type(self).__name__}()), or vectorize the texts first."
+            )
 
     def _is_checked(self, X: Any) -> bool:
         """Whether rows are as `validate_data` makes them, which takes long for one row."""
@@ -463,7 +480,9 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
         listed = [targets.plain_name(label) if isinstance(label, str) else label for label in listed]
         for label in listed:
             if not isinstance(label, Hashable) or label not in columns:
-                raise ValueError(f"Label {label!r} is not known to this model.")
+                near = get_close_matches(str(label), map(str, self.classes_[:MOST_COMPARED]), n=1)
+                hint = f" Did you mean {near[0]!r}?" if near else ""
+                raise ValueError(f"Label {label!r} is not known to this model.{hint}")
         return [columns[label] for label in listed]
 
     def _suggestion(self, column: int, score: float) -> Suggestion:
@@ -556,7 +575,8 @@ class XMCEstimator(XMCPredictor):
         Parameters
         ----------
         X : (n, d) sparse or dense, any numeric dtype
-        y : (n, L) sparse or dense matrix of 0 and 1; or a list or set of labels for each row
+        y : (n, L) sparse or dense matrix of 0 and 1; or a list or set of labels for each row; or one label
+            for each. Labels that are strings are stripped of surrounding whitespace
         label_names : L names of the columns of y; with lists of names, all names in the order of the
             columns, also those that no row has
         """

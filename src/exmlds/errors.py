@@ -48,7 +48,8 @@ class DataError(ExmldsError, ValueError):
     values : what the template holds; an `Argument` is worded for Python by `str(error)` and for the command
         line by `with_options`
 
-    >>> error = DataError("{path} is empty; pass {format}.", path="{a}", format=Argument("format", "csv"))
+    >>> pass_format = Argument("format", "csv")
+    >>> error = DataError("{path} is empty; pass {format}.", path="{a}", format=pass_format)
     >>> str(error), error.with_options({"format": "--format"})
     ('{a} is empty; pass format="csv".', '{a} is empty; pass --format csv.')
     """

@@ -3,8 +3,9 @@
 Every function takes the true labels and the predictions of any model:
 
     Y_true     (n, L) sparse or dense indicator, or a list of lists of label ids
-    predicted  (n, k) integer ids, best first, −1 pads; or the pair that `predict_topk` returns; or an (n, L)
-               sparse matrix of scores, absent = not predicted; or a list of lists of ids, best first
+    predicted  (n, k) integer ids, best first, −1 pads; or the pair that `predict_topk`
+               returns; or an (n, L) sparse matrix of scores, absent = not predicted; or a
+               list of lists of ids, best first
 
 Most metrics are the ratio of two sums over rows (`Ranking.sums`), and the bootstrap resamples the terms of
 these sums. Ties between scores go to the smaller label id.

@@ -14,7 +14,7 @@ from exmlds.runtime import progress
 FIT = """
 import logging
 from exmlds.runtime import progress
-progress.SECONDS_BETWEEN_UPDATES = progress.SECONDS_BETWEEN_LINES = 0.0
+progress.SECONDS_BETWEEN_UPDATES = progress.SECONDS_BETWEEN_LINES = progress.SECONDS_BEFORE_A_BAR = 0.0
 with progress.shown(), progress.phase("training", 40):
     with progress.phase("search", 10, until=0.5):
         with progress.stage("joint learning", 10) as advance:

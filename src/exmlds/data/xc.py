@@ -1,7 +1,8 @@
 """XC text, the format of the Extreme Classification Repository, and its relatives.
 
     n d L                      a header, which may be missing
-    l1,l2 f:v f:v …            one row per line, ids from 0; a row without labels begins with a space
+    l1,l2 f:v f:v …            one row per line, ids from 0; a row without labels
+                               begins with a space
 
 Also read: svmlight multi-label (no header, `# comments`), the split form (`trn_X_Xf.txt` with `trn_X_Y.txt`),
 .npz pairs, and each of them gzipped. The format is detected from the content.

@@ -64,7 +64,8 @@ class TextClassifier(LabelSpaceMixin):
     Examples
     --------
     >>> from exmlds import TextClassifier
-    >>> texts = ["goals and a red card", "bread with seeds", "the keeper held the ball", "flour, yeast, salt"]
+    >>> texts = ["goals and a red card", "bread with seeds", "the keeper held the ball"]
+    >>> texts.append("flour, yeast, salt")
     >>> model = TextClassifier().fit(texts, [["sport"], ["baking"], ["sport"], ["baking"]])
     >>> model.predict_labels(["salt in the bread"], k=1)
     [['baking']]
@@ -103,16 +104,23 @@ class TextClassifier(LabelSpaceMixin):
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def set_params(self, **params: Any) -> Self:
-        """As of every estimator; parameters of the model and the vectorizer also where these are defaults."""
+        """As of every estimator; parameters of the model and the vectorizer also where these are defaults.
+
+        A parameter of every method, such as `threshold`, is that of the model: `model__threshold`.
+        """
+        common = XMCEstimator._constraints
+        params = {f"model__{name}" if name in common else name: value for name, value in params.items()}
         model, vectorizer = params.get("model", self.model), params.get("vectorizer", self.vectorizer)
         if model is None and any(name.startswith("model__") for name in params):
             params["model"] = ExMLDS()
         if vectorizer in NAMED and any(name.startswith("vectorizer__") for name in params):
             params["vectorizer"] = NAMED[vectorizer]()
         super().set_params(**params)
-        if "model__threshold" in params and hasattr(self, "model_"):
-            self.model_.set_params(threshold=params["model__threshold"])
-            self.threshold_ = self.model_.threshold_
+        if hasattr(self, "model_"):
+            of_predictions = ("threshold", "max_labels", "n_jobs", "verbose")
+            given = {name: params[f"model__{name}"] for name in of_predictions if f"model__{name}" in params}
+            self.model_.set_params(**given)
+            self.threshold_, self.held_out_metrics_ = self.model_.threshold_, self.model_.held_out_metrics_
         return self
 
     def fit(self, X: Any, y: Any = None, *, label_names: Sequence[str] | None = None, **side: Any) -> Self:
@@ -261,15 +269,19 @@ def _texts(X: Any, labels: list[Any] | None = None, kept: list[str] | None = Non
         X = X[X.columns[0]]
     if isinstance(X, Mapping) or hasattr(X, "columns"):
         raise ValueError('TextClassifier takes one column of texts. Give it alone, such as table["text"].')
+    if isinstance(X, Sized) and not len(X):
+        raise ValueError("There is no text; give at least one.")
     if not isinstance(X, Iterable):
         raise ValueError(f"TextClassifier takes a list of texts. Got {type(X).__name__} instead.")
     with progress.stage("reading texts", len(X) if isinstance(X, Sized) else None) as advance:
         for row, item in enumerate(X):
             text = getattr(item, "text", item)
             if not isinstance(text, str):
+                is_missing = text is None or text != text  # NaN
+                advice = "Replace missing texts by empty ones." if is_missing else "Are X and y swapped?"
                 raise ValueError(
-                    f"Row {row} is not a text but {reprlib.repr(text)}, a {type(text).__name__}. "
-                    "Replace missing texts by empty ones."
+                    f"Row {row}, counted from 0, is not a text but {reprlib.repr(text)}, "
+                    f"a {type(text).__name__}. {advice}"
                 )
             if labels is not None:
                 if not hasattr(item, "labels"):

@@ -25,6 +25,7 @@ from ..display import html_table
 from ..errors import DataError
 from ..models.baselines import MostFrequent
 from ..models.exmlds import ExMLDS
+from ..storage.files import PathLike, replacing
 from . import mistakes, projection
 from .thresholds import OverThreshold, over_threshold
 
@@ -216,6 +217,13 @@ class EvaluationReport(NamedTuple):
     label_counts: LabelCounts
     confused: Confusion
     label_map: LabelMap | None
+
+    def save(self, path: PathLike) -> None:
+        """Write the page to a file."""
+        from .page import rendered
+
+        with replacing(path) as file:
+            file.write(rendered(self))
 
     def _repr_html_(self) -> str:
         """The measures as a table for a notebook."""

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from html import escape
 from threading import Lock
 from typing import Any, Protocol
 
@@ -19,6 +20,7 @@ from .logs import logger
 
 SECONDS_BETWEEN_LINES = 10.0
 SECONDS_BETWEEN_UPDATES = 0.1
+SECONDS_BEFORE_A_BAR = 0.5  # in a notebook, where what was shown stays
 
 Advance = Callable[[int], None]
 
@@ -194,10 +196,10 @@ class _Terminal:
         self.bar.start()
 
     def update(self, fraction: float | None, text: str) -> None:
-        from rich.markup import escape
+        from rich.markup import escape as escape_markup
 
         total = None if fraction is None else 1.0
-        self.bar.update(self.task, total=total, completed=fraction or 0.0, description=escape(text))
+        self.bar.update(self.task, total=total, completed=fraction or 0.0, description=escape_markup(text))
 
     def close(self, text: str | None) -> None:
         self.bar.stop()
@@ -206,23 +208,27 @@ class _Terminal:
 
 
 class _Notebook:
-    """A bar in the output of a cell, with a closing line in its place at the end."""
+    """A bar in the output of a cell, with a closing line in its place at the end; none for quick work."""
 
     def __init__(self) -> None:
-        from IPython.display import HTML, display
-
-        self.html, self.handle = HTML, display(HTML(""), display_id=True)
+        self.started, self.handle = time.perf_counter(), None
 
     def update(self, fraction: float | None, text: str) -> None:
-        from html import escape
-
-        value = "" if fraction is None else f' value="{fraction:.3f}"'
-        self.handle.update(self.html(f"<progress{value}></progress> {escape(text)}"))
+        if time.perf_counter() - self.started >= SECONDS_BEFORE_A_BAR:
+            value = "" if fraction is None else f' value="{fraction:.3f}"'
+            self._show(f"<progress{value}></progress> {escape(text)}")
 
     def close(self, text: str | None) -> None:
-        from html import escape
+        if text or self.handle is not None:
+            self._show(escape(text or ""))
 
-        self.handle.update(self.html(escape(text or "")))
+    def _show(self, content: str) -> None:
+        from IPython.display import HTML, display
+
+        if self.handle is None:
+            self.handle = display(HTML(content), display_id=True)
+        else:
+            self.handle.update(HTML(content))
 
 
 class _Lines:

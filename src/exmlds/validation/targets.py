@@ -40,6 +40,7 @@ def encode(Y: Any, label_names: Sequence[str] | None = None) -> tuple[csr_matrix
     rows = label_rows(Y)
     _refuse_indicator(Y, rows)
     if all(isinstance(row, str) for row in Y):
+        _refuse_written_lists(rows)
         _warn_of_lists(rows)
     if label_names is not None:
         classes = _classes(label_names, len(label_names))
@@ -152,6 +153,16 @@ def _pieces(string: str, separator: str) -> list[str]:
     return [piece for part in string.split(separator) if (piece := part.strip())]
 
 
+def _refuse_written_lists(rows: list[list[Any]]) -> None:
+    """Refuse lists that became strings, as in a column of lists that was written to a CSV file."""
+    filled = [row[0] for row in rows if row]
+    if filled and all(label.startswith("[") and label.endswith("]") for label in filled):
+        raise ValueError(
+            f"The labels in y are lists that were written as strings, such as {filled[0]!r}. Read them: "
+            "y = [ast.literal_eval(labels) for labels in y]."
+        )
+
+
 def _warn_of_lists(rows: list[list[Any]]) -> None:
     if unsplit := find_unsplit(rows):
         warnings.warn(
@@ -193,6 +204,10 @@ def _plain(label: Any, row: int) -> Any:
         return label
     if isinstance(label, bool) or (isinstance(label, float) and label.is_integer()):
         return int(label)
+    if label is None or label != label:  # NaN
+        raise ValueError(
+            f"Row {row} has no label but {label!r}: leave the row out, or give it an empty list."
+        )
     kind = " Unknown label type: continuous targets can't be learnt." if isinstance(label, float) else ""
     raise ValueError(f"Labels must be strings or whole numbers. Got {label!r} in row {row} instead.{kind}")
 

@@ -1,12 +1,13 @@
 """Readers of texts with labels. They stream: one document is in memory at a time.
 
-    jsonl          one {"text": "…", "labels": ["a", "b"]} per line; "label" may be one string, and labels may
-                   be Annif's objects, {"uri": "…"}
+    jsonl          one {"text": "…", "labels": ["a", "b"]} per line; "label" may be one
+                   string, and labels may be Annif's objects, {"uri": "…"}
     csv, tsv       a header and rows; a quoted cell may span several lines
     fasttext       __label__a __label__b text
     libmultilabel  id<TAB>a b<TAB>text, or a b<TAB>text
     annif-tsv      text<TAB><uri> <uri>
-    annif-folder   doc.txt with doc.tsv (<uri><TAB>name per line) or doc.key (one name per line), or doc.json,
+    annif-folder   doc.txt with doc.tsv (<uri><TAB>name per line) or doc.key (one name per
+                   line), or doc.json with a text and subjects,
                    {"text": "…", "subjects": [{"uri": "…", "label": "…"}]}
     parquet        columns, as in a table; needs pip install "exmlds[parquet]"
     lines          one text per line, without labels
