@@ -485,7 +485,7 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
         if isinstance(listed, str):
             raise ValueError(f"Give a list of labels to allow or deny. Got the string {listed!r} instead.")
         columns = self._columns()
-        listed = [label.strip() if isinstance(label, str) else label for label in listed]  # as fit does
+        listed = [targets.plain_name(label) if isinstance(label, str) else label for label in listed]
         for label in listed:
             if not isinstance(label, Hashable) or label not in columns:
                 near = get_close_matches(str(label), map(str, self.classes_[:MOST_COMPARED]), n=1)

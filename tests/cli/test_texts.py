@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from exmlds import ExMLDS1, TextClassifier, load
-from exmlds.data import make_library
+from exmlds.data import make_library, read_texts
 
 Run = Callable[..., Any]
 
@@ -212,6 +212,24 @@ def test_a_label_with_commas_quotes_and_newlines_in_csv(run: Run, tmp_path: Path
         assert row["label"] == label
 
 
+def test_rows_without_labels_stay_in_csv_and_tsv(files: Path, run: Run, tmp_path: Path) -> None:
+    (tmp_path / "docs.csv").write_text("id,text\na,baking bread\nb,\nc,the moon\n")
+    for format, delimiter in (("csv", ","), ("tsv", "\t")):
+        done = run("predict", files / "model", tmp_path / "docs.csv", "-k", 1, "--output-format", format)
+        rows = list(csv.reader(io.StringIO(done.out, newline=""), delimiter=delimiter))
+        assert [row[0] for row in rows] == ["id", "a", "b", "c"]
+        assert rows[2] == ["b", "", "", ""]
+        assert all(rows[1] + rows[3])
+
+
+def test_the_threshold_of_the_model(files: Path, run: Run) -> None:
+    done = run("predict", files / "model", files / "test.csv", "--threshold", "model", "--json")
+    labels = [json.loads(line)["labels"] for line in done.out.splitlines()]
+    model = load(files / "model")
+    assert labels == model.predict_labels(read_texts(files / "test.csv")[0])
+    assert len({len(row) for row in labels}) > 1
+
+
 def test_a_threshold_limits_the_labels(files: Path, run: Run) -> None:
     text = (files / "one.txt").read_text(encoding="utf-8")
     predict = ("predict", files / "model", "--text", text, "--json")
@@ -221,7 +239,7 @@ def test_a_threshold_limits_the_labels(files: Path, run: Run) -> None:
     found = json.loads(run(*predict, "--threshold", middle).out)
     assert found["scores"] == [score for score in whole["scores"] if score >= middle]
     assert len(json.loads(run(*predict, "--threshold", "0", "-k", "2").out)["labels"]) == 2
-    for wrong in ("1.5", "-0.1", "nan"):
+    for wrong in ("1.5", "-0.1", "nan", "high"):
         done = run(*predict, "--threshold", wrong)
         assert (done.code, "--threshold must be from 0 to 1" in done.err) == (2, True)
 
@@ -626,3 +644,52 @@ def test_cells_that_look_like_lists_are_reported(run: Run, tmp_path: Path) -> No
     assert '--label-separator ","' in done.err
     assert run(*train, "--label-separator", ",").err == ""
     assert sorted(load(tmp_path / "m").classes_) == ["corn", "grain", "rice", "wheat"]
+
+
+def test_documents_without_subjects_are_reported(run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    for number in range(8):
+        (folder / f"doc{number}.txt").write_text("bread and salt")
+    (folder / "doc0.tsv").write_text("<http://ex.org/baking>\tbaking\n")
+    (folder / "doc1.tsv").write_text("\n")
+    expected = "7 of 8 documents have no subjects: doc1.txt, doc2.txt, doc3.txt, doc4.txt, doc5.txt, …"
+    trained = run("train", folder, "-o", tmp_path / "m", "--method", "most-frequent")
+    evaluated = run("evaluate", tmp_path / "m", folder, "-k", "1", "--json")
+    for done in (trained, evaluated):
+        assert (done.code, done.err.count("warning")) == (0, 1), done.err
+        assert expected in done.err
+    assert "metrics at k count 0 for them" in evaluated.err
+    assert json.loads(evaluated.out)["P@1"] == 1 / 8
+
+
+def test_labels_that_the_model_does_not_know_at_all(run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    (folder / "a.txt").write_text("bread and salt")
+    (folder / "a.tsv").write_text("<http://ex.org/1>\tbaking\n<http://ex.org/2>\tfood\n")
+    assert run("train", folder, "-o", tmp_path / "m", "--method", "most-frequent").code == 0
+    options = (tmp_path / "m", folder, "--label-column", "label")
+    for command in (("evaluate", *options), ("report", *options, "-o", tmp_path / "r.html")):
+        done = run(*command)
+        assert (done.code, done.out) == (2, "")
+        assert "none of the 2 labels in corpus is known to the model, such as 'baking'; the" in done.err
+        assert "knows 'http://ex.org/1'. Are these names and URIs (--label-column label|uri)?" in done.err
+    assert not (tmp_path / "r.html").exists()
+    assert run("evaluate", *options[:2]).code == 0
+
+
+def test_folders_without_documents(files: Path, run: Run, tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    (empty / "inner").mkdir(parents=True)
+    train = ("train", empty, "-o", tmp_path / "m")
+    model = files / "model"
+    for command in (
+        train,
+        (*train, "--label-column", "uri"),
+        ("predict", model, empty),
+        ("evaluate", model, empty),
+    ):
+        done = run(*command)
+        assert (done.code, done.out) == (2, "")
+        assert "empty holds no documents (.txt files)" in done.err

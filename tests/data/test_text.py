@@ -18,7 +18,17 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_matrix, save_npz
 
 from exmlds import DataError, DataWarning
-from exmlds.data import Dataset, Document, is_text, make_xmc, open_texts, read_texts, write_npz, write_xc
+from exmlds.data import (
+    Dataset,
+    Document,
+    is_text,
+    make_xmc,
+    open_texts,
+    read_names,
+    read_texts,
+    write_npz,
+    write_xc,
+)
 from exmlds.data.text import stream_texts
 
 TWO = (["On ants, and bees", "Tides 🌊"], [["biology", "insects"], ["seas"]])
@@ -362,6 +372,13 @@ def test_labels_are_trimmed_and_taken_once(tmp_path: Path) -> None:
         assert read_texts(written(tmp_path, text), format=format) == (["t"], [["b", "a"]]), format
 
 
+def test_labels_are_normalized(tmp_path: Path) -> None:
+    composed, decomposed = "caf\u00e9", "cafe\u0301"
+    for text in (jsonl({"text": "t", "labels": [decomposed, composed]}), f"text,labels\nt,{decomposed}\n"):
+        assert read_texts(written(tmp_path, text))[1] == [[composed]]
+    assert read_names(written(tmp_path, decomposed)) == [composed]
+
+
 def test_json_labels(tmp_path: Path) -> None:
     rows = [
         {"text": "a", "label": "one, and | the same"},
@@ -649,6 +666,30 @@ def test_annif_tsv(tmp_path: Path) -> None:
             read_texts(written(tmp_path, ANNIF + "hello\tworld\t<http://x/1>\n"), labelled=labelled)
 
 
+URIS = ["http://ex.org/a;b", "http://ex.org/c"]
+
+
+@pytest.mark.parametrize("between", [" ", ",", ", ", "; ", "\t"])
+def test_lists_of_uris_are_split_in_every_format(tmp_path: Path, between: str) -> None:
+    cell = between.join(f"<{uri}>" for uri in URIS)
+    for text in (f"text\tsubjects\nAnts\t{cell}\nBees\t<urn:d>\n", f"Ants\t{cell}\nBees\t<urn:d>\n"):
+        assert read_texts(written(tmp_path, text)) == (["Ants", "Bees"], [URIS, ["urn:d"]])
+    for names in ("text,labels", "text,subject_uris"):
+        quoted = written(tmp_path, f'{names}\nAnts,"{cell}"\n')
+        assert read_texts(quoted)[1] == [URIS]
+    assert read_texts(quoted, label_separator="|")[1] == [URIS]
+    for labels in (cell, [cell], [f"<{uri}>" for uri in URIS]):
+        assert read_texts(written(tmp_path, jsonl({"text": "Ants", "labels": labels})))[1] == [URIS]
+    assert read_texts(written(tmp_path, f"text,labels\nAnts,{cell}\n"))[1] == [URIS]
+
+
+def test_brackets_around_other_labels_are_kept(tmp_path: Path) -> None:
+    path = written(tmp_path, "text\tlabels\nAnts\t<ants>;a <http://ex.org/a>\n")
+    assert read_texts(path)[1] == [["<ants>", "a <http://ex.org/a>"]]
+    almost = "<urn:a>   " * 1_000 + "x"  # this must not take exponential time
+    assert read_texts(written(tmp_path, f"text\tlabels\nAnts\t{almost}\n"))[1] == [[almost]]
+
+
 def test_annif_folder(tmp_path: Path) -> None:
     folder = corpus(
         tmp_path / "corpus",
@@ -662,12 +703,15 @@ def test_annif_folder(tmp_path: Path) -> None:
     assert is_text(folder)
     opened = open_texts(folder)
     assert opened.format == "annif-folder"
-    assert list(opened) == [
+    with pytest.warns(DataWarning, match=r"corpus: 1 of 3 documents have no subjects: c.txt. No label is"):
+        documents = list(opened)
+    assert documents == [
         Document("On\u2028ants\r\n", ["http://ex.org/x", "http://ex.org/y"], str(folder / "a.txt"), "a.txt"),
         Document("Tides 🌊\n", ["http://ex.org/seas"], str(folder / "b.txt"), "b.txt"),
         Document("", [], str(folder / "c.txt"), "c.txt"),
     ]
-    assert read_texts(folder, labels="label")[1] == [["things", "other things"], ["seas"], []]
+    with pytest.warns(DataWarning, match="no subjects"):
+        assert read_texts(folder, labels="label")[1] == [["things", "other things"], ["seas"], []]
     assert read_texts(folder, labelled=False)[1] == [[], [], []]
     corpus(folder, c_key="seas\n<things> \n")
     for labels in (None, "uri"):
@@ -724,8 +768,10 @@ def test_annif_folder_of_json(tmp_path: Path) -> None:
     )
     assert is_text(folder)
     assert open_texts(folder).format == "annif-folder"
-    assert read_texts(folder) == (["On ants", "Tides 🌊"], [["urn:a", "urn:b"], []])
-    assert read_texts(folder, labels="label")[1] == [["ants", "bees"], []]
+    with pytest.warns(DataWarning, match=r"1 of 2 documents have no subjects: b.json\."):
+        assert read_texts(folder) == (["On ants", "Tides 🌊"], [["urn:a", "urn:b"], []])
+    with pytest.warns(DataWarning, match="no subjects"):
+        assert read_texts(folder, labels="label")[1] == [["ants", "bees"], []]
     assert read_texts(folder, labelled=False)[1] == [[], []]
     corpus(folder, c_json='{"text": "x",\n "subjects": [}')
     with pytest.raises(DataError, match=r"c.json:2:15: not JSON"):
@@ -737,12 +783,12 @@ def test_annif_folder_of_json(tmp_path: Path) -> None:
     assert read_texts(folder) == (["a text"], [["a"]])
     other = corpus(tmp_path / "other", manifest_json='{"version": 1}')
     assert not is_text(other)
-    with pytest.raises(DataError, match="a folder without doc.txt or doc.json documents"):
+    with pytest.raises(DataError, match="It holds: manifest.json"):
         open_texts(other)
 
 
 def test_folders_that_are_no_corpus(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="a folder without doc.txt or doc.json documents; name a file in it"):
+    with pytest.raises(DataError, match=r"holds no documents \(.txt files\); name a file in it"):
         open_texts(tmp_path)
     assert not is_text(tmp_path)
     corpus(tmp_path, a_txt="Ants", b_txt="")

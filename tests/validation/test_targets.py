@@ -158,3 +158,10 @@ def test_strings_that_look_like_lists() -> None:
 def test_names_with_commas_are_no_lists(names: list[str]) -> None:
     targets.encode(names)  # a warning is an error here
     targets.encode([[name] for name in names])
+
+
+def test_labels_are_normalized_to_nfc() -> None:
+    composed, decomposed = "caf\u00e9", "cafe\u0301"
+    matrix, classes = targets.encode([[composed], [decomposed]])
+    assert (matrix.shape, list(classes)) == ((2, 1), [composed])
+    assert list(targets.encode([[composed]], [decomposed])[1]) == [composed]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
@@ -43,7 +44,12 @@ def predict(
         Option("-k", help="The number of labels per row.  [default: 5; with --threshold, all that reach it]"),
     ] = None,
     threshold: Annotated[
-        float | None, Option(help="Predict the labels with at least this score, from 0 to 1.")
+        str | None,
+        Option(
+            metavar="SCORE",
+            help="Predict the labels with at least this score, from 0 to 1; model is the threshold that was "
+            "chosen in training, such as by --set threshold=precision=0.95.",
+        ),
     ] = None,
     output: Annotated[
         Path | None,
@@ -75,7 +81,7 @@ def predict(
     without ids, and tab-separated id, name, score, name, score, … for texts (no id with --text). A tab,
     newline, backslash or other control character in a name is escaped, as \\t, \\n, \\\\ or \\x1b. jsonl has
     one object per row, with id, labels and scores; csv and tsv have one line per label, with id, rank, label
-    and score.
+    and score, and a line with the id alone for a row without labels.
 
     A text without any word that the model knows gets no labels; a warning names such texts.
 
@@ -94,9 +100,9 @@ def predict(
     import_method(method)
     output = None if output == Path("-") else output
     output_format = choose_format(output_format, as_json, output)
-    if threshold is not None and not 0 <= threshold <= 1:
-        raise DataError(f"--threshold must be from 0 to 1. Got {threshold:g} instead.")
+    given = None if threshold in (None, "model") else _checked_threshold(str(threshold))
     fitted = load(model)
+    least = float(fitted.threshold_) if threshold == "model" else given
     allowed, denied = (_listed(path, fitted.classes_) for path in (allow, deny))
     if (data is None) == (text is None):
         raise DataError("Pass either a file (- for standard input) or --text.")
@@ -111,13 +117,13 @@ def predict(
         check_kind(fitted, model, source, options)
     check_output(output, *([] if source is None else [source]))
     if k is None:
-        k = 5 if threshold is None else fitted.max_labels
+        k = 5 if least is None else fitted.max_labels
     k = min(k, fitted.n_labels_)
 
     def rank(X: Any) -> tuple[np.ndarray, np.ndarray]:
         columns, scores = fitted.predict_topk(X, k, allow=allowed, deny=denied)
-        if threshold is not None:
-            columns[scores < threshold] = -1
+        if least is not None:
+            columns[scores < least] = -1
         return columns, scores
 
     started = perf_counter()
@@ -150,6 +156,18 @@ def predict(
         rows = f"{tally.n:,} {'texts' if of_texts else 'rows'} in {perf_counter() - started:.1f} s"
         print(f"Predicted {rows}; {output}, {output_format}, {tally.source_of_ids}", file=sys.stderr)
     tally.exit_if_bad(format)
+
+
+def _checked_threshold(text: str) -> float:
+    from ..errors import DataError
+
+    try:
+        threshold = float(text)
+    except ValueError:
+        threshold = math.nan
+    if not 0 <= threshold <= 1:
+        raise DataError(f"--threshold must be from 0 to 1, or model. Got {text!r} instead.")
+    return threshold
 
 
 class _Tally:

@@ -87,5 +87,7 @@ def _line(labels: list[Any], scores: list[float], id: str | None) -> str:
 
 
 def _ranks(id: str, labels: list[Any], scores: list[float]) -> Iterator[tuple[Any, ...]]:
+    if not labels:
+        yield id, "", "", ""
     for rank, (label, score) in enumerate(zip(labels, scores), start=1):
         yield id, rank, label, f"{score:.6g}"

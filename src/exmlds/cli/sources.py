@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from ..base import XMCEstimator
-    from ..data import Dataset
+    from ..data import Dataset, Document
     from .texts import TextOptions
 
 MAX_K = 1000  # of metrics at k; a ranking has that many cells for each row
@@ -168,14 +168,27 @@ def read_for(
         raise DataError("The models know different labels; they were trained on different data.")
     documents = list(open_texts(path, options))
     Y = models[0].label_matrix([document.labels for document in documents], unknown="append")
-    test = Dataset([document.text for document in documents], Y, None, None)
-    return _with_labels(test, source), opened
+    test = _with_labels(Dataset([document.text for document in documents], Y, None, None), source)
+    _check_known(models[0], documents, Y, source)
+    return test, opened
 
 
 def _with_labels(test: Dataset, source: str) -> Dataset:
     if not test.Y.nnz:
         raise DataError(f"{display_name(source)}: no row has a label, so there is nothing to evaluate.")
     return test
+
+
+def _check_known(model: XMCEstimator, documents: list[Document], Y: Any, source: str) -> None:
+    """Raise an error if the model knows none of the labels: names may have been read in place of URIs."""
+    if Y[:, : len(model.classes_)].nnz:
+        return
+    labels = [label for document in documents for label in document.labels]
+    raise DataError(
+        f"none of the {len(set(labels)):,} labels in {display_name(source)} is known to the model, such as "
+        f"{labels[0]!r}; the model knows {str(model.classes_[0])!r}. Are these names and URIs "
+        "(--label-column label|uri)?"
+    )
 
 
 def one_row(

@@ -133,6 +133,7 @@ def stream_standard_input(
 def check_kind(model: XMCEstimator, name: Path, source: Path, options: TextOptions) -> None:
     """Raise an error unless the data holds texts for a model of texts, or numbers for any other model."""
     from ..data import is_text
+    from ..data.text import require_documents
 
     if not source.exists():
         raise DataError(f"{source}: there is no such file.")
@@ -140,6 +141,8 @@ def check_kind(model: XMCEstimator, name: Path, source: Path, options: TextOptio
         raise DataError(f"{source} is empty.")
     holds_texts = options.format is not None or is_text(source)
     if takes_texts(model) and not holds_texts:
+        if source.is_dir():
+            require_documents(source)
         raise DataError(f"{name} was trained on texts, but {source} holds numbers.")
     if not takes_texts(model) and holds_texts:
         raise DataError(f"{name} was trained on features, but {source} holds texts.")

@@ -136,6 +136,7 @@ def check_data(
 ) -> tuple[Path, bool]:
     """Check the options against the data; return its path and whether it holds texts."""
     from ..data import is_text
+    from ..data.text import require_documents
     from ..errors import DataError
     from .settings import method_name
     from .sources import locate
@@ -144,6 +145,8 @@ def check_data(
     if labels is not None and (options != TextOptions() or vectorizer is not None):
         raise DataError("--labels is for numbers; the options for texts do not apply.")
     is_texts = labels is None and path.exists() and (options.format is not None or is_text(path))
+    if not is_texts and path.is_dir():
+        require_documents(path)
     if not is_texts and path.exists():
         options.check_numbers(data)
         if vectorizer is not None:

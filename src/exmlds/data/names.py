@@ -8,10 +8,11 @@ from pathlib import Path
 
 from ..errors import DataError, DataWarning
 from ..storage.files import PathLike, reading
+from ..validation.targets import plain_name
 
 
 def read_names(path: PathLike) -> list[str]:
-    """Read the lines of a file, stripped of surrounding whitespace."""
+    """Read the lines of a file, stripped of surrounding whitespace and in Unicode NFC, as labels are."""
     with reading(Path(path)) as file:
         raw = file.read()
     if b"\r" in raw.rstrip() and b"\n" not in raw:
@@ -21,7 +22,7 @@ def read_names(path: PathLike) -> list[str]:
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         raise DataError(f"{path}:{line}: not UTF-8 ({error.reason}); save it as UTF-8.") from None
-    return [line.strip() for line in lines]
+    return [plain_name(line) for line in lines]
 
 
 def find_names(

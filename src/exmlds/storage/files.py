@@ -34,7 +34,7 @@ def reading(path: PathLike) -> Iterator[IO[bytes]]:
     except FileNotFoundError:
         raise DataError(f"{path}: there is no such file.{_nearest(path)}") from None
     except IsADirectoryError:
-        raise DataError(f"{path} is a folder; name a file in it.{_listing(path)}") from None
+        raise DataError(f"{path} is a folder; name a file in it.{listing(path)}") from None
     except PermissionError:
         raise DataError(f"{path}: no permission to read it.") from None
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
@@ -58,7 +58,8 @@ def _nearest(path: Path) -> str:
     return ""
 
 
-def _listing(path: Path) -> str:
+def listing(path: Path) -> str:
+    """The first names in a folder, as the last sentence of a message."""
     with suppress(OSError):
         names = sorted(entry.name + "/" * entry.is_dir() for entry in path.iterdir())[:8]
         if names:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -27,7 +28,7 @@ def encode(Y: Any, label_names: Sequence[str] | None = None) -> tuple[csr_matrix
 
     Y : 2-d array, data frame or sparse matrix of 0 and 1; a list of lists or sets of labels, strings or
         whole numbers; or a 1-d array with one label per row. Strings are stripped of surrounding
-        whitespace, and empty ones are dropped, as by the readers of files
+        whitespace and normalized to Unicode NFC, and empty ones are dropped, as by the readers of files
     label_names : the names of all columns; for lists of labels they also fix the order of the columns
     """
     Y = as_array(Y)
@@ -188,11 +189,17 @@ def _is_scalar_array(row: Any) -> bool:
     return isinstance(row, np.ndarray) and row.ndim == 0
 
 
+def plain_name(name: str) -> str:
+    """A label without surrounding whitespace, in Unicode NFC: macOS writes é as e and an accent."""
+    name = name.strip()
+    return name if name.isascii() else unicodedata.normalize("NFC", name)
+
+
 def _plain(label: Any, row: int) -> Any:
     if isinstance(label, np.generic) or _is_scalar_array(label):
         label = label.item()
     if isinstance(label, str):
-        return label.strip()
+        return plain_name(label)
     if isinstance(label, int) and not isinstance(label, bool):
         return label
     if isinstance(label, bool) or (isinstance(label, float) and label.is_integer()):
@@ -314,7 +321,7 @@ def row_weights(weights: Any, n: int) -> Array:
 
 
 def _classes(label_names: Sequence[str], n_labels: int) -> Array:
-    label_names = [str(name).strip() for name in label_names]
+    label_names = [plain_name(str(name)) for name in label_names]
     if len(label_names) != n_labels:
         raise ValueError(f"There are {len(label_names)} label_names, but Y has {n_labels} columns.")
     if len(set(label_names)) < n_labels:

@@ -13,8 +13,9 @@
     lines          one text per line, without labels
 
 Files are UTF-8, plain or gzipped, and the format is detected from the content. Lines end at \\n or \\r\\n
-only. Labels are stripped of surrounding whitespace; empty labels are dropped, and duplicates are kept once.
-A document has the id of its field or column, of LibMultiLabel's first cell, or its file name in a folder.
+only. Labels are stripped of surrounding whitespace and normalized to Unicode NFC; empty labels are dropped,
+and duplicates are kept once. A document has the id of its field or column, of LibMultiLabel's first cell, or
+its file name in a folder.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from ...storage.files import PathLike
 from ...validation.targets import find_unsplit
 from ..read_log import log_reading
 from .annif import check_folder, documents_in, subjects_of
+from .annif import require_documents as require_documents
 from .documents import (
     BOM,
     OTHER_BOMS,
@@ -127,7 +129,8 @@ def open_texts(
     label_separator : the separator between labels in a string. By default, a csv or tsv cell that begins with
         `[` is a JSON list, a cell that holds a `|` is split there, and any other cell is split at `;`, never
         at a comma; Annif's column subject_uris is split at spaces; a string in jsonl and parquet is one
-        label; libmultilabel labels are split at spaces. There is a warning if labels look like lists
+        label; libmultilabel labels are split at spaces. There is a warning if labels look like lists.
+        In every format, URIs in angle brackets, such as `<http://a>, <http://b>`, are split and lose them
     label_prefix : the prefix of labels in fasttext
     format : one of the formats above; by default it is detected from the content. Lines of two or three cells
         without a header are read as libmultilabel only if the last cell is clearly the text; otherwise the

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
-from ...errors import Argument, DataError
-from ...storage.files import reading
+from ...errors import Argument, DataError, DataWarning
+from ...storage.files import listing, reading
 from .documents import (
     BOM,
     LABELS_BY_NAME,
@@ -23,6 +24,7 @@ from .documents import (
 )
 from .jsonl import json_document, row_of
 
+SHOWN = 5  # names of documents in a warning
 _DOCUMENT = re.compile(r"([^.].*)\.(txt|json)(\.gz)?")
 
 
@@ -34,6 +36,13 @@ def documents_in(folder: Path) -> list[Path]:
         raise DataError(f"{folder}: cannot be read ({error.strerror}).") from None
     texts = [path for path in found if not _is_json(path)]
     return texts or (found if found and _holds_a_text(found[0]) else [])
+
+
+def require_documents(folder: Path) -> list[Path]:
+    """The documents of a folder; raise an error if there are none."""
+    if documents := documents_in(folder):
+        return documents
+    raise DataError(f"{folder} holds no documents (.txt files); name a file in it.{listing(folder)}")
 
 
 def _is_json(document: Path) -> bool:
@@ -64,9 +73,7 @@ def check_folder(folder: Path, options: ReadOptions) -> None:
     if options.labels not in (None, "uri", "label"):
         message = '{labels} must be "uri" or "label" for an Annif folder. Got {got!r} instead.'
         raise DataError(message, labels=Argument("labels"), got=options.labels)
-    documents = documents_in(folder)
-    if not documents:
-        raise DataError(f"{folder} is a folder without doc.txt or doc.json documents; name a file in it.")
+    documents = require_documents(folder)
     names = {path.name for path in documents}
     twice = next((name for name in sorted(names) if f"{name}.gz" in names), None)
     if twice:
@@ -86,6 +93,24 @@ def check_folder(folder: Path, options: ReadOptions) -> None:
 
 
 def read_folder(folder: Path, options: ReadOptions) -> Iterator[Document]:
+    """Yield the documents; if labels are read, warn after the last one of those without subjects."""
+    n_documents, without = 0, []
+    for document in _documents(folder, options):
+        n_documents += 1
+        if not document.labels:
+            without.append(str(document.id))
+        yield document
+    if options.labelled and without:
+        some = ", ".join(without[:SHOWN]) + (", …" if len(without) > SHOWN else "")
+        warnings.warn(
+            f"{folder}: {len(without):,} of {n_documents:,} documents have no subjects: {some}. "
+            "No label is learnt from them, and metrics at k count 0 for them.",
+            DataWarning,
+            stacklevel=3,
+        )
+
+
+def _documents(folder: Path, options: ReadOptions) -> Iterator[Document]:
     for document in documents_in(folder):
         with reading(document) as file:
             raw = file.read().removeprefix(BOM)

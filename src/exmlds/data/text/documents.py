@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from ...errors import Argument, DataError
 from ...storage.files import reading
+from ...validation.targets import plain_name
 
 START = 1 << 16  # bytes read to detect the format
 FEW = 8  # lines read to detect it if they are longer than that
@@ -23,7 +24,8 @@ UNLABELLED = Argument("labelled", False)
 ANY_FORMAT = Argument("format", "…")
 LABELS_BY_NAME = Argument("labels", "label")
 REPLACE = Argument("errors", "replace")
-URI = re.compile(r"<[^<>\s]+>|https?://\S+")
+URI = re.compile(r"(<[^<>\s]+>[,;]?)+|https?://\S+")
+_URI_LIST = re.compile(r"\s*(<[A-Za-z][\w+.-]*:[^<>\s]+>[\s,;]*)+")
 
 
 class Document(NamedTuple):
@@ -103,11 +105,27 @@ def filled(path: Path, errors: str) -> Iterator[tuple[str, str]]:
 
 
 def unique(names: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys([trimmed for name in names if (trimmed := name.strip())]))
+    """The distinct labels, stripped and in NFC; a list of URIs such as `<a:b>, <a:c>` is split."""
+    trimmed = [trimmed for name in names if (trimmed := plain_name(name))]
+    return list(dict.fromkeys([label for name in trimmed for label in _uris(name) or (name,)]))
+
+
+def split_labels(cell: str, separator: str | None) -> list[str]:
+    """The labels of a cell, which is one label if there is no separator. URIs may hold the separator."""
+    return unique(cell.split(separator) if separator and not is_uri_list(cell) else [cell])
+
+
+def is_uri_list(cell: str) -> bool:
+    """Whether a cell consists of URIs in angle brackets."""
+    return "<" in cell and _URI_LIST.fullmatch(cell) is not None
+
+
+def _uris(cell: str) -> list[str]:
+    return re.findall("<([^<>]+)>", cell) if is_uri_list(cell) else []
 
 
 def bare_uri(cell: str) -> str:
-    return cell[1:-1] if cell.startswith("<") and cell.endswith(">") else cell
+    return cell[1:-1] if re.fullmatch("<[^<>]*>", cell) else cell
 
 
 def count(cells: Sequence[str]) -> str:

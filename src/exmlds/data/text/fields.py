@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ...errors import Argument, DataError
-from .documents import ANY_FORMAT, REPLACE, UNLABELLED, Document, ReadOptions, bare_uri, unique
+from .documents import ANY_FORMAT, REPLACE, UNLABELLED, Document, ReadOptions, bare_uri, split_labels, unique
 
 TEXT_NAMES = ("text", "body", "content", "document", "abstract", "title")
 LABEL_NAMES = (
@@ -103,7 +103,7 @@ def labels_of(value: Any, separator: str | None, where: str) -> list[str]:
     if value is None:
         return []
     if isinstance(value, str):
-        return unique(value.split(separator) if separator else [value])
+        return split_labels(value, separator)
     names = value if isinstance(value, list) else [value]
     return unique([name if isinstance(name, str) else _name_of(name, where) for name in names])
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import Argument, DataError
-from .documents import Document, ReadOptions, bare_uri, count, lines_of, unique
+from .documents import Document, ReadOptions, bare_uri, count, is_uri_list, lines_of, split_labels, unique
 from .fields import id_of, labels_of, shown, without_surrogates
 
 LARGEST_CELL = 2**31 - 1  # the csv module keeps its limit in a C long, which has 32 bits on Windows
@@ -22,7 +22,7 @@ def _cell_labels(cell: str, separator: str | None, where: str) -> list[str]:
         if cell.lstrip().startswith("["):
             return labels_of(_json_list(cell, where), None, where)
         separator = "|" if "|" in cell else ";"
-    return unique(cell.split(separator))
+    return split_labels(cell, separator)
 
 
 def _json_list(cell: str, where: str) -> list[Any]:
@@ -86,6 +86,9 @@ def read_table(path: Path, options: ReadOptions) -> Iterator[Document]:
     # Annif's column subject_uris separates URIs by spaces.
     in_words = options.label_separator is None and (options.labels or "").casefold() == "subject_uris"
     for where, cells in rows:
+        if len(cells) > len(names) and labels == len(names) - 1:
+            uris = " ".join(cells[labels:])  # URIs may be separated by the delimiter of the table
+            cells = [*cells[:labels], uris] if is_uri_list(uris) else cells
         if len(cells) != len(names):
             raise DataError(
                 f"{where}: got {count(cells)}, but the header has {count(names)}. "
