@@ -285,7 +285,7 @@ LABELS = [["sport"]] * 4 + [["baking"]] * 4
 @pytest.mark.parametrize("method", [ExMLDS1(n_components=2, random_state=0), FeatureNeighbors(n_neighbors=3)])
 def test_models_of_texts(method: Any) -> None:
     model = TextClassifier(model=method).fit(TEXTS, LABELS)
-    texts = ["bread and salt", "the ball", "a sonnet"]
+    texts = ["bread and salt", "the ball", "a sonnet of bread"]
     report = make(model, texts, [["baking"], ["sport"], ["poetry"]], k=[1, 2])
     assert report.method == type(method).__name__
     assert report.data.unseen_labels == report.data.unseen == 1
@@ -508,7 +508,7 @@ def test_errors_leave_what_was_there(command: Callable[..., Any], files: Path, t
         ((files / "text-model", files / "test.txt"), "was trained on texts"),
         ((files / "model", "no-such-file.txt"), "there is no such file"),
         ((files / "test.txt", files / "test.txt"), "test.txt"),
-        ((files / "model", files / "test.txt", "-k", "0"), "-k must be positive integers"),
+        ((files / "model", files / "test.txt", "-k", "0"), "-k must be integers from 1"),
     ):
         code, err = command(*arguments, "-o", out)
         assert (code, message in err, err.count("\n")) == (2, True, 1), err
