@@ -301,7 +301,7 @@ def test_models_of_texts(method: Any) -> None:
     (mistake,) = report.examples
     assert (mistake.row, mistake.text, mistake.missed) == (
         2,
-        "a sonnet",
+        "a sonnet of bread",
         ["(a label without a training row)"],
     )
     assert '<p class="text" dir="auto">a sonnet</p>' in html
