@@ -304,7 +304,7 @@ def test_models_of_texts(method: Any) -> None:
         "a sonnet of bread",
         ["(a label without a training row)"],
     )
-    assert '<p class="text" dir="auto">a sonnet</p>' in html
+    assert '<p class="text" dir="auto">a sonnet of bread</p>' in html
     assert "texts</dd>" in html
     streamed = make(model, iter(texts), [["baking"], ["sport"], ["poetry"]], k=[1, 2], n_examples=0)
     assert streamed == report._replace(examples=[])
