@@ -375,7 +375,7 @@ def test_labels_not_seen_at_fit_count_as_missed(method: type[XMCEstimator]) -> N
         (np.eye(2), [[0, 1], [1, 0]], r"lists of 0 and 1 of equal length.*np.array"),
         (np.eye(2), [[True, False], [False, True]], "lists of 0 and 1"),
         (np.eye(2), np.array([["a", "b"], ["c", "d"]]), "A 2-d Y must hold 0 and 1"),
-        (np.eye(2), [[None], ["a"]], "Got None in row 0 instead.$"),
+        (np.eye(2), [[None], ["a"]], "Row 0 has no label but None: leave it out"),
         (np.eye(2), [[0.5], ["a"]], "Got 0.5 in row 0"),
         (np.array([[np.nan, 1], [0, 1]]), np.eye(2), "NaN"),
         (np.array([[np.inf, 1], [0, 1]]), np.eye(2), "infinity"),

@@ -488,7 +488,9 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
         listed = [targets.plain_name(label) if isinstance(label, str) else label for label in listed]
         for label in listed:
             if not isinstance(label, Hashable) or label not in columns:
-                near = get_close_matches(str(label), map(str, self.classes_[:MOST_COMPARED]), n=1)
+                near = get_close_matches(
+                    str(label), map(str, self.classes_[:MOST_COMPARED]), n=1, cutoff=0.75
+                )
                 hint = f" Did you mean {near[0]!r}?" if near else ""
                 raise ValueError(f"Label {label!r} is not known to this model.{hint}")
         return [columns[label] for label in listed]

@@ -205,9 +205,7 @@ def _plain(label: Any, row: int) -> Any:
     if isinstance(label, bool) or (isinstance(label, float) and label.is_integer()):
         return int(label)
     if label is None or label != label:  # NaN
-        raise ValueError(
-            f"Row {row} has no label but {label!r}: leave the row out, or give it an empty list."
-        )
+        raise ValueError(f"Row {row} has no label but {label!r}: leave it out, or give an empty list.")
     kind = " Unknown label type: continuous targets can't be learnt." if isinstance(label, float) else ""
     raise ValueError(f"Labels must be strings or whole numbers. Got {label!r} in row {row} instead.{kind}")
 
