@@ -24,6 +24,12 @@ TRUE = [[0, 2], [1], []]
 SAID = [[2, 1, 0], [0, 1], [1]]
 
 
+@pytest.mark.parametrize(("A", "B"), [(1e300, 1e300), (-1, 1.5), (0.55, np.nan), (np.inf, 1)])
+def test_propensity_parameters_that_can_not_be(A: float, B: float) -> None:
+    with pytest.raises(DataError, match="A must be from 0 to 10 and B from 0 to 1,000,000"):
+        metrics.inverse_propensity(np.array([1, 2]), A, B, n_rows=9)
+
+
 def test_by_hand() -> None:
     assert metrics.precision_at_k(TRUE, SAID, 1) == pytest.approx(1 / 3)
     assert metrics.precision_at_k(TRUE, SAID, 3) == pytest.approx((2 / 3 + 1 / 3) / 3)

@@ -83,6 +83,8 @@ def inverse_propensity(Y_train: Any, A: float = 0.55, B: float = 1.5, *, n_rows:
     >>> inverse_propensity(np.array([0, 98]), A=1, B=2, n_rows=100).round(4)
     array([6.4078, 1.1082])
     """
+    if not (0 <= A <= 10 and 0 <= B <= 1e6):
+        raise DataError(f"A must be from 0 to 10 and B from 0 to 1,000,000. Got {A:g} and {B:g} instead.")
     if n_rows is None:
         Y_train = label_matrix(Y_train)
         n_rows, counts = Y_train.shape[0], np.bincount(Y_train.indices, minlength=Y_train.shape[1])
