@@ -733,7 +733,7 @@ class XMCEstimator(XMCPredictor):
             threshold = selection.threshold_for_precision(hits[present], scores[present], precision)
         else:
             threshold = selection.best_threshold(hits[present], scores[present], Y[rows].nnz)
-        return threshold, selection.held_out_metrics(hits, present & (scores >= threshold), Y[rows].nnz)
+        return threshold, metrics.on_held_out_rows(hits, present & (scores >= threshold), Y[rows].nnz)
 
     def _score_on_holdout(
         self, X: Matrix, Y: csr_matrix, k: int, rng: Generator, **side: Any

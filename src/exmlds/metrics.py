@@ -75,6 +75,37 @@ def coverage_at_k(Y_true: Any, predicted: Any, k: int = 5) -> float:
     return Ranking(Y_true, predicted, k).value(f"coverage@{k}")
 
 
+def micro_averages(n_right: int, n_assigned: int, n_true: int) -> dict[str, float]:
+    """Precision, recall and F1 over all rows together.
+
+    >>> micro_averages(1, 2, 2)
+    {'precision': 0.5, 'recall': 0.5, 'F1': 0.5}
+    """
+    return {
+        "precision": n_right / max(n_assigned, 1),
+        "recall": n_right / max(n_true, 1),
+        "F1": 2 * n_right / max(n_assigned + n_true, 1),
+    }
+
+
+def at_threshold(predicted: csr_matrix, truth: csr_matrix) -> dict[str, float]:
+    """Micro-averages of the labels that `predict` returns; truth may have more columns, of unseen labels."""
+    n_right = predicted.multiply(truth[:, : predicted.shape[1]]).nnz
+    return micro_averages(n_right, predicted.nnz, truth.nnz)
+
+
+def on_held_out_rows(hits: Array, assigned: Array, n_true: int) -> dict[str, float]:
+    """P@k of a ranking, and micro-averages of the labels that are assigned.
+
+    hits, assigned : (n, m) bool, whether a ranked label is true, and whether it is assigned
+    n_true : number of true labels
+    """
+    n, m = hits.shape
+    precisions = {f"P@{k}": float(hits[:, :k].mean()) for k in (1, 3, 5) if k <= m}
+    averages = micro_averages(int((hits & assigned).sum()), int(assigned.sum()), n_true)
+    return {"rows": n, **precisions, **averages}
+
+
 def inverse_propensity(Y_train: Any, A: float = 0.55, B: float = 1.5, *, n_rows: int | None = None) -> Array:
     """1/p_l = 1 + c (n_l + B)^−A with c = (ln N − 1)(B + 1)^A (Jain, Prabhu and Varma, 2016).
 
@@ -573,7 +604,8 @@ class _Scorer:
         if isinstance(estimator, Pipeline):
             estimator, X = estimator[-1], estimator[:-1].transform(X)
         if self.family in AT_THRESHOLD:
-            return self._at_threshold(estimator.predict(X), estimator.label_matrix(Y, unknown="append"))
+            truth = estimator.label_matrix(Y, unknown="append")
+            return at_threshold(estimator.predict(X), truth)[self.name]
         weights = None
         if self.family in NEED_PROPENSITY:
             weights = inverse_propensity(
@@ -584,15 +616,6 @@ class _Scorer:
             unseen = inverse_propensity(np.zeros(1), self.A, self.B, n_rows=estimator.n_samples_fit_)
             weights = np.concatenate((weights, np.repeat(unseen, truth.shape[1] - len(weights))))
         return Ranking(truth, estimator.predict_topk(X, self.k), self.k, weights).value(self.name)
-
-    def _at_threshold(self, predicted: csr_matrix, truth: csr_matrix) -> float:
-        found = predicted.multiply(truth[:, : predicted.shape[1]]).nnz
-        wholes = {
-            "precision": predicted.nnz,
-            "recall": truth.nnz,
-            "F1": (predicted.nnz + truth.nnz) / 2,  # found over their mean is the harmonic mean of both
-        }
-        return _share(found, wholes[self.name])
 
     def __repr__(self) -> str:
         return f"scorer({self.name!r})"

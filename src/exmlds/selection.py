@@ -337,26 +337,6 @@ class HoldOut(NamedTuple):
         return train._replace(fraction=len(self.train_rows) / rows.n), rows.subset(self.held_rows)
 
 
-def held_out_metrics(hits: Array, assigned: Array, n_true: int) -> dict[str, float]:
-    """P@k of a ranking, and precision, recall and F1 of the labels that are assigned.
-
-    hits, assigned : (n, m) bool, whether a ranked label is true, and whether it is assigned
-    n_true : number of true labels
-
-    >>> held_out_metrics(np.array([[True, False]]), np.array([[True, True]]), 2)
-    {'rows': 1, 'P@1': 1.0, 'precision': 0.5, 'recall': 0.5, 'F1': 0.5}
-    """
-    n, m = hits.shape
-    right, n_assigned = int((hits & assigned).sum()), int(assigned.sum())
-    return {
-        "rows": n,
-        **{f"P@{k}": float(hits[:, :k].mean()) for k in (1, 3, 5) if k <= m},
-        "precision": right / max(n_assigned, 1),
-        "recall": right / max(n_true, 1),
-        "F1": 2 * right / max(n_assigned + n_true, 1),
-    }
-
-
 class HeldOutScores(NamedTuple):
     """Predictions for held-out rows by a model that has not seen them.
 

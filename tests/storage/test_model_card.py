@@ -9,7 +9,6 @@ import pytest
 
 from exmlds import FeatureNeighbors, MostFrequent, TextClassifier, load, metrics
 from exmlds.data import make_library
-from exmlds.selection import held_out_metrics
 
 TEXTS = ["a goal", "the ball", "bread", "flour and yeast", "a red card", "the keeper"] * 4
 LABELS = [["sport"], ["sport", "a|b\n"], ["baking"], ["baking"], ["sport"], ["sport"]] * 4
@@ -54,7 +53,7 @@ def test_held_out_metrics_are_those_of_the_metrics_module(rng: np.random.Generat
     Y, scores = rng.random((40, 9)) < 0.3, rng.random((40, 9))
     ids = np.argsort(-scores, axis=1)
     hits, ranked = np.take_along_axis(Y, ids, 1), np.take_along_axis(scores, ids, 1)
-    found = held_out_metrics(hits, ranked >= 0.5, int(Y.sum()))
+    found = metrics.on_held_out_rows(hits, ranked >= 0.5, int(Y.sum()))
     measured = metrics.report(Y.astype(float), (ids, ranked), k=(1, 3, 5))
     assert [found[name] for name in ("P@1", "P@3", "P@5")] == pytest.approx(
         [measured[name] for name in ("P@1", "P@3", "P@5")]

@@ -193,15 +193,13 @@ def _unseen(test: Any, counts: np.ndarray) -> dict[str, int]:
 
 def _at_threshold(model: Any, test: Any) -> dict[str, float]:
     """Micro-averaged measures of the labels that `predict` returns."""
+    from .. import metrics
+
     predicted = model.predict(test.X)
-    hits = float(predicted.multiply(test.Y[:, : predicted.shape[1]]).sum())
-    precision, recall = hits / max(predicted.nnz, 1), hits / max(test.Y.nnz, 1)
     return {
         "threshold": float(model.threshold_),
         "labels_a_row": predicted.nnz / max(predicted.shape[0], 1),
-        "precision": precision,
-        "recall": recall,
-        "F1": 2 * hits / max(predicted.nnz + test.Y.nnz, 1),
+        **metrics.at_threshold(predicted, test.Y),
     }
 
 

@@ -247,7 +247,7 @@ def candidate_scalings(X: Matrix) -> list[str]:
 
 
 def default_scaling(X: Matrix) -> str:
-    """The kind of features for joint learning on sparse rows: large values are damped, if values differ."""
+    """The kind of features for joint learning on sparse rows: logarithms or roots where values differ."""
     kind = "log1p-l2" if features.are_counts(X) else "sqrt-l2"
     return kind if features.fits(kind, X) else "l2"
 
