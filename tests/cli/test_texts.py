@@ -347,6 +347,40 @@ def test_options_about_the_lines_of_a_pipe(files: Path, run: Run) -> None:
     assert answer(f'{text}\n{{"text": "a"}}\n').out.splitlines()[0] == expected.removesuffix("\n")
 
 
+def test_a_file_of_several_lines_may_be_one_document(files: Path, run: Run, tmp_path: Path) -> None:
+    letter = tmp_path / "letter.txt"
+    words = (files / "one.txt").read_text(encoding="utf-8").split()
+    letter.write_text("\n\n".join(words), encoding="utf-8")
+    predict = ("predict", files / "model", "-k", "1")
+    whole = run(*predict, "--text", " ".join(words)).out
+    for source, id in ((letter, "letter.txt"), ("-", "standard-input")):
+        done = run(*predict, source, "--format", "document", data=letter.read_bytes())
+        assert done == (0, f"{id}\t{whole}", "")
+    why = run("explain", files / "model", letter, "--format", "document", "--json")
+    assert json.loads(why.out)["score"] == pytest.approx(float(whole.split("\t")[1]), rel=1e-3)
+    done = run("evaluate", files / "model", letter, "--format", "document")
+    assert done.err.endswith(
+        "letter.txt: the format document has no labels; read it with `exmlds predict`.\n"
+    )
+
+
+def test_a_line_per_text_is_pointed_out_unless_the_format_is_given(
+    files: Path, run: Run, tmp_path: Path
+) -> None:
+    letter = tmp_path / "letter.txt"
+    letter.write_text("bread\nthe moon\n", encoding="utf-8")
+    hint = "is read as one text per line; pass --format document if it is one text, or --format lines if this"
+    for command in ("predict", "explain"):
+        done = run(command, files / "model", letter)
+        assert (done.code, done.err) == (0, f"exmlds: {letter} {hint} is right.\n")
+        piped = run(command, files / "model", "-", data=letter.read_bytes())
+        assert (piped.out, piped.err) == (done.out, f"exmlds: standard input {hint} is right.\n")
+        assert run(command, files / "model", letter, "--format", "lines") == (0, done.out, "")
+    for data in (b"bread\n", b'{"text": "bread"}\n{"text": "the moon"}\n'):
+        assert run("predict", files / "model", "-", data=data).err == ""
+    assert run("predict", files / "model", files / "one.txt").err == ""
+
+
 def test_a_bad_line_does_not_end_a_stream(files: Path, run: Run, tmp_path: Path) -> None:
     good = json.dumps({"id": "x", "text": (files / "one.txt").read_text(encoding="utf-8")})
     data = f'{good}\n{{"text": \n{good}\n{{"words": "a"}}\n\n{good}\n'.encode() + b"caf\xe9\n"

@@ -908,6 +908,20 @@ def test_options_that_do_not_fit(tmp_path: Path, text: str, options: dict[str, A
         open_texts(written(tmp_path, text), **options)
 
 
+def test_a_whole_file_is_one_document(tmp_path: Path) -> None:
+    path = tmp_path / "letter.txt"
+    for text in ("Dear Ann,\n\n1:2 is odd.\n", "Old\rMac\rlines", '{"text": "a"}'):
+        path.write_bytes(b"\xef\xbb\xbf" + text.encode())
+        (document,) = open_texts(path, format="document", labelled=False)
+        assert document == (text, [], str(path), "letter.txt")
+    for options, message in (
+        ({"labelled": True}, "the format document has no labels"),
+        ({"labelled": False, "text": "body"}, "is document, which does not use text"),
+    ):
+        with pytest.raises(DataError, match=message):
+            open_texts(path, format="document", **options)
+
+
 @pytest.mark.parametrize("size", [300_000, pytest.param(50_000_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("format", ["jsonl", "csv", "tsv", "fasttext", "libmultilabel", "lines"])
 def test_huge_documents(tmp_path: Path, format: str, size: int) -> None:

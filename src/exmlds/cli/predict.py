@@ -86,8 +86,9 @@ def predict(
     A text without any word that the model knows gets no labels; a warning names such texts.
 
     Texts from standard input, one per line, are answered line by line. They are JSON objects if the first
-    line is one, or with --format jsonl; --format lines reads each line as a text. A line
-    that cannot be read is reported and gets no labels; the exit code is then 1.
+    line is one, or with --format jsonl; --format lines reads each line as a text. A line that cannot be read
+    is reported and gets no labels; the exit code is then 1. --format document reads a whole file, or all of
+    standard input, as one text.
     """
     from .. import data as io
     from .. import load

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, NamedTuple
 
 from typer import Option
 
+from ..display import harmless
 from ..errors import DataError
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ Format = Annotated[
     Option(
         "--format",
         help="The format of texts: jsonl, csv, tsv, fasttext, libmultilabel, annif-folder, annif-tsv, "
-        "parquet, lines.  [default: detected from the content]",
+        "parquet, lines, document (one whole file).  [default: detected from the content]",
     ),
 ]
 EncodingErrors = Annotated[
@@ -100,14 +102,23 @@ def takes_texts(model: XMCEstimator) -> bool:
 def opened(path: Path, options: TextOptions, *, labelled: bool = True) -> Texts:
     """Open the texts of a file with the options of a command."""
     from ..data import open_texts
+    from ..data.text import first_lines, start_of
+    from .sources import with_display_name
 
-    return open_texts(path, **options._asdict(), labelled=labelled)
+    texts = open_texts(path, **options._asdict(), labelled=labelled)
+    if options.format is None and texts.format == "lines" and len(first_lines(start_of(path))) > 1:
+        _say_lines(with_display_name(str(path)))
+    return texts
+
+
+def _say_lines(name: str) -> None:
+    """Say that lines were taken for texts, because a file of several lines may be one text."""
+    message = f"{name} is read as one text per line; pass --format document if it is one text, or"
+    print(f"exmlds: {harmless(message)} --format lines if this is right.", file=sys.stderr)
 
 
 def standard_input() -> IO[bytes]:
     """The bytes of standard input."""
-    import sys
-
     if sys.stdin is None:
         raise DataError("Standard input is closed; name a file, or pipe the data in.")
     return sys.stdin.buffer
@@ -119,7 +130,7 @@ def stream_standard_input(
     """Yield documents from standard input as their lines arrive; `report` is called for a bad line."""
     from ..data.text import stream_texts
 
-    return stream_texts(
+    n_lines = yield from stream_texts(
         standard_input(),
         "standard input",
         text=options.text,
@@ -128,6 +139,8 @@ def stream_standard_input(
         id=options.id,
         report=report,
     )
+    if options.format is None and n_lines > 1:
+        _say_lines("standard input")
 
 
 def check_kind(model: XMCEstimator, name: Path, source: Path, options: TextOptions) -> None:

@@ -11,18 +11,19 @@
                    {"text": "…", "subjects": [{"uri": "…", "label": "…"}]}
     parquet        columns, as in a table; needs pip install "exmlds[parquet]"
     lines          one text per line, without labels
+    document       the whole file is one text, without labels; it is never detected
 
 Files are UTF-8, plain or gzipped, and the format is detected from the content. Lines end at \\n or \\r\\n
 only. Labels are stripped of surrounding whitespace and normalized to Unicode NFC; empty labels are dropped,
 and duplicates are kept once. A document has the id of its field or column, of LibMultiLabel's first cell, or
-its file name in a folder.
+its file name if the file is one document.
 """
 
 from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
@@ -161,7 +162,8 @@ def open_texts(
     if not start:
         raise DataError(f"{path} is empty.")
     check_encoding(path, start)
-    if b"\r" in start.rstrip() and b"\n" not in start and not start.startswith(PARQUET):
+    has_lines = format != "document" and not start.startswith(PARQUET)
+    if has_lines and b"\r" in start.rstrip() and b"\n" not in start:
         raise DataError(f"{path} ends its lines in \\r alone; save it with \\n or \\r\\n.")
     format = format or sniff_format(path, start, options)
     check_options(path, format, options)
@@ -219,7 +221,7 @@ def stream_texts(
     errors: str = "strict",
     id: str | None = None,
     report: Callable[[int, DataError], None] | None = None,
-) -> Iterator[Document]:
+) -> Generator[Document, None, int]:
     """Yield the documents of a stream, without labels, each as soon as its line arrives.
 
     If format is "jsonl", or if fields are given, every line is a JSON object; if format is "lines", every
@@ -228,12 +230,15 @@ def stream_texts(
 
     report : called with the number of a line that cannot be read and its error; the line then gives an empty
         document. By default, the error is raised
+
+    Returns the number of lines that were read as texts, 0 for JSON objects.
     """
     options = _checked_options(text, None, None, "__label__", format, False, errors, id)
     check_options(name, format or "jsonl", options)
     are_objects = None if format is None else format == "jsonl"
     if text or id:
         are_objects = True
+    number = 0
     for number, raw in enumerate(file, start=1):
         where = f"{name}:{number}"
         document = Document("", [], where)
@@ -255,6 +260,7 @@ def stream_texts(
                 raise
             report(number, error)
         yield document
+    return 0 if are_objects else number
 
 
 def _is_object(line: str) -> bool:

@@ -11,16 +11,14 @@ from pathlib import Path
 from ...errors import Argument, DataError, DataWarning
 from ...storage.files import listing, reading
 from .documents import (
-    BOM,
     LABELS_BY_NAME,
     UNLABELLED,
     Document,
     ReadOptions,
     bare_uri,
-    check_encoding,
-    decoded,
     filled,
     unique,
+    whole_text,
 )
 from .jsonl import json_document, row_of
 
@@ -112,11 +110,7 @@ def read_folder(folder: Path, options: ReadOptions) -> Iterator[Document]:
 
 def _documents(folder: Path, options: ReadOptions) -> Iterator[Document]:
     for document in documents_in(folder):
-        with reading(document) as file:
-            raw = file.read().removeprefix(BOM)
-        check_encoding(document, raw)
-        where = str(document)
-        text = decoded(raw, options.errors, where)
+        where, text = str(document), whole_text(document, options.errors)
         if _is_json(document):
             yield _read_json(text, options, where)._replace(id=document.name)
             continue

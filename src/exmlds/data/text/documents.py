@@ -83,6 +83,14 @@ def lines_of(path: Path, errors: str) -> Iterator[tuple[str, str]]:
             yield where, decoded(raw.removeprefix(BOM) if number == 1 else raw, errors, where)
 
 
+def whole_text(path: Path, errors: str) -> str:
+    """The text of a file that is one document."""
+    with reading(path) as file:
+        raw = file.read().removeprefix(BOM)
+    check_encoding(path, raw)
+    return decoded(raw, errors, str(path))
+
+
 def decoded(raw: bytes, errors: str, where: str) -> str:
     try:
         return raw.decode("utf-8", errors)

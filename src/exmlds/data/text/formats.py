@@ -9,7 +9,7 @@ from ...errors import Argument, DataError
 from .annif import read_folder
 from .documents import ANY_FORMAT, UNLABELLED, Document, ReadOptions
 from .jsonl import json_names, read_jsonl
-from .lines import read_annif_tsv, read_fasttext, read_libmultilabel, read_lines
+from .lines import read_annif_tsv, read_document, read_fasttext, read_libmultilabel, read_lines
 from .parquet import parquet_names, read_parquet
 from .table import read_table, table_names
 
@@ -25,6 +25,7 @@ READERS: dict[str, Callable[[Path, ReadOptions], Iterator[Document]]] = {
     "annif-tsv": read_annif_tsv,
     "parquet": read_parquet,
     "lines": read_lines,
+    "document": read_document,
 }
 
 # Readers of the field names, for the formats that have fields.
@@ -52,6 +53,6 @@ def check_options(path: Path | str, format: str, options: ReadOptions) -> None:
         if is_given and format not in formats:
             message = "{path} is {kind}, which does not use {argument}; leave it out, or pass {format}."
             raise DataError(message, path=path, kind=format, argument=Argument(name), format=ANY_FORMAT)
-    if format == "lines" and options.labelled:
-        message = "{path}: plain lines have no labels; read them with {unlabelled}."
-        raise DataError(message, path=path, unlabelled=UNLABELLED)
+    if format in ("lines", "document") and options.labelled:
+        message = "{path}: the format {kind} has no labels; read it with {unlabelled}."
+        raise DataError(message, path=path, kind=format, unlabelled=UNLABELLED)

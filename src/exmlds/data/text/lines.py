@@ -1,4 +1,4 @@
-"""Readers of the formats that have one document per line and no named fields."""
+"""Readers of the formats without named fields: a document is a line, or the whole file."""
 
 from __future__ import annotations
 
@@ -7,7 +7,22 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ...errors import DataError
-from .documents import URI, Document, ReadOptions, bare, bare_uri, count, filled, lines_of, unique
+from .documents import (
+    URI,
+    Document,
+    ReadOptions,
+    bare,
+    bare_uri,
+    count,
+    filled,
+    lines_of,
+    unique,
+    whole_text,
+)
+
+
+def read_document(path: Path, options: ReadOptions) -> Iterator[Document]:
+    yield Document(whole_text(path, options.errors), [], str(path), path.name)
 
 
 def read_lines(path: Path, options: ReadOptions) -> Iterator[Document]:
