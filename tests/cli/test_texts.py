@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 import threading
+from codecs import BOM_UTF8
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -248,6 +249,72 @@ def test_output_formats_are_checked(files: Path, run: Run) -> None:
     predict = ("predict", files / "model", "--text", "baking")
     assert "must be one of text, jsonl, csv, tsv. Got 'xml'" in run(*predict, "--output-format", "xml").err
     assert "--json is --output-format jsonl" in run(*predict, "--output-format", "csv", "--json").err
+
+
+def test_spreadsheets_are_refused_before_any_work(files: Path, run: Run, tmp_path: Path) -> None:
+    for name in ("p.xlsx", "p.XLS", "p.ods"):
+        done = run("predict", "no-model", "no-data.csv", "-o", tmp_path / name, "--output-format", "csv")
+        assert (done.code, done.out) == (2, "")
+        endings = "end the name in .csv, .tsv, .jsonl or .txt. Excel opens .csv files"
+        assert f"{name}: spreadsheets are not written; {endings}" in done.err
+    table = ("--label-table", tmp_path / "l.xlsx")
+    done = run("report", files / "model", "no-data.csv", "-o", tmp_path / "r.html", *table)
+    assert (done.code, "spreadsheets are not written; end the name in .csv." in done.err) == (2, True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_csv_for_excel_begins_with_a_byte_order_mark(files: Path, run: Run, tmp_path: Path) -> None:
+    for name in ("p.csv", "p.tsv"):
+        plain, marked = tmp_path / name, tmp_path / f"excel-{name}"
+        run("predict", files / "model", files / "test.csv", "-o", plain)
+        assert run("predict", files / "model", files / "test.csv", "-o", marked, "--bom") == (0, "", "")
+        assert marked.read_bytes() == BOM_UTF8 + plain.read_bytes()
+    done = run("predict", files / "model", files / "test.csv", "--bom")
+    assert done.err == "exmlds: --bom is for csv and tsv; the output format is text.\n"
+    report = ("report", files / "model", files / "test.csv", "-o", tmp_path / "r.html", "--bom")
+    assert "--bom is for the file of --label-table" in run(*report).err
+    assert run(*report, "--label-table", tmp_path / "labels.csv").code == 0
+    assert (tmp_path / "labels.csv").read_bytes().startswith(BOM_UTF8 + b"label,")
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_every_input_may_begin_with_a_byte_order_mark(
+    files: Path, numbers: Path, run: Run, tmp_path: Path, packed: bool
+) -> None:
+    def marked(path: Path) -> Path:
+        content = BOM_UTF8 + path.read_bytes()
+        copy = tmp_path / f"marked-{path.name}"
+        copy.write_bytes(gzip.compress(content) if packed else content)
+        return copy
+
+    def answers(model: Path, source: object, options: tuple[str, ...], data: bytes = b"") -> list[list[str]]:
+        done = run("predict", model, source, "-k", "2", "--json", *options, data=data)
+        return [json.loads(row)["labels"] for row in done.out.splitlines()]
+
+    (tmp_path / "t.tsv").write_text("body\tsubjects\nbread\tbaking\nthe moon\tsea\n")
+    (tmp_path / "lines.txt").write_text("bread\nthe moon\n")
+    for model, path, options in [
+        (files / "model", files / "test.csv", ("--format", "csv")),
+        (files / "model", tmp_path / "t.tsv", ("--format", "tsv")),
+        (files / "model", files / "train.jsonl", ()),
+        (files / "model", tmp_path / "lines.txt", ()),
+        (numbers / "model", numbers / "train.txt", ()),
+    ]:
+        expected = answers(model, path, options)
+        assert all(expected)
+        assert answers(model, marked(path), options) == expected
+        assert answers(model, "-", options, marked(path).read_bytes()) == expected
+    one = tmp_path / "one.txt"
+    one.write_text("baking\n")
+    allowed = ("predict", files / "model", "--text", "bread", "--allow")
+    assert run(*allowed, marked(one)).out == run(*allowed, one).out != ""
+    run("predict", numbers / "model", numbers / "train.txt", "-o", tmp_path / "p.txt")
+    evaluate = ("evaluate", numbers / "train.txt", "--json", "--predictions")
+    assert run(*evaluate, marked(tmp_path / "p.txt")).out == run(*evaluate, tmp_path / "p.txt").out != ""
+    if not packed:
+        one.write_text('method = "most-frequent"\n')
+        train = ("train", files / "train.jsonl", "-o", tmp_path / "m", "--config", marked(one), "--json")
+        assert json.loads(run(*train).out)["method"] == "most-frequent"
 
 
 def test_a_text_without_a_known_word_gets_no_labels(files: Path, run: Run, tmp_path: Path) -> None:

@@ -80,4 +80,7 @@ LabelsFile = Annotated[
     Path | None, Option("--labels", help="The file of labels, if DATA holds features only.")
 ]
 MetricKs = Annotated[str, Option("-k", metavar="K ...", help="The values of k for metrics at k.")]
+ByteOrderMark = Annotated[
+    bool, Option("--bom", help="Begin CSV and TSV with a byte order mark, by which Excel recognizes UTF-8.")
+]
 AsJson = Annotated[bool, Option("--json", help="Print JSON.")]

@@ -16,6 +16,7 @@ GROUPS = {
         *(
             "output",
             "output_format",
+            "bom",
             "threshold",
             "k",
             "n",

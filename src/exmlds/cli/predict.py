@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Argument, Option
 
-from .arguments import ModelFolder, complete_data
+from .arguments import ByteOrderMark, ModelFolder, complete_data
 from .settings import OwnMethod, import_method
 from .texts import EncodingErrors, Format, GivenText, IdColumn, TextColumn
 
@@ -62,6 +62,7 @@ def predict(
             "[default: by the ending of the output file, otherwise text]"
         ),
     ] = None,
+    bom: ByteOrderMark = False,
     allow: Annotated[Path | None, Option(help="A file of the only labels to predict, one per line.")] = None,
     deny: Annotated[Path | None, Option(help="A file of labels not to predict, one per line.")] = None,
     text_column: TextColumn = None,
@@ -94,13 +95,15 @@ def predict(
     from .. import load
     from ..errors import DataError, NoKnownWordWarning
     from ..runtime import progress
-    from .prediction_writer import PredictionWriter, choose_format
+    from .prediction_writer import TABLES, PredictionWriter, choose_format
     from .sources import check_output, is_packed_input, locate
     from .texts import STREAMABLE, TextOptions, check_kind, takes_texts
 
     import_method(method)
     output = None if output == Path("-") else output
     output_format = choose_format(output_format, as_json, output)
+    if bom and output_format not in TABLES:
+        raise DataError(f"--bom is for csv and tsv; the output format is {output_format}.")
     given = None if threshold in (None, "model") else _checked_threshold(str(threshold))
     fitted = load(model)
     least = float(fitted.threshold_) if threshold == "model" else given
@@ -137,7 +140,10 @@ def predict(
     ):
         warnings.simplefilter("ignore", NoKnownWordWarning)  # the tally counts the texts of all blocks
         writer = PredictionWriter(
-            file, output_format, fitted.classes_, of_texts=of_texts, with_ids=text is None
+            *(file, output_format, fitted.classes_),
+            of_texts=of_texts,
+            with_ids=text is None,
+            bom=bom,
         )
         if of_texts:
             for ids, texts in _blocks_of_texts(source, text, options, tally):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -16,11 +17,23 @@ if TYPE_CHECKING:
     import numpy as np
 
 FORMATS = ("text", "jsonl", "csv", "tsv")
+TABLES = ("csv", "tsv")
+SPREADSHEETS = (".xlsx", ".xlsm", ".xls", ".ods")
 HEADER = ("id", "rank", "label", "score")
+
+
+def refuse_spreadsheet(output: Path | None, endings: str) -> None:
+    """Raise an error if the file would be taken for a spreadsheet; it can have these endings."""
+    if output is not None and output.suffix.lower() in SPREADSHEETS:
+        raise DataError(
+            f"{output}: spreadsheets are not written; end the name in {endings}. Excel opens .csv files, and "
+            "with --bom it reads them as UTF-8."
+        )
 
 
 def choose_format(given: str | None, as_json: bool, output: Path | None) -> str:
     """The format that the options name, or that of the file's ending, or text."""
+    refuse_spreadsheet(output, ".csv, .tsv, .jsonl or .txt")
     if given is not None and given not in FORMATS:
         raise DataError(f"--output-format must be one of {', '.join(FORMATS)}. Got {given!r} instead.")
     if as_json and given not in (None, "jsonl"):
@@ -37,14 +50,24 @@ class PredictionWriter:
     classes : (L,) the labels by column
     of_texts : whether a line of text holds names and scores, and not the pairs `column:score` of XC files
     with_ids : whether a line of names begins with the id
+    bom : whether csv and tsv begin with a byte order mark
     """
 
     def __init__(
-        self, file: IO[bytes], format: str, classes: np.ndarray, *, of_texts: bool, with_ids: bool
+        self,
+        file: IO[bytes],
+        format: str,
+        classes: np.ndarray,
+        *,
+        of_texts: bool,
+        with_ids: bool,
+        bom: bool = False,
     ) -> None:
         self.file, self.format, self.classes = file, format, classes
         self.of_texts, self.with_ids = of_texts, with_ids
-        if format in ("csv", "tsv"):
+        if bom:
+            file.write(BOM_UTF8)
+        if format in TABLES:
             self._write_cells([HEADER])
 
     def write(self, ids: Sequence[str], columns: np.ndarray, scores: np.ndarray) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from pathlib import Path
 from typing import Annotated
 
 from typer import Option
 
-from .arguments import LabelsFile, MetricKs, ModelFolder, TestData
+from .arguments import ByteOrderMark, LabelsFile, MetricKs, ModelFolder, TestData
 from .settings import OwnMethod, import_method
 from .texts import EncodingErrors, Format, LabelColumn, LabelSeparator, TextColumn, TextOptions
 
@@ -25,6 +26,7 @@ def report(
     label_table: Annotated[
         Path | None, Option(help="A CSV file to write the measures of all labels to.")
     ] = None,
+    bom: ByteOrderMark = False,
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
     label_separator: LabelSeparator = None,
@@ -40,6 +42,7 @@ def report(
     from ..storage import model_folder
     from ..storage.files import replacing
     from .output import say
+    from .prediction_writer import refuse_spreadsheet
     from .sources import check_output, display_name, locate, parse_ks, read_for
 
     ks = parse_ks(k)
@@ -48,6 +51,9 @@ def report(
         raise DataError("-o must be a file; a report cannot be written to standard output.")
     if label_table == output:
         raise DataError("-o and --label-table name the same file.")
+    if bom and label_table is None:
+        raise DataError("--bom is for the file of --label-table; name one.")
+    refuse_spreadsheet(label_table, ".csv")
     for path in (output, label_table):
         check_output(path, locate(data, "test"))
     import_method(method)
@@ -71,5 +77,6 @@ def report(
         file.write(page.rendered(made))
         if label_table is not None:
             with replacing(label_table) as table:
+                table.write(BOM_UTF8 if bom else b"")
                 made.label_counts.write_csv(table)
     say(f"Wrote {output}; open it in a browser.")
