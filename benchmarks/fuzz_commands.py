@@ -7,7 +7,6 @@ changes an input, or leaves temporary files or half an output behind.
 from __future__ import annotations
 
 import gzip
-import importlib
 import io
 import json
 import logging
@@ -24,7 +23,7 @@ from typing import Any, NamedTuple
 
 import exmlds
 from exmlds import cli
-from exmlds.cli import sources
+from exmlds.cli.standard_input import copied_input
 from exmlds.data import make_library, read_xc, write_npz, write_xc
 from exmlds.errors import ExmldsError
 from fuzz_readers import LABELS, WrongAnswer, damage, prose
@@ -373,7 +372,7 @@ def _run(arguments: list[str], data: bytes, debug: bool) -> Done:
     sys.stdin = io.TextIOWrapper(io.BufferedReader(io.BytesIO(data)), encoding="utf-8")
     sys.stdout = io.TextIOWrapper(out, encoding="utf-8", write_through=True)
     sys.stderr = io.TextIOWrapper(err, encoding="utf-8", errors="backslashreplace", write_through=True)
-    importlib.reload(sources)  # in a process of its own, no command has read standard input before
+    copied_input.cache_clear()  # in a process of its own, no command has read standard input before
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("default")

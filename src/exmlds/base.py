@@ -13,7 +13,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from difflib import get_close_matches
 from importlib import import_module
 from importlib.metadata import entry_points
 from inspect import signature
@@ -28,7 +27,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import __version__, kernels, metrics, selection
 from .display import Tables
-from .errors import DataWarning, ModelError
+from .errors import DataWarning, ModelError, did_you_mean
 from .runtime import progress
 from .runtime.memory import LEAST, DataSize, Estimate, side_bytes
 from .runtime.parallel import blocks, map_blocks, one_blas_thread
@@ -488,10 +487,7 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
         listed = [targets.plain_name(label) if isinstance(label, str) else label for label in listed]
         for label in listed:
             if not isinstance(label, Hashable) or label not in columns:
-                near = get_close_matches(
-                    str(label), map(str, self.classes_[:MOST_COMPARED]), n=1, cutoff=0.75
-                )
-                hint = f" Did you mean {near[0]!r}?" if near else ""
+                hint = did_you_mean(str(label), map(str, self.classes_[:MOST_COMPARED]))
                 raise ValueError(f"Label {label!r} is not known to this model.{hint}")
         return [columns[label] for label in listed]
 

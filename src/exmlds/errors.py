@@ -9,8 +9,21 @@ DataWarning        (a UserWarning) the input was repaired, or looks like a mista
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
 from typing import NamedTuple
+
+NEAR = 0.75  # the least similarity of two names, from 0 to 1, at which a message suggests one for the other
+
+
+def did_you_mean(name: str, known: Iterable[str], show: Callable[[str], object] = repr) -> str:
+    """The last sentence of a message about an unknown name: the known name nearest to it, if any is near.
+
+    >>> did_you_mean("sports", ["law", "sport"]), did_you_mean("sports", ["law"])
+    (" Did you mean 'sport'?", '')
+    """
+    near = get_close_matches(name, known, n=1, cutoff=NEAR)
+    return f" Did you mean {show(near[0])}?" if near else ""
 
 
 class ExmldsError(Exception):

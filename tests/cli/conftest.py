@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import logging
 import os
 import sys
@@ -17,7 +16,7 @@ import pytest
 
 import exmlds
 from exmlds import cli
-from exmlds.cli import sources
+from exmlds.cli.standard_input import copied_input
 from exmlds.data import make_library, read_xc, write_xc
 
 
@@ -55,7 +54,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> R
             warnings.simplefilter("default")
             monkeypatch.setattr(sys, "argv", ["exmlds", *map(str, arguments)])
             monkeypatch.setattr(sys, "stdin", None if data is None else pipe)
-            importlib.reload(sources)  # in a process of its own, no command has read the pipe before
+            copied_input.cache_clear()  # in a process of its own, no command has read the pipe before
             code = 0
             logger = logging.getLogger("exmlds")
             handlers, level = logger.handlers, logger.level

@@ -253,6 +253,62 @@ def test_a_users_error_is_one_line_and_code_2(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["predict", "modle", "test.txt.gz"], "modle: there is no such model. Did you mean model?"),
+        (["labels", "modle"], "modle: there is no such model. Did you mean model?"),
+        (["predict", "test.txt", "test.txt.gz"], "test.txt: there is no such model."),
+        (["evaluate", "modle", "test.txt.gz"], "no such model or file of predictions. Did you mean model?"),
+        (["compare", "model", "frequnt", "test.txt.gz"], "of predictions. Did you mean frequent?"),
+        (["predict", "model", "tset.txt.gz"], "there is no such file. Did you mean test.txt.gz?"),
+        (["evaluate", "model", "./tset.txt.gz"], "there is no such file. Did you mean test.txt.gz?"),
+        (["train", "trian.txt", "-o", "m"], "there is no such file. Did you mean train.txt?"),
+        (["train", "boks", "-o", "m"], "data sets here: books. Did you mean books?"),
+        (["train", "label-names", "-o", "m"], "data sets here: books. Did you mean label_names.txt?"),
+    ],
+    ids=" ".join,
+)
+def test_a_mistyped_path_gets_a_suggestion(
+    run: Run,
+    files: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    message: str,
+) -> None:
+    monkeypatch.chdir(files)
+    monkeypatch.setenv("EXMLDS_DATA", str(tmp_path))
+    (tmp_path / "books").mkdir()
+    for name in ("train.txt.gz", "test.txt.gz"):
+        (tmp_path / "books" / name).touch()
+    done = run(*arguments)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.endswith(f"{message}\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "usage"),
+    [
+        (["predict", "test.txt.gz", "model"], "predict MODEL DATA"),
+        (["evaluate", "test.txt.gz", "model"], "evaluate MODEL DATA"),
+        (["explain", "test.txt.gz", "model"], "explain MODEL DATA"),
+        (["report", "test.txt.gz", "model", "-o", "r.html"], "report MODEL DATA -o FILE"),
+        (["compare", "test.txt.gz", "frequent", "model"], "compare FIRST SECOND DATA"),
+    ],
+    ids=lambda argument: argument[0],
+)
+def test_swapped_arguments_are_named(
+    run: Run, files: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], usage: str
+) -> None:
+    monkeypatch.chdir(files)
+    done = run(*arguments)
+    assert (done.code, done.out) == (2, "")
+    assert done.err == f"exmlds: The arguments are swapped: model is a model. Write `exmlds {usage}`.\n"
+    done = run("labels", "test.txt.gz")
+    assert done.err == "exmlds: test.txt.gz is not a model: it is not a folder.\n"
+
+
 def test_config_files_are_checked(run: Run, files: Path, tmp_path: Path) -> None:
     config = tmp_path / "run.toml"
     for text, message in (

@@ -26,7 +26,7 @@ from .labels import labels
 from .output import harmless
 from .predict import predict
 from .report import report
-from .sources import with_display_name
+from .standard_input import with_display_name
 from .texts import OPTIONS
 from .train import train
 from .tune import tune

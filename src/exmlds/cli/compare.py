@@ -46,10 +46,11 @@ def compare(
     from .. import metrics
     from ..runtime import progress
     from .output import percent, print_json, print_table, say
-    from .sources import parse_ks, ranked, read_for
+    from .sources import parse_ks, ranked, read_for, refuse_swapped
 
     import_method(method)
     ks = parse_ks(k)
+    refuse_swapped("compare FIRST SECOND DATA", first, second, data)
     with progress.shown():
         options = TextOptions(text_column, format, encoding_errors, label_column, label_separator)
         test, rankers = read_for(data, labels, first, second, options=options)

@@ -95,6 +95,7 @@ class _EvaluateResult(NamedTuple):
 def _check(model: str, data: str | None, predictions: Path | None) -> tuple[Path, str]:
     """Return what is evaluated, a model or predictions, and on which data."""
     from ..errors import DataError
+    from .sources import refuse_swapped
 
     if predictions is not None:
         if data is not None:
@@ -102,6 +103,7 @@ def _check(model: str, data: str | None, predictions: Path | None) -> tuple[Path
         return predictions, model  # the first argument is the data then
     if data is None:
         raise DataError("Name the data to evaluate on: `exmlds evaluate MODEL DATA`.")
+    refuse_swapped("evaluate MODEL DATA", model, data)
     return Path(model), data
 
 

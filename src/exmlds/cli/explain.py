@@ -36,9 +36,10 @@ def explain(
     """Explain the score of a label: which neighbours voted, what its classifier saw, how frequent it is."""
     from .. import load
     from ..errors import DataError
-    from .sources import one_row
+    from .sources import one_row, refuse_swapped
 
     import_method(method)
+    refuse_swapped("explain MODEL DATA", model, data)
     fitted: Any = load(model)
     names = {str(name): name for name in fitted.classes_.tolist()}
     if label is not None and label not in names:

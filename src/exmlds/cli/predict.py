@@ -96,7 +96,8 @@ def predict(
     from ..errors import DataError, NoKnownWordWarning
     from ..runtime import progress
     from .prediction_writer import TABLES, PredictionWriter, choose_format
-    from .sources import check_output, is_packed_input, locate
+    from .sources import check_output, locate, refuse_swapped
+    from .standard_input import is_packed_input
     from .texts import STREAMABLE, TextOptions, check_kind, takes_texts
 
     import_method(method)
@@ -104,6 +105,7 @@ def predict(
     output_format = choose_format(output_format, as_json, output)
     if bom and output_format not in TABLES:
         raise DataError(f"--bom is for csv and tsv; the output format is {output_format}.")
+    refuse_swapped("predict MODEL DATA", model, data)
     given = None if threshold in (None, "model") else _checked_threshold(str(threshold))
     fitted = load(model)
     least = float(fitted.threshold_) if threshold == "model" else given

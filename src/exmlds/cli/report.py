@@ -43,9 +43,10 @@ def report(
     from ..storage.files import replacing
     from .output import say
     from .prediction_writer import refuse_spreadsheet
-    from .sources import check_output, display_name, locate, parse_ks, read_for
+    from .sources import check_output, display_name, locate, parse_ks, read_for, refuse_swapped
 
     ks = parse_ks(k)
+    refuse_swapped("report MODEL DATA -o FILE", model, data)
     model_folder.read_manifest(model)  # raises an error that explains why it is not a model
     if output == Path("-"):
         raise DataError("-o must be a file; a report cannot be written to standard output.")

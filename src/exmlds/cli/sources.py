@@ -1,14 +1,14 @@
-"""The inputs of commands: data files, standard input, models and rankings."""
+"""The inputs of commands: data files, models and rankings."""
 
 from __future__ import annotations
 
 import os
-from functools import cache
-from io import BufferedReader
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import DataError
+from ..errors import DataError, did_you_mean
+from ..storage.files import near_path
+from .standard_input import copied_input
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,7 +25,7 @@ def locate(source: str, split: str) -> Path:
     from .. import data
 
     if source == "-":
-        return _copied_input()
+        return copied_input()
     path = Path(source)
     if path.exists():
         return path
@@ -34,43 +34,17 @@ def locate(source: str, split: str) -> Path:
     if path.suffix or path.parent != Path("."):
         return path  # the reader explains what is wrong with it
     here = ", ".join(data.available()) or "none: set EXMLDS_DATA to the folder that holds them"
-    raise DataError(f"{source} is neither a file nor a data set; data sets here: {here}.")
+    hint = did_you_mean(source, data.available(), str) or near_path(path)
+    raise DataError(f"{source} is neither a file nor a data set; data sets here: {here}.{hint}")
 
 
-def is_packed_input() -> bool:
-    """Whether standard input is gzipped or Parquet, so that it cannot be answered line by line."""
-    from .texts import standard_input
+def refuse_swapped(usage: str, *arguments: object) -> None:
+    """Raise an error if the last argument, the data, is a model, and one before it is none."""
+    from ..storage.model_folder import is_model
 
-    start = standard_input()
-    return isinstance(start, BufferedReader) and start.peek(4).startswith((b"\x1f\x8b", b"PAR1"))
-
-
-def with_display_name(message: str) -> str:
-    """Replace the path of the temporary copy of standard input in a message."""
-    copy = str(_copied_input()) if _copied_input.cache_info().currsize else ""
-    return message.replace(copy, "standard input") if copy else message
-
-
-@cache
-def _copied_input() -> Path:
-    """Copy standard input to a temporary file, once, because format detection needs to read it twice."""
-    import atexit
-    import shutil
-    import tempfile
-
-    from .texts import standard_input
-
-    pipe = standard_input()
-    folder = Path(tempfile.mkdtemp(prefix="exmlds-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    path = folder / "standard-input"
-    try:
-        with path.open("wb") as file:
-            shutil.copyfileobj(pipe, file)
-    except OSError as error:
-        problem = f"Standard input cannot be copied to {folder} ({error.strerror})"
-        raise DataError(f"{problem}; set TMPDIR to a folder with more space.") from None
-    return path
+    *others, last = [Path(str(argument)) for argument in arguments if argument is not None]
+    if is_model(last) and not all(map(is_model, others)):
+        raise DataError(f"The arguments are swapped: {last} is a model. Write `exmlds {usage}`.")
 
 
 def display_name(source: str) -> str:
@@ -80,6 +54,8 @@ def display_name(source: str) -> str:
 
 def check_output(output: Path | None, *inputs: Path) -> None:
     """Raise an error if a file cannot be written, would overwrite an input, or is in a model folder."""
+    from ..storage.model_folder import is_model
+
     if output is None:
         return
     if output.is_dir():
@@ -88,7 +64,7 @@ def check_output(output: Path | None, *inputs: Path) -> None:
         _try_writing(output, Path(os.path.realpath(output)).parent)
     if any(output.exists() and path.exists() and output.samefile(path) for path in inputs):
         raise DataError(f"{output} is being read; write to another file.")
-    if (output.parent / "manifest.json").exists():
+    if is_model(output.parent):
         raise DataError(f"{output.parent} is a model folder; write to another folder.")
 
 
@@ -147,6 +123,9 @@ def read_for(
     from .texts import check_kind, takes_texts
     from .texts import opened as open_texts
 
+    for path in rankers:
+        if not path.exists():
+            raise DataError(f"{path}: there is no such model or file of predictions.{near_path(path)}")
     opened: list[XMCEstimator | Path] = [load(path) if path.is_dir() else path for path in rankers]
     models = [model for model in opened if not isinstance(model, Path)]
     for model in models[1:]:

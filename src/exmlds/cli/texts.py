@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from typer import Option
 
 from ..display import harmless
 from ..errors import DataError
+from ..storage.files import near_path
+from .standard_input import standard_input, with_display_name
 
 if TYPE_CHECKING:
     from ..base import XMCEstimator
@@ -103,7 +105,6 @@ def opened(path: Path, options: TextOptions, *, labelled: bool = True) -> Texts:
     """Open the texts of a file with the options of a command."""
     from ..data import open_texts
     from ..data.text import first_lines, start_of
-    from .sources import with_display_name
 
     texts = open_texts(path, **options._asdict(), labelled=labelled)
     if options.format is None and texts.format == "lines" and len(first_lines(start_of(path))) > 1:
@@ -115,13 +116,6 @@ def _say_lines(name: str) -> None:
     """Say that lines were taken for texts, because a file of several lines may be one text."""
     message = f"{name} is read as one text per line; pass --format document if it is one text, or"
     print(f"exmlds: {harmless(message)} --format lines if this is right.", file=sys.stderr)
-
-
-def standard_input() -> IO[bytes]:
-    """The bytes of standard input."""
-    if sys.stdin is None:
-        raise DataError("Standard input is closed; name a file, or pipe the data in.")
-    return sys.stdin.buffer
 
 
 def stream_standard_input(
@@ -149,7 +143,7 @@ def check_kind(model: XMCEstimator, name: Path, source: Path, options: TextOptio
     from ..data.text import require_documents
 
     if not source.exists():
-        raise DataError(f"{source}: there is no such file.")
+        raise DataError(f"{source}: there is no such file.{near_path(source)}")
     if source.is_file() and not source.stat().st_size:
         raise DataError(f"{source} is empty.")
     holds_texts = options.format is not None or is_text(source)

@@ -7,13 +7,12 @@ import io
 import os
 import tempfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from difflib import get_close_matches
 from pathlib import Path
 from typing import IO, Any
 
-from ..errors import DataError
+from ..errors import DataError, did_you_mean
 
 PathLike = str | os.PathLike[str]
 
@@ -32,7 +31,7 @@ def reading(path: PathLike) -> Iterator[IO[bytes]]:
                 raw.seek(0)
                 yield raw
     except FileNotFoundError:
-        raise DataError(f"{path}: there is no such file.{_nearest(path)}") from None
+        raise DataError(f"{path}: there is no such file.{near_path(path)}") from None
     except IsADirectoryError:
         raise DataError(f"{path} is a folder; name a file in it.{listing(path)}") from None
     except PermissionError:
@@ -50,11 +49,11 @@ def bytes_read(file: IO[bytes]) -> int:
     return packed.tell()
 
 
-def _nearest(path: Path) -> str:
+def near_path(path: Path, is_candidate: Callable[[Path], bool] = Path.exists) -> str:
+    """The path in the same folder that is nearest to a missing one, as the last sentence of a message."""
     with suppress(OSError):
-        matches = get_close_matches(path.name, os.listdir(path.parent or "."), n=1, cutoff=0.75)
-        if matches:
-            return f" Did you mean {path.with_name(matches[0])}?"
+        names = [entry.name for entry in path.parent.iterdir() if is_candidate(entry)]
+        return did_you_mean(path.name, names, path.with_name)
     return ""
 
 

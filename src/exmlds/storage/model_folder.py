@@ -37,7 +37,7 @@ from scipy.sparse import csr_matrix, issparse
 
 from ..errors import DataWarning, ModelError
 from .array_file import ADVICE, ArrayWriter, open_regular, read, view
-from .files import PathLike, replacing
+from .files import PathLike, near_path, replacing
 from .model_card import CARD
 
 FORMAT = 3
@@ -201,6 +201,10 @@ def check_target(path: PathLike) -> None:
         )
 
 
+def is_model(path: Path) -> bool:
+    return (path / MANIFEST).is_file()
+
+
 def _is_ours(folder: Path) -> bool:
     names = {entry.name for entry in folder.iterdir()}
     if MANIFEST in names:
@@ -308,8 +312,9 @@ def read_manifest(path: PathLike) -> dict[str, Any]:
         raw = _manifest_bytes(folder)
     except (FileNotFoundError, NotADirectoryError):
         if not os.path.lexists(folder):
-            raise ModelError(f"{folder}: there is no such model.") from None
-        raise ModelError(f"{folder} is not a model: it is not a folder with a {MANIFEST}.") from None
+            raise ModelError(f"{folder}: there is no such model.{near_path(folder, is_model)}") from None
+        problem = f"a folder without a {MANIFEST}" if folder.is_dir() else "not a folder"
+        raise ModelError(f"{folder} is not a model: it is {problem}.") from None
     summed = _SUMMED.fullmatch(raw)
     damaged = f"{folder / MANIFEST} is damaged: it does not match its checksum. {ADVICE}"
     if summed and b"%08x" % zlib.crc32(summed[1]) != summed[2]:
