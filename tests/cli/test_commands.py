@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix, save_npz
 
 import exmlds
 from exmlds.data import Dataset, make_library, read_predictions, read_xc, write_npz, write_xc
@@ -685,6 +686,54 @@ def test_labels_and_their_cooccurrences(run: Run, files: Path, tmp_path: Path) -
         assert message in done.err
         assert done.err.count("\n") == 1
     assert not (tmp_path / "no").exists()
+
+
+def test_train_takes_the_observed_cells(run: Run, files: Path, tmp_path: Path) -> None:
+    train = read_xc(files / "train.txt")
+    n, n_labels = train.Y.shape
+    all_cells = np.arange(n)[:, None] < n // 2  # of the first half of the rows
+    observed = csr_matrix((train.Y.toarray() > 0) | all_cells, dtype=np.float32)
+    save_npz(tmp_path / "observed.npz", observed)
+    rows = (" ".join(f"{label}:1" for label in row.indices) for row in observed)
+    (tmp_path / "observed.txt").write_text("\n".join([f"{n} {n_labels}", *rows, ""]))
+    (tmp_path / "bare.txt").write_text((tmp_path / "observed.txt").read_text().split("\n", 1)[1])
+    settings = {"n_components": 10, "features": "l2", "temperature": 0.1, "l2": 1.0, "complete_labels": 0.5}
+    options = [option for name, value in settings.items() for option in ("--set", f"{name}={value}")]
+    command = ("train", files / "train.txt", "--method", "exmlds3", *options, "--seed", "0")
+    model = exmlds.ExMLDS3(**settings, random_state=0)
+    expected = model.fit(train.X, train.Y, observed=observed).predict_topk(train.X[:20], 5)
+    without = model.fit(train.X, train.Y).predict_topk(train.X[:20], 5)
+    assert not np.array_equal(expected[1], without[1])
+    for name in ("observed.npz", "observed.txt", "bare.txt"):
+        done = run(*command, "-o", tmp_path / "model", "--observed", tmp_path / name)
+        assert (done.code, done.err) == (0, "")
+        found = exmlds.load(tmp_path / "model").predict_topk(train.X[:20], 5)
+        np.testing.assert_array_equal(found[0], expected[0])
+        np.testing.assert_allclose(found[1], expected[1], rtol=1e-5)
+
+
+def test_a_wrong_matrix_of_observed_cells_is_refused(run: Run, files: Path, tmp_path: Path) -> None:
+    save_npz(tmp_path / "few.npz", csr_matrix((449, 37)))
+    save_npz(tmp_path / "narrow.npz", csr_matrix((450, 3)))
+    save_npz(tmp_path / "counts.npz", csr_matrix(np.full((450, 37), 2.0)))
+    (tmp_path / "narrow.txt").write_text("2 3\n0:1\n2:1\n")
+    (tmp_path / "texts.jsonl").write_text('{"text": "a", "labels": ["b"]}\n')
+    of_labels = "must be of the shape of the label matrix, 450 rows and 37 labels. Got"
+    for name, options, message in (
+        ("few.npz", (), f"few.npz {of_labels} 449 rows and 37 labels instead."),
+        ("narrow.npz", (), f"narrow.npz {of_labels} 450 rows and 3 labels instead."),
+        ("narrow.txt", (), "narrow.txt:1: the header declares 3 labels, but 37 are expected."),
+        ("counts.npz", (), "observed must be a matrix of the shape of Y that holds 0 and 1 only."),
+        ("fwe.npz", (), "fwe.npz: there is no such file. Did you mean"),
+        ("few.npz", ("--method", "exmlds1"), "exmlds1 takes no --observed; exmlds and exmlds3 do."),
+    ):
+        arguments = ("-o", tmp_path / "m", "--observed", tmp_path / name, *options)
+        done = run("train", files / "train.txt", *arguments)
+        assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+        assert message in done.err
+    done = run("train", tmp_path / "texts.jsonl", "-o", tmp_path / "m", "--observed", tmp_path / "few.npz")
+    assert (done.code, "holds texts; --observed is for numbers" in done.err) == (2, True)
+    assert not (tmp_path / "m").exists()
 
 
 def test_tune_writes_a_config_that_train_takes(run: Run, files: Path, tmp_path: Path) -> None:

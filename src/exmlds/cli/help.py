@@ -31,7 +31,7 @@ GROUPS = {
         *("examples", "label_table", "intervals", "card", "as_json"),
     ),
     "Advanced": (
-        *("label_cooccurrence", "complete_labels", "checkpoint", "propensity", "resamples"),
+        *("label_cooccurrence", "observed", "complete_labels", "checkpoint", "propensity", "resamples"),
         "encoding_errors",
     ),
 }

@@ -16,6 +16,8 @@ from .settings import DEFAULT_METHOD
 from .texts import EncodingErrors, Format, LabelColumn, LabelSeparator, TextColumn, TextOptions, Vectorizer
 
 if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
     from ..data import Texts
 
 Fit = Callable[[dict[str, Any]], tuple[Any, dict[str, Any]]]  # fit(side) gives the model and the timing
@@ -43,6 +45,13 @@ def train(
         Path | None,
         Option(help="A label co-occurrence matrix: .npz, .npy, or text with rows of `label:value`."),
     ] = None,
+    observed: Annotated[
+        Path | None,
+        Option(
+            help="The known cells of the labels, a matrix of their shape with 1 for each: .npz, or text with "
+            "rows of `label:1`. DATA must hold numbers."
+        ),
+    ] = None,
     complete_labels: Annotated[
         str | None,
         Option(
@@ -68,17 +77,20 @@ def train(
     as_json: AsJson = False,
 ) -> None:
     """Train a model on a file of texts or of numbers, and write it to a folder."""
+    from ..errors import DataError
     from ..runtime import progress
     from .texts import opened
 
     model = _configured(method, config, set_, complete_labels, seed)
     side = {"label_cooccurrence": label_cooccurrence, "checkpoint": checkpoint}
-    _check_method(model, output, **side)
+    _check_method(model, output, observed=observed, **side)
     options = TextOptions(text_column, format, encoding_errors, label_column, label_separator)
     path, is_texts = check_data(model, data, labels, options, vectorizer, keep_rows)
+    if is_texts and observed is not None:
+        raise DataError(f"{data} holds texts; --observed is for numbers, whose labels have fixed columns.")
     with progress.shown():
         documents = opened(path, options) if is_texts else None
-        fit: Fit = partial(_fit_numbers, model, data, labels, keep_rows)
+        fit: Fit = partial(_fit_numbers, model, data, labels, keep_rows, observed)
         if documents is not None:
             fit = partial(_fit_texts, model, documents, vectorizer or "tfidf", keep_rows)
         summary = _run(model, fit, output, **side)
@@ -106,7 +118,12 @@ def _configured(
 
 
 def _check_method(
-    model: Any, output: Path, *, label_cooccurrence: Path | None, checkpoint: Path | None
+    model: Any,
+    output: Path,
+    *,
+    label_cooccurrence: Path | None,
+    observed: Path | None,
+    checkpoint: Path | None,
 ) -> None:
     """Check that the method takes the options, and that the folders can be written."""
     from ..errors import DataError
@@ -115,8 +132,9 @@ def _check_method(
     from .sources import check_output_folder
 
     name = method_name(type(model).__name__)
-    if label_cooccurrence is not None and "label_cooccurrence" not in model._side:
-        raise DataError(f"{name} takes no --label-cooccurrence; exmlds and exmlds3 do.")
+    for argument, path in {"label_cooccurrence": label_cooccurrence, "observed": observed}.items():
+        if path is not None and argument not in model._side:
+            raise DataError(f"{name} takes no --{argument.replace('_', '-')}; exmlds and exmlds3 do.")
     if checkpoint is not None and "checkpoint" not in signature(model.fit).parameters:
         raise DataError(f"{name} takes no --checkpoint; exmlds4 does.")
     model_folder.check_target(output)
@@ -203,19 +221,33 @@ def _fit_texts(
 
 
 def _fit_numbers(
-    model: Any, data: str, labels: Path | None, keep_rows: bool, side: dict[str, Any]
+    model: Any, data: str, labels: Path | None, keep_rows: bool, observed: Path | None, side: dict[str, Any]
 ) -> tuple[Any, dict[str, Any]]:
     """Read a data set of numbers and fit the model on it, and time both."""
     from .sources import read
 
     started = perf_counter()
     dataset = read(data, "train", labels)
+    if observed is not None:
+        side = {**side, "observed": _read_observed(observed, dataset.Y.shape)}
     read_seconds, started = perf_counter() - started, perf_counter()
     if keep_rows:
         model.set_params(keep_rows=True)
     model.fit(dataset.X, dataset.Y, label_names=dataset.label_names, **side)
     seconds = perf_counter() - started
     return model, {"read_seconds": round(read_seconds, 3), "fit_seconds": round(seconds, 3)}
+
+
+def _read_observed(path: Path, shape: tuple[int, int]) -> csr_matrix:
+    """Read the matrix of --observed, which must be of the shape of the label matrix."""
+    from ..data.xc import read_matrix
+    from ..errors import DataError
+
+    observed = read_matrix(path, n_columns=shape[1], noun="label")
+    if observed.shape != shape:
+        wanted, got = (f"{n} rows and {n_labels} labels" for n, n_labels in (shape, observed.shape))
+        raise DataError(f"{path} must be of the shape of the label matrix, {wanted}. Got {got} instead.")
+    return observed
 
 
 def _print(summary: dict[str, Any], documents: Texts | None, as_json: bool) -> None:

@@ -16,8 +16,7 @@ from scipy.sparse import csr_matrix, diags_array, eye_array
 
 from ..errors import DataError
 from ..storage.files import PathLike, reading
-from .npz import is_npz, read_npz
-from .xc import read_sparse
+from .xc import read_matrix
 
 NUMPY = b"\x93NUMPY"
 BLOCK = 5_000_000  # cosines computed at a time
@@ -44,7 +43,7 @@ def read_cooccurrence(path: PathLike) -> csr_matrix:
             if not np.isfinite(matrix.data).all():
                 raise DataError(f"{path} holds values that are not finite float32 numbers; remove them.")
             return matrix
-    return read_npz(path) if is_npz(path) else read_sparse(path, noun="label")
+    return read_matrix(path, noun="label")
 
 
 def cooccurrence_from_texts(texts: Sequence[str], *, n_neighbors: int = 10, least: float = 0.1) -> csr_matrix:

@@ -13,9 +13,8 @@ import numpy as np
 
 from ..errors import DataError
 from ..storage.files import PathLike, reading, replacing
-from .npz import is_npz, read_npz
 from .read_log import log_reading
-from .xc import read_sparse
+from .xc import read_matrix
 
 Array = np.ndarray
 
@@ -46,9 +45,7 @@ def read_predictions(
         is_json = file.read(4).removeprefix(BOM_UTF8).startswith(b"{")
     if is_json:
         return _padded(*_read_json(path, label_names, n_labels), k)
-    scores = (
-        read_npz(path) if is_npz(path) else read_sparse(path, n_columns=n_labels, ordered=False, noun="label")
-    )
+    scores = read_matrix(path, n_columns=n_labels, ordered=False, noun="label")
     if n_labels is not None and scores.shape[1] > n_labels:
         raise DataError(f"{path} has {scores.shape[1]} labels, but {n_labels} are expected.")
     return _padded(scores.indices, scores.data, np.diff(scores.indptr), k)

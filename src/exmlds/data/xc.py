@@ -125,6 +125,15 @@ def read_sparse(
     return text.read(ordered)[0]
 
 
+def read_matrix(
+    path: PathLike, *, n_columns: int | None = None, ordered: bool = True, noun: str = "column"
+) -> csr_matrix:
+    """Read one sparse matrix: .npz, or text with the arguments of `read_sparse`."""
+    if is_npz(path):
+        return read_npz(path)
+    return read_sparse(path, n_columns=n_columns, ordered=ordered, noun=noun)
+
+
 def declared_rows(path: PathLike) -> int | None:
     """The number of rows that a text file's header declares, or None if there is no header."""
     header = None if is_npz(path) else TextFile(Path(path), labelled=True).header
@@ -203,7 +212,7 @@ def _pair(path: Path) -> tuple[Path, Path]:
 def _read_pair(x_path: Path, y_path: Path, n_features: int | None, n_labels: int | None) -> Dataset:
     halves = []
     for path, width in ((x_path, n_features), (y_path, n_labels)):
-        half = read_npz(path) if is_npz(path) else read_sparse(path, n_columns=width)
+        half = read_matrix(path, n_columns=width)
         if width is not None and half.shape[1] != width:
             raise DataError(f"{path} has {half.shape[1]} columns, but {width} are expected.")
         halves.append(half)
