@@ -39,6 +39,7 @@ def inspect(
         "features": int(fitted.n_features_in_),
         "labels": fitted.n_labels_,
         "training rows": int(fitted.n_samples_fit_),
+        "scores": fitted._score_meaning,
         "threshold": round(float(fitted.threshold_), 6),
         "bytes": model_folder.size(model),
         "written by": f"exmlds {manifest.get('version')}, format {manifest['format']}",

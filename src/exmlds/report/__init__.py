@@ -23,8 +23,6 @@ from .. import __version__, metrics
 from ..base import XMCEstimator
 from ..display import html_table
 from ..errors import DataError
-from ..models.baselines import MostFrequent
-from ..models.exmlds import ExMLDS
 from ..storage.files import PathLike, replacing
 from . import mistakes, projection
 from .thresholds import OverThreshold, over_threshold
@@ -294,7 +292,7 @@ def make(
     names = _Names(model.classes_)
     right, any_label = first.hits[:, 0] > 0, ids[:, 0] >= 0
     texts = mistakes.texts_of(model, X)
-    kind, probabilities = _probabilities(method, ids[:, :most], scores[:, :most])
+    probabilities = _probabilities(method, ids[:, :most], scores[:, :most])
     return EvaluationReport(
         title=title or type(method).__name__,
         date=date or calendar_date.today().isoformat(),
@@ -318,7 +316,7 @@ def make(
             texts=texts,
         ),
         groups=metrics.by_frequency(truth, first.ids, counts, most),
-        scores=kind,
+        scores=method._score_meaning,
         calibration=None if probabilities is None else _curve(truth, first.ids, probabilities),
         answered=_answered(scores[:, 0], right, any_label),
         labels=_label_lists(predicted, counts, names),
@@ -433,13 +431,13 @@ def short(text: str) -> str:
     return text if len(text) <= NAME_LENGTH else f"{text[: NAME_LENGTH - 1]}…"
 
 
-def _probabilities(method: Any, ids: Array, scores: Array) -> tuple[str, Array | None]:
-    """A description of the method's scores, and the probabilities if they can be derived from them."""
-    if not isinstance(method, ExMLDS) or method.stacker_ is None:
-        return "shares of the training rows" if isinstance(method, MostFrequent) else "shares of votes", None
-    if method.gains_ is None:
-        return "probabilities", scores
-    return "probabilities over propensities", np.minimum(scores / method.gains_[np.maximum(ids, 0)], 1)
+def _probabilities(method: Any, ids: Array, scores: Array) -> Array | None:
+    """The probabilities if the scores are, or if they can be derived from them."""
+    if method._score_meaning == "probabilities":
+        return scores
+    if method._score_meaning == "probabilities over propensities":
+        return np.minimum(scores / method.gains_[np.maximum(ids, 0)], 1)
+    return None
 
 
 def _curve(truth: csr_matrix, ids: Array, probabilities: Array) -> Curve | None:
