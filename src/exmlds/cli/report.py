@@ -9,7 +9,7 @@ from typer import Option
 
 from .arguments import LabelsFile, MetricKs, ModelFolder, TestData
 from .settings import OwnMethod, import_method
-from .texts import EncodingErrors, Format, LabelColumn, LabelSeparator, TextColumn, TextOptions
+from .texts import EncodingErrors, Format, IdColumn, LabelColumn, LabelSeparator, TextColumn, TextOptions
 
 
 def report(
@@ -26,6 +26,7 @@ def report(
         Path | None, Option(help="A CSV file to write the measures of all labels to.")
     ] = None,
     text_column: TextColumn = None,
+    id_column: IdColumn = None,
     label_column: LabelColumn = None,
     label_separator: LabelSeparator = None,
     format: Format = None,
@@ -56,7 +57,9 @@ def report(
             data,
             labels,
             model,
-            options=TextOptions(text_column, format, encoding_errors, label_column, label_separator),
+            options=TextOptions(
+                text_column, format, encoding_errors, label_column, label_separator, id_column
+            ),
         )
         assert not isinstance(fitted, Path)
         made = make(

@@ -260,7 +260,7 @@ def make(
 
     Parameters
     ----------
-    X : the test rows, in any form that `predict` takes
+    X : the test rows, in any form that `predict` takes; the page shows the ids of documents
     Y : their true labels: a csr matrix whose first columns are `classes_`, or any form that `fit` takes
     k : the values of k for metrics at k
     propensity : A and B of the propensity model, for PSP and PSnDCG
@@ -274,7 +274,7 @@ def make(
     >>> make(model, [[3.0], [4.0]], [["a"], ["b"]], k=[1]).measures["P@1"].value
     0.5
     """
-    method = getattr(model, "model_", model)  # a TextClassifier wraps the method
+    method: Any = getattr(model, "model_", model)  # a TextClassifier wraps the method
     if isinstance(X, Iterator):  # its texts are read twice
         X = list(X)
     truth = metrics.label_matrix(Y) if issparse(Y) else model.label_matrix(Y, unknown="append")
@@ -291,7 +291,7 @@ def make(
     predicted = _Predicted(truth, ids[:, :considered], scores[:, :considered] >= threshold)
     names = _Names(model.classes_)
     right, any_label = first.hits[:, 0] > 0, ids[:, 0] >= 0
-    texts = mistakes.texts_of(model, X)
+    documents = mistakes.documents_of(model, X)
     probabilities = _probabilities(method, ids[:, :most], scores[:, :most])
     return EvaluationReport(
         title=title or type(method).__name__,
@@ -300,7 +300,7 @@ def make(
         method=type(method).__name__,
         settings=_settings(model),
         data=_data(model, truth, counts),
-        unit="row" if texts is None else "text",
+        unit="row" if documents is None else "text",
         first_label=Measure(*metrics.bootstrap((right.astype(np.float64), np.ones(len(right))))),
         ks=sorted(k),
         measures=_measures(metrics.report(truth, first.ids, k=k, inverse_propensity=weights, intervals=True)),
@@ -313,7 +313,7 @@ def make(
             truth,
             threshold=threshold,
             name_of=names.__getitem__,
-            texts=texts,
+            documents=documents,
         ),
         groups=metrics.by_frequency(truth, first.ids, counts, most),
         scores=method._score_meaning,

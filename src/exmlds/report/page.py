@@ -195,9 +195,12 @@ def _mistakes(report: EvaluationReport) -> str:
     )
     if not report.examples:
         return f"<p>{count} No examples were asked for.</p>"
+    named, row = "Rows are counted from 0;", "N"
+    if any(example.id is not None for example in report.examples):
+        named, row = "Rows are named by their ids, and counted from 0;", "ID"
     return (
         f"<p>{count} Those whose scores are highest are listed, with different first labels where possible. "
-        "Rows are counted from 0; <code>exmlds explain MODEL DATA --row N</code> explains a prediction.</p>"
+        f"{named} <code>exmlds explain MODEL DATA --row {row}</code> explains a prediction.</p>"
         f'<ol class="examples">{"".join(map(_mistake, report.examples))}</ol>'
     )
 
@@ -219,8 +222,9 @@ def _mistake(mistake: mistakes.Mistake) -> str:
     shown = (
         "" if mistake.text is None else f'<p class="text" dir="auto">{html(mistake.text) or "(empty)"}</p>'
     )
+    name = f"Row {mistake.row}" if mistake.id is None else f"{_name(short(mistake.id))}, row {mistake.row}"
     return (
-        f'<li><p class="small">Row {mistake.row:,}</p>{shown}<dl><dt>Labels of the model</dt>'
+        f'<li><p class="small id">{name}</p>{shown}<dl><dt>Labels of the model</dt>'
         f'<dd><ul class="chips">{ranked}</ul></dd>'
         f'<dt>Missed</dt><dd><ul class="chips">{missed or "<li class=small>none</li>"}</ul></dd></dl></li>'
     )
