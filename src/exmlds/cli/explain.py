@@ -8,7 +8,7 @@ from typer import Argument, Option
 
 from .arguments import AsJson, ModelFolder, complete_data
 from .output import print_json, print_table, say, short
-from .settings import OwnMethod, import_method
+from .settings import OwnMethod, import_methods
 from .texts import EncodingErrors, Format, GivenText, IdColumn, TextColumn, TextOptions, takes_texts
 
 if TYPE_CHECKING:
@@ -43,15 +43,16 @@ def explain(
 ) -> None:
     """Explain the score of a label: which neighbours voted, what its classifier saw, how frequent it is.
 
-    The ids of documents are those that `exmlds predict` writes and `exmlds report` shows. If a value of --row
-    is an id and also the number of another row, it means the id; the output names the row by both. An id that
-    several documents have is an error.
+    The ids of documents are those of the data, as in `exmlds report` and `exmlds predict`; without any, rows
+    are counted from 0 here, and from 1 by `predict`. If a value of --row is an id and also the number of
+    another row, it means the id; the output names the row by both. An id that several documents have is an
+    error.
     """
     from .. import load
     from ..errors import DataError
     from .sources import one_row
 
-    import_method(method)
+    import_methods(method)
     fitted: Any = load(model)
     names = {str(name): name for name in fitted.classes_.tolist()}
     if label is not None and label not in names:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from typer import Option
 
 from .arguments import AsJson, ModelFolder
-from .settings import OwnMethod, import_method
+from .settings import OwnMethod, import_methods
 
 
 def inspect(
@@ -27,7 +27,7 @@ def inspect(
     from .settings import method_name
 
     manifest = model_folder.read_manifest(model)
-    import_method(method)
+    import_methods(method)
     fitted = load(model)  # compares every byte with its checksum
     if card:
         for line in fitted.card().removesuffix("\n").split("\n"):

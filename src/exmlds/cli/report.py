@@ -8,7 +8,7 @@ from typing import Annotated
 from typer import Option
 
 from .arguments import LabelsFile, MetricKs, ModelFolder, TestData
-from .settings import OwnMethod, import_method
+from .settings import OwnMethod, import_methods
 from .texts import EncodingErrors, Format, IdColumn, LabelColumn, LabelSeparator, TextColumn, TextOptions
 
 
@@ -51,7 +51,7 @@ def report(
         raise DataError("-o and --label-table name the same file.")
     for path in (output, label_table):
         check_output(path, locate(data, "test"))
-    import_method(method)
+    import_methods(method)
     with progress.shown(), replacing(output) as file:
         test, (fitted,) = read_for(
             data,
