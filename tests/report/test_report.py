@@ -18,11 +18,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, hstack
+from sklearn.base import clone
 
 import exmlds
 from exmlds import DataError, ExMLDS, ExMLDS1, FeatureNeighbors, MostFrequent, TextClassifier, cli, metrics
-from exmlds.data import Document, make_xmc, write_xc
+from exmlds.data import Document, make_library, make_xmc, write_xc
 from exmlds.report import EvaluationReport, make, page, projection, thresholds
 
 METHODS = {
@@ -86,6 +87,18 @@ def test_calibration_is_of_probabilities(case: Any) -> None:
     np.testing.assert_allclose(report.calibration.predicted, expected.predicted, atol=1e-6)
     np.testing.assert_allclose(report.calibration.observed, expected.observed, atol=1e-6)
     assert (report.scores == "probabilities") == (model.objective == "precision")
+
+
+def test_calibration_with_many_unused_labels(case_of: Callable[[Any], Any]) -> None:
+    """A fit leaves out labels without a row; the propensities of the others are still theirs."""
+    method, (_, test, report) = METHODS["psp[ExMLDS]"], case_of(METHODS["psp[ExMLDS]"])
+    books = make_library(600, random_state=0)
+    unused = csr_matrix((600, 300_000), dtype=np.float32)
+    Y = hstack([unused, books.Y]).tocsr()
+    model = clone(method).fit(books.X[:450], Y[:450])
+    wide = make(model, test.X, Y[450:])
+    assert wide.calibration is not None
+    assert wide.calibration.error == pytest.approx(report.calibration.error, abs=1e-6)
 
 
 def test_precision_against_coverage(case: Any) -> None:
