@@ -6,12 +6,12 @@
 
 The record holds the top 20 ids and scores of a few test rows for every method, with its defaults and with its
 `paper()` settings. Ids must be equal and scores equal to 1e-6. Test labels are not read. Another processor or
-another version of a library may round differently, so make a record on the machine that checks it.
+another version of a library may round differently, so make a record on the machine that checks it. --output
+FILE names another record; a part is recorded only where it is named.
 """
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ import exmlds
 from exmlds import ExMLDS, ExMLDS1, ExMLDS2, ExMLDS3, ExMLDS4, FeatureNeighbors, MostFrequent, TextClassifier
 from exmlds.data import load, make_library, open_texts
 from exmlds.data.registry import find
-from measure import RESULTS
+from measure import RESULTS, changed_options, parser_of
 
 Array = np.ndarray
 Frozen = dict[str, Array]
@@ -108,20 +108,22 @@ def difference(before: Frozen, fit: str, ids: Array, scores: Array) -> str | Non
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_of(__doc__)
     parser.add_argument("action", choices=("record", "check"))
     parser.add_argument("--sets", nargs="+", default=list(SETS), choices=SETS)
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1])
     parser.add_argument("--only", nargs="+", default=[], help="names of classes")
     options = parser.parse_args()
-    before: Frozen = dict(np.load(RECORD)) if RECORD.is_file() else {}
+    changed = changed_options(parser, options, free=("action",))
+    if options.action == "record" and changed and options.output is None:
+        parser.error(f"{', '.join(changed)} records a part; name the file that it is added to with --output")
+    record = options.output or RECORD
+    before: Frozen = dict(np.load(record)) if record.is_file() else {}
     failed, started = 0, time.perf_counter()
     for fit, ids, scores in predictions(options.sets, options.seeds, options.only):
         if options.action == "record":
             before |= {f"{fit}/ids": ids.astype(np.int32), f"{fit}/scores": scores}
-            np.savez_compressed(RECORD, **before)  # type: ignore[arg-type]
+            np.savez_compressed(record, **before)  # type: ignore[arg-type]
             found = None
         else:
             found = difference(before, fit, ids, scores)

@@ -6,9 +6,10 @@
     python benchmarks/joint.py --large                       # 500,000 synthetic rows and labels
 
 The script reports P@1…5 and nDCG@1…5 with default settings, as means over seeds, and the times of a fit with
-fixed settings and of a fit with its hyperparameter search. The results go to results/, where sets that were
-not run keep their figures, and each evaluation on test rows is logged in results/test-readings.jsonl; with
---output FILE they go to that file alone. The large run compares approximate with exact search.
+fixed settings and of a fit with its hyperparameter search. The results of a run with the default options go
+to results/, where sets that are not available keep their figures, and each evaluation on test rows is logged
+in results/test-readings.jsonl. Those of another run are printed, unless --output FILE names a file, which
+keeps its other figures. The large run compares approximate with exact search.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from exmlds.data import Dataset, available, load, make_library, make_xmc
 from exmlds.selection import random_split
 from exmlds.stages import features as feature_stage
 from exmlds.stages import index, quantize
-from measure import output_file, peak_bytes, seconds, several, write_results, write_sets
+from measure import destination, parser_of, peak_bytes, seconds, several, write_results, write_sets
 
 # The paper's joint-learning table: P@1…5, then nDCG@1…5.
 SETS = {
@@ -124,7 +125,7 @@ def _saved_bytes(model: ExMLDS4) -> int:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = parser_of(__doc__)
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--validation", action="store_true")
     which.add_argument("--test", action="store_true")
@@ -133,18 +134,18 @@ def main() -> None:
     known_sets = dict.fromkeys((*usual, *available()))
     parser.add_argument("--sets", type=several(known_sets), default=usual, help="names, separated by commas")
     parser.add_argument("--seeds", type=int, default=5, choices=range(1, 101), metavar="N")
-    parser.add_argument("--output", type=output_file, help="a file instead of the committed results")
-    parser.add_argument("--set", action="append", default=[], help="a parameter, key=JSON; written nowhere")
+    parser.add_argument("--set", action="append", default=[], help="a parameter, key=JSON")
     parser.add_argument("--one", nargs=2, metavar=("SET", "SEED"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     settings = {key: json.loads(value) for key, _, value in (text.partition("=") for text in options.set)}
     if options.one:
         print(json.dumps(one(options.one[0], int(options.one[1]), options.validation, settings)))
         return
+    split = "validation" if options.validation else "test"
+    name = "joint-large" if options.large else f"joint-{split}"
+    path = destination(parser, options, name, free=("validation", "test", "large"))
     if options.large:
-        found = large()
-        print(json.dumps(found, indent=1))
-        write_results("joint-large", found)
+        write_results(path, large())
         return
     results: dict[str, Any] = {}
     for name in options.sets:
@@ -175,10 +176,7 @@ def main() -> None:
             row["paper"] = {measure: figure / 100 for measure, figure in zip(NAMES, SETS[name])}
             for measure in NAMES:
                 print(f"  {measure}: {100 * row[measure]:.2f}, the paper's {100 * row['paper'][measure]:.2f}")
-    if options.set:
-        return
-    split = "validation" if options.validation else "test"
-    write_sets("joint", split, results, options.output)
+    write_sets("joint", split, results, path)
 
 
 if __name__ == "__main__":

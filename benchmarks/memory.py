@@ -1,7 +1,7 @@
 """Compare the peak memory of fits with what `estimate` promises, for data of many shapes.
 
     python benchmarks/memory.py                          # about a quarter of an hour on 2 cores
-    python benchmarks/memory.py --shapes wide --methods ExMLDS3   # only these; the results are not written
+    python benchmarks/memory.py --shapes wide --methods ExMLDS3   # only these; the results are printed
 
 Each fit runs in its own process. Its peak is the largest resident memory during the fit, above that of the
 process with all modules loaded and all kernels compiled, so that it includes X and Y, as the estimate does.
@@ -24,7 +24,7 @@ from scipy.sparse import csr_matrix
 import exmlds
 from exmlds.data import make_library
 from exmlds.runtime.memory import side_bytes
-from measure import peak_bytes, write_results
+from measure import destination, parser_of, peak_bytes, write_results
 
 METHODS = ("ExMLDS", "ExMLDS1", "ExMLDS2", "ExMLDS3", "ExMLDS4", "FeatureNeighbors", "MostFrequent")
 
@@ -111,9 +111,7 @@ def one(name: str, method: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_of(__doc__)
     parser.add_argument("--shapes", nargs="+", choices=SHAPES)
     parser.add_argument("--methods", nargs="+", choices=METHODS)
     parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
@@ -121,6 +119,7 @@ def main() -> None:
     if options.one:
         print(json.dumps(one(*options.one)))
         return
+    path = destination(parser, options, "memory")
     runs = []
     for name in options.shapes or SHAPES:
         for method in options.methods or METHODS:
@@ -133,9 +132,8 @@ def main() -> None:
             print(runs[-1], flush=True)
     exceeded = [run for run in runs if run["peak"] > run["estimate"]]
     print(f"{len(exceeded)} of {len(runs)} fits took more than their estimate")
-    if not (options.shapes or options.methods):
-        shapes = {name: shape._asdict() for name, shape in SHAPES.items()}
-        write_results("memory", {"shapes": shapes, "runs": runs})
+    shapes = {name: SHAPES[name]._asdict() for name in options.shapes or SHAPES}
+    write_results(path, {"shapes": shapes, "runs": runs})
 
 
 if __name__ == "__main__":

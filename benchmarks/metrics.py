@@ -11,12 +11,14 @@ import numpy as np
 
 from exmlds import metrics
 from exmlds.data import make_xmc
-from measure import race, seconds, write_results
+from measure import destination, parser_of, race, seconds, write_results
 
 ROWS, PEER_ROWS, LABELS = 1_000_000, 20_000, 10_000
 
 
 def main() -> None:
+    parser = parser_of(__doc__)
+    path = destination(parser, parser.parse_args(), "metrics")
     try:
         import napkinxc.metrics as peer
     except ImportError:
@@ -66,7 +68,7 @@ def main() -> None:
         "largest_difference": float(apart),
     }
     print(json.dumps(results, indent=1))
-    write_results("metrics", results)
+    write_results(path, results)
 
 
 if __name__ == "__main__":

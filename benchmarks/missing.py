@@ -5,14 +5,14 @@
 
 ExMLDS3 has its default settings. The seed determines which training labels are hidden. `full` passes C = YᵀY
 of all training labels, as the paper does; `visible` passes only the remaining labels. Seeds 0–4 are used at
-0% and at 80%, where the paper has figures, and seeds 0 and 1 elsewhere. The results go to results/, where
-sets that were not run keep their figures, and each evaluation on test rows is logged in
-results/test-readings.jsonl; with --output FILE they go to that file alone.
+0% and at 80%, where the paper has figures, and seeds 0 and 1 elsewhere. The results of a run with the default
+options go to results/, where sets that are not available keep their figures, and each evaluation on test rows
+is logged in results/test-readings.jsonl. Those of another run are printed, unless --output FILE names a file,
+which keeps its other figures.
 """
 
 from __future__ import annotations
 
-import argparse
 from statistics import mean
 from typing import Any
 
@@ -21,7 +21,7 @@ import numpy as np
 from exmlds import ExMLDS3, metrics
 from exmlds.data import Dataset, available, load
 from exmlds.selection import hide_labels, random_split
-from measure import output_file, seconds, several, write_sets
+from measure import destination, parser_of, seconds, several, write_sets
 
 SETS = ("bibtex", "rcv1subset1", "eurlex-4k")
 SHARES = (0.8, 0.0, 0.2, 0.4, 0.6, 0.9)
@@ -56,16 +56,15 @@ def summary(runs: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_of(__doc__)
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--validation", action="store_true")
     which.add_argument("--test", action="store_true")
     known_sets = dict.fromkeys((*SETS, *available()))
     parser.add_argument("--sets", type=several(known_sets), default=SETS, help="names, separated by commas")
-    parser.add_argument("--output", type=output_file, help="a file instead of the committed results")
     options = parser.parse_args()
+    split = "validation" if options.validation else "test"
+    path = destination(parser, options, f"missing-{split}", free=("validation", "test"))
     results: dict[str, Any] = {}
     for name in options.sets:
         if name not in available():
@@ -90,7 +89,7 @@ def main() -> None:
                 if share == 0 and known == "full":  # without hidden labels, both cases are the same
                     results[name]["visible"]["0.0"] = row
                     break
-    write_sets("missing", "validation" if options.validation else "test", results, options.output)
+    write_sets("missing", split, results, path)
 
 
 if __name__ == "__main__":

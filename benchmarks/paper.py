@@ -5,9 +5,10 @@
     EXMLDS_DATA=… python benchmarks/paper.py --test --family # ExMLDS2 and ExMLDS3 at their defaults
 
 Seeds 0–4 are used. Each fit runs in its own process, with the kernels compiled before it is timed. Mediamill
-is measured on random splits of the union of train and test, as its published figures are. The results go to
-results/, where sets that were not run keep their figures, and each evaluation on test rows is logged in
-results/test-readings.jsonl; with --output FILE they go to that file alone.
+is measured on random splits of the union of train and test, as its published figures are. The results of a
+run with the default options go to results/, where sets that are not available keep their figures, and each
+evaluation on test rows is logged in results/test-readings.jsonl. Those of another run are printed, unless
+--output FILE names a file, which keeps its other figures.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from scipy.sparse import vstack
 from exmlds import ExMLDS1, ExMLDS2, ExMLDS3, metrics
 from exmlds.data import DATASETS, Dataset, available, load, make_library
 from exmlds.selection import random_split
-from measure import machine, output_file, peak_bytes, seconds, several, write_sets
+from measure import destination, machine, parser_of, peak_bytes, seconds, several, write_sets
 
 SETS = ("bibtex", "delicious", "eurlex-4k", "mediamill", "delicious-200k")
 RANDOM_SPLITS = ("mediamill",)
@@ -104,9 +105,7 @@ def summary(runs: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_of(__doc__)
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--validation", action="store_true")
     which.add_argument("--test", action="store_true")
@@ -114,13 +113,15 @@ def main() -> None:
     parser.add_argument("--sets", type=several(DATASETS), help="names, separated by commas")
     parser.add_argument("--variants", type=several(VARIANTS), help=",".join(VARIANTS))
     parser.add_argument("--seeds", type=int, default=5, choices=range(1, 101), metavar="N")
-    parser.add_argument("--output", type=output_file, help="a file instead of the committed results")
     parser.add_argument("--one", nargs=3, metavar=("SET", "VARIANT", "SEED"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
         name, variant, seed = options.one
         print(json.dumps(one(name, variant, int(seed), options.validation)))
         return
+    split = "validation" if options.validation else "test"
+    benchmark = "family" if options.family else "paper"
+    path = destination(parser, options, f"{benchmark}-{split}", free=("validation", "test", "family"))
     results: dict[str, Any] = {}
     sets = options.sets or (FAMILY_SETS if options.family else SETS)
     variants = options.variants or (FAMILY if options.family else ("paper", "fixed", "default"))
@@ -141,9 +142,7 @@ def main() -> None:
             shown = "/".join(f"{100 * row[f'P@{k}']:.2f}" for k in PLACES)
             error = "/".join(f"{100 * e:.2f}" for e in row["standard_error"].values())
             print(f"{name} {variant}: {shown} ± {error}, {row['fit_seconds']:.1f} s", flush=True)
-    split = "validation" if options.validation else "test"
-    benchmark = "family" if options.family else "paper"
-    write_sets(benchmark, split, results, options.output)
+    write_sets(benchmark, split, results, path)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
     EXMLDS_DATA=… python benchmarks/peers.py --validation     # a fifth of the training rows, to develop on
     EXMLDS_DATA=… python benchmarks/peers.py --test           # the test rows, to be read rarely
-    EXMLDS_DATA=… python benchmarks/peers.py --test --only pecos,plt --sets bibtex   # the others are kept
+    EXMLDS_DATA=… python benchmarks/peers.py --test --only pecos,plt --sets bibtex --output mine.json
 
 pip installs each system, at the version below, into its own environment under .peers/, and each fit runs in
 its own process (`peer_fit.py`), with the same rows, the same number of threads and the documented settings.
@@ -30,11 +30,13 @@ random splits, which differ by seed. `against` is the difference of ours and the
 interval, by a paired bootstrap over rows in which the hits of a row are summed over all seeds. It needs the
 predictions, which .peers/ keeps. A system that cannot be installed or fails is listed in the results as
 missing, with the reason.
+
+The results of a run with the default options go to results/. Those of another run are printed, unless
+--output FILE names a file, which keeps its other figures; it may be the one in results/.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import shutil
@@ -56,7 +58,16 @@ from exmlds.data import Dataset, available, load, propensity_parameters, write_x
 from exmlds.runtime.parallel import n_threads
 from exmlds.selection import random_split
 from exmlds.stages import features
-from measure import RESULTS, machine, write_results
+from measure import (
+    destination,
+    is_committed,
+    log_reading,
+    machine,
+    parser_of,
+    read_sets,
+    several,
+    write_results,
+)
 from paper import RANDOM_SPLITS, rows_for
 from peer_fit import FITS, OURS
 
@@ -280,28 +291,27 @@ def compare(name: str, entries: dict[str, Any], validation: bool) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_of(__doc__)
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--validation", action="store_true")
     which.add_argument("--test", action="store_true")
-    parser.add_argument("--only", default=",".join(FITS), help="peers: %(default)s")
-    parser.add_argument("--sets", default=",".join(available()))
-    parser.add_argument("--seeds", type=int, default=5)
+    known_sets = available()
+    parser.add_argument("--only", type=several(FITS), default=[*FITS], help=f"of {','.join(FITS)}")
+    parser.add_argument("--sets", type=several(known_sets), default=known_sets, help="separated by commas")
+    parser.add_argument("--seeds", type=int, default=5, choices=range(1, 101), metavar="N")
     parser.add_argument("--python", default=sys.executable, help="the interpreter of the peers' environments")
     options = parser.parse_args()
-    HOME.mkdir(exist_ok=True)
     split = "validation" if options.validation else "test"
     file = "peers-validation" if options.validation else "peers"
-    path = RESULTS / f"{file}.json"
-    sets = json.loads(path.read_text(encoding="utf-8"))["sets"] if path.is_file() else {}
-    for name in options.sets.split(","):
+    path = destination(parser, options, file, free=("validation", "test", "python"))
+    sets = read_sets(path, split)
+    HOME.mkdir(exist_ok=True)
+    for name in options.sets:
         train, test = rows_for(name, 0, options.validation)
         sizes = {"train": train.X.shape[0], "test": test.X.shape[0]}
         sizes |= {"features": train.X.shape[1], "labels": train.Y.shape[1]}
         entries = sets.get(name, {}).get("peers", {})
-        for peer in options.only.split(","):
+        for peer in options.only:
             try:
                 entries[peer] = measure(peer, name, options.seeds, options.validation, options.python)
             except Failure as failure:
@@ -312,14 +322,15 @@ def main() -> None:
             here = machine()
             entries[peer] |= {"measured": {key: here[key] for key in ("date", "commit", "cores")}}
             print(f"{name} {peer}: {shown(entries[peer])}", flush=True)
-            if peer == "ours" and options.test:
-                with (RESULTS / "test-readings.jsonl").open("a", encoding="utf-8") as readings:
-                    reading = {"machine": here, "benchmark": "peers", "results": {name: entries[peer]}}
-                    readings.write(json.dumps(reading) + "\n")
+            if peer == "ours" and options.test and is_committed(path):
+                log_reading("peers", {name: entries[peer]})
             compare(name, entries, options.validation)
             entries = {key: entries[key] for key in FITS if key in entries}
             sets[name] = {**sizes, "peers": entries}
-            write_results(file, {"split": split, "sets": dict(sorted(sets.items()))})
+            if path is not None:  # after each fit, because a run takes hours
+                write_results(path, {"split": split, "sets": dict(sorted(sets.items()))})
+    if path is None:
+        write_results(None, {"split": split, "sets": dict(sorted(sets.items()))})
 
 
 def shown(entry: dict[str, Any]) -> str:

@@ -5,6 +5,7 @@ EXMLDS_DATA=… python benchmarks/reading.py
 
 from __future__ import annotations
 
+import argparse
 import gzip
 import json
 import subprocess
@@ -16,10 +17,17 @@ import numpy as np
 from sklearn.datasets import load_svmlight_file
 
 from exmlds.data import find, read_xc
-from measure import machine, peak_bytes, race, write_results
+from measure import destination, parser_of, peak_bytes, race, write_results
 
 
 def main() -> None:
+    parser = parser_of(__doc__)
+    parser.add_argument("--memory", metavar="FILE", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.memory:
+        memory(options.memory)
+        return
+    path = destination(parser, options, "reading")
     with tempfile.TemporaryDirectory() as folder:
         plain, bare = Path(folder) / "train.txt", Path(folder) / "bare.txt"
         with gzip.open(find("eurlex-4k", "train")) as packed:
@@ -38,7 +46,7 @@ def main() -> None:
             for row, mine in zip(labels, np.split(data.Y.indices, data.Y.indptr[1:-1]))
         )
         child = subprocess.run(
-            [sys.executable, __file__, str(plain)], capture_output=True, text=True, check=True
+            [sys.executable, __file__, "--memory", str(plain)], capture_output=True, text=True, check=True
         )
         size = plain.stat().st_size
         results = {
@@ -55,8 +63,8 @@ def main() -> None:
             "same_labels": bool(same_labels),
             **json.loads(child.stdout),
         }
-    print(json.dumps(results, indent=1), machine())
-    write_results("reading", results)
+    print(json.dumps(results, indent=1))
+    write_results(path, results)
 
 
 def memory(path: str) -> None:
@@ -72,4 +80,4 @@ def memory(path: str) -> None:
 
 
 if __name__ == "__main__":
-    memory(sys.argv[1]) if len(sys.argv) > 1 else main()
+    main()

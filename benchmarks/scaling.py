@@ -1,7 +1,7 @@
 """Measure how time and memory of a default fit grow from ten thousand rows to a million.
 
     python benchmarks/scaling.py                    # about a quarter of an hour on 2 cores
-    python benchmarks/scaling.py --rows 1e4,1e5     # only these sizes; the results are not written
+    python benchmarks/scaling.py --rows 1e4,1e5     # only these sizes; the results are printed
 
 The rows come from `make_xmc` with 100,000 features and 100,000 labels. Each size runs in its own process, and
 quality is measured on 5,000 further rows. The exponent is the slope of log seconds over log rows.
@@ -19,7 +19,7 @@ import numpy as np
 
 from exmlds import ExMLDS1, metrics
 from exmlds.data import make_library, make_xmc
-from measure import peak_bytes, seconds, write_results
+from measure import destination, parser_of, peak_bytes, seconds, write_results
 
 ROWS = (10_000, 30_000, 100_000, 300_000, 1_000_000)
 N_TEST = 5_000
@@ -59,26 +59,26 @@ def exponent(runs: list[dict[str, Any]], key: str) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = parser_of(__doc__)
     parser.add_argument("--rows", help="sizes, separated by commas")
     parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
         print(json.dumps(one(options.one)))
         return
+    path = destination(parser, options, "scaling")
     sizes = [int(float(size)) for size in options.rows.split(",")] if options.rows else ROWS
     runs = []
     for n in sizes:
         command = [sys.executable, __file__, "--one", str(n)]
         runs.append(json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout))
         print(runs[-1], flush=True)
+    results = {"features": FEATURES, "labels": LABELS, "runs": runs}
     if len(runs) > 1:
-        grown = {key: exponent(runs, key) for key in ("fit_seconds", "with_choices_seconds", "peak_bytes")}
-        print("exponents:", grown)
-        if not options.rows:
-            write_results(
-                "scaling", {"features": FEATURES, "labels": LABELS, "runs": runs, "exponents": grown}
-            )
+        measures = ("fit_seconds", "with_choices_seconds", "peak_bytes")
+        results["exponents"] = {key: exponent(runs, key) for key in measures}
+        print("exponents:", results["exponents"])
+    write_results(path, results)
 
 
 if __name__ == "__main__":

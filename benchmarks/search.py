@@ -11,7 +11,6 @@ P@k is that of the votes of the 50 rows found.
 
 from __future__ import annotations
 
-import argparse
 import io
 import pickle
 import tempfile
@@ -31,7 +30,7 @@ from exmlds.runtime.parallel import blocks, map_blocks, n_threads, one_blas_thre
 from exmlds.selection import random_split
 from exmlds.stages import features, index, quantize, vote
 from exmlds.validation.arrays import unit_rows
-from measure import race, seconds, write_results
+from measure import destination, parser_of, race, seconds, write_results
 
 Array = np.ndarray
 
@@ -203,21 +202,22 @@ def repeats(library: Library, rows: Array) -> dict[str, bool]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = parser_of(__doc__)
     parser.add_argument("--models", type=Path, help="a folder to keep fitted models in")
     options = parser.parse_args()
-    libraries, versions, sets = {}, {}, {}
+    libraries, versions, sets, missing = {}, {}, {}, []
     for label, make in LIBRARIES.items():
         package = label.split()[0].replace("faiss", "faiss-cpu")
         try:
             libraries[label], versions[package] = make(), version(package)
         except ImportError:
-            print(f"{package} is absent")
+            missing.append(package)
+    path = destination(parser, options, "search", free=("models",), missing=missing)
     with tempfile.TemporaryDirectory() as temporary:
         for name in SETS:
             sets[name], rows = compare(name, libraries, options.models or Path(temporary))
     same = {label: repeats(library, rows[:N_REPEATED]) for label, library in libraries.items()}
-    write_results("search", {"versions": versions, "k": K, "sets": sets, "same_bytes": same})
+    write_results(path, {"versions": versions, "k": K, "sets": sets, "same_bytes": same})
 
 
 if __name__ == "__main__":

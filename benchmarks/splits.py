@@ -8,7 +8,6 @@ They give the figure that is comparable with published figures on other splits.
 
 from __future__ import annotations
 
-import sys
 from statistics import mean, stdev
 from typing import Any
 
@@ -17,7 +16,7 @@ from scipy.sparse import vstack
 
 from exmlds import ExMLDS, FeatureNeighbors, metrics
 from exmlds.data import Dataset, load
-from measure import write_results
+from measure import destination, parser_of, write_results
 
 SEEDS = 5
 MEASURES = ("P@1", "P@3", "P@5")
@@ -30,7 +29,11 @@ def precisions(method: Any, train: Dataset, test: Dataset, seed: int) -> list[fl
 
 
 def main() -> None:
-    name = sys.argv[1] if len(sys.argv) > 1 else "delicious"
+    parser = parser_of(__doc__)
+    parser.add_argument("set", nargs="?", default="delicious", help="a data set")
+    options = parser.parse_args()
+    path = destination(parser, options, "splits")
+    name = options.set
     train, test = load(name)
     n = train.X.shape[0]
     both = train._replace(X=vstack([train.X, test.X]).tocsr(), Y=vstack([train.Y, test.Y]).tocsr())
@@ -51,7 +54,7 @@ def main() -> None:
         for kind, row in found[method.__name__].items():
             shown = ", ".join(f"{m} {100 * v['mean']:.2f} (sd {100 * v['sd']:.2f})" for m, v in row.items())
             print(f"{name} {method.__name__} on {kind} splits: {shown}", flush=True)
-    write_results("splits", {"set": name, "seeds": SEEDS, "methods": found})
+    write_results(path, {"set": name, "seeds": SEEDS, "methods": found})
 
 
 if __name__ == "__main__":

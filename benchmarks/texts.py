@@ -1,7 +1,7 @@
 """Compare TextClassifier on Reuters-21578 with tf-idf and one linear SVM per label; and stream a long file.
 
     EXMLDS_DATA=… python benchmarks/texts.py             # reads the test rows
-    python benchmarks/texts.py --long 2                  # GB of synthetic JSON lines: time and memory
+    python benchmarks/texts.py --long                    # 2 GB of synthetic JSON lines: time and memory
 
 C and the counts of the SVM, plain or sublinear, are chosen on a fifth of the training texts by micro-F1; ours
 has its default settings.
@@ -28,9 +28,10 @@ from sklearn.svm import LinearSVC
 from exmlds import ExMLDS, TextClassifier, load
 from exmlds.data import find, make_library, open_texts, read_texts
 from exmlds.selection import random_split
-from measure import peak_bytes, seconds, write_results
+from measure import destination, parser_of, peak_bytes, seconds, write_results
 
 SEEDS = 5
+LONG = 2.0  # GB, of the committed run
 WORDS, WORDS_A_TEXT, LABELS = 50_000, 600, 1_000
 
 Labels = list[list[str]]
@@ -121,29 +122,30 @@ def stream(path: Path) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--long", type=float, metavar="GB")
+    parser = parser_of(__doc__)
+    parser.add_argument("--long", type=float, nargs="?", const=LONG, metavar="GB")
     parser.add_argument("--stream", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.stream:
         print(json.dumps(stream(options.stream)))
-    elif options.long:
-        with tempfile.TemporaryDirectory() as name:
-            path = Path(name) / "long.jsonl"
-            n = long_file(path, options.long)
-            command = [sys.executable, __file__, "--stream", str(path)]
+        return
+    name = "texts" if options.long is None else "texts-long"
+    path = destination(parser, options, name, free=["long"] if options.long == LONG else [])
+    if options.long:
+        with tempfile.TemporaryDirectory() as folder:
+            texts = Path(folder) / "long.jsonl"
+            n = long_file(texts, options.long)
+            command = [sys.executable, __file__, "--stream", str(texts)]
             found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-            found |= {"texts": n, "file_bytes": path.stat().st_size}
+            found |= {"texts": n, "file_bytes": texts.stat().st_size}
         print(found)
-        write_results("texts-long", found)
+        write_results(path, found)
     else:
         books = make_library(300)
         ExMLDS(random_state=0).fit(books.X, books.Y).predict_topk(books.X)  # compile first
         found = reuters()
         print(json.dumps(found, indent=1))
-        write_results("texts", found)
+        write_results(path, found)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,8 @@ import polars as pl
 import pytest
 from sklearn.metrics import classification_report, f1_score
 
-from exmlds import DataWarning, FeatureNeighbors, TextClassifier
+from exmlds import DataWarning, ExMLDS, ExMLDS1, FeatureNeighbors, MostFrequent, TextClassifier
+from exmlds.data import Dataset
 
 TEXTS = ["goals and a red card", "the keeper held the ball", "bread with seeds", "flour, yeast and salt"] * 3
 LABELS = [["sport"], ["sport", "ball"], ["baking"], ["baking"]] * 3
@@ -71,7 +72,7 @@ def test_a_threshold_that_is_none(model: TextClassifier, threshold: Any) -> None
         model.predict(TEXTS, threshold=threshold)
 
 
-def test_suggestions_have_names_and_probabilities(model: TextClassifier) -> None:
+def test_suggestions_have_names_and_scores(model: TextClassifier) -> None:
     ids, scores = model.predict_topk(TEXTS[:2], 2)
     suggested = model.suggest(TEXTS[:2], k=2)
     assert suggested == [
@@ -84,11 +85,32 @@ def test_suggestions_have_names_and_probabilities(model: TextClassifier) -> None
     ]
 
 
+@pytest.mark.parametrize(
+    ("method", "name"),
+    [
+        (ExMLDS(random_state=0), "probability"),
+        (ExMLDS(objective="psp", random_state=0), "score"),  # probabilities over propensities
+        (ExMLDS1(n_components=16, random_state=0), "score"),
+        (FeatureNeighbors(), "score"),
+        (MostFrequent(), "score"),
+    ],
+    ids=["exmlds", "psp", "exmlds1", "feature-neighbors", "most-frequent"],
+)
+def test_only_calibrated_scores_are_called_probabilities(
+    fitted: Any, library: Dataset, method: Any, name: str
+) -> None:
+    suggested = fitted(method, library).suggest(library.X[:2], k=1)
+    assert suggested.to_pandas().columns.tolist() == ["row", "rank", "label", "name", name]
+    assert suggested.to_polars().columns[-1] == name
+    assert f'<th scope="col">label ({name})</th>' in suggested._repr_html_()
+    assert suggested[0][0].score == suggested.to_pandas()[name][0]
+
+
 def test_suggestions_as_data_frames(model: TextClassifier) -> None:
     texts = pd.Series(TEXTS[:2], index=["first", "second"])
     suggested = model.suggest(texts, k=1)
     frame = suggested.to_pandas()
-    assert frame.columns.tolist() == ["row", "rank", "label", "name", "probability"]
+    assert frame.columns.tolist() == ["row", "rank", "label", "name", "score"]
     assert frame["row"].tolist() == ["first", "second"]
     assert frame["label"].tolist() == [row[0] for row in model.predict_labels(texts, k=1)]
     assert suggested.to_polars().to_dicts() == frame.to_dict("records")

@@ -158,19 +158,21 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
         allow: Any = None,
         deny: Any = None,
     ) -> Suggestions:
-        """The labels of each row with names and probabilities: those that `predict_labels` gives.
+        """The labels of each row with names and scores: those that `predict_labels` gives.
 
         Returns
         -------
-        a list for each row of `Suggestion(label, name, probability)`, best first; a notebook shows it as a
-        table, and `to_pandas` and `to_polars` make data frames of it
+        a list for each row of `Suggestion(label, name, score)`, best first; a notebook shows it as a table,
+        and `to_pandas` and `to_polars` make data frames of it. The column of scores is called `probability`
+        where they are calibrated, as those of `ExMLDS` are, and `score` otherwise
         """
         ids, scores, chosen = self._chosen(X, k, threshold, allow, deny)
         rows = (
             [self._suggestion(*found) for found in zip(columns[keep].tolist(), row[keep].tolist())]
             for columns, row, keep in zip(ids, scores, chosen)
         )
-        return Suggestions(rows, X.index if hasattr(X, "iloc") else None)
+        score_name = "probability" if self._score_meaning == "probabilities" else "score"
+        return Suggestions(rows, X.index if hasattr(X, "iloc") else None, score_name)
 
     def _chosen(
         self, X: Any, k: int | None, threshold: float | None, allow: Any, deny: Any
@@ -222,8 +224,17 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
         return to_csr(ids, scores, self.n_labels_)
 
     def predict_proba(self, X: Any) -> csr_matrix:
-        """(n, L) csr of scores in (0, 1], those of `decision_function`: shares of votes, not calibrated."""
+        """(n, L) csr of scores in (0, 1], those of `decision_function`.
+
+        They rank labels and are calibrated probabilities only where a method says so, as `ExMLDS` does. Those
+        of the other methods are shares of votes, or of the training rows.
+        """
         return self.decision_function(X)
+
+    @property
+    def _score_meaning(self) -> str:
+        """What the scores are; "probabilities" only where they are calibrated."""
+        return "values between 0 and 1"
 
     def score(self, X: Any, y: Any, sample_weight: Array | None = None) -> float:
         """P@1: the share of rows whose best label is a true one."""

@@ -107,31 +107,38 @@ def to_csr(ids: Array, scores: Array, n_labels: int) -> csr_matrix:
 
 
 class Suggestion(NamedTuple):
-    """A label for a row, how to show it, and the score or probability that the model gives it."""
+    """A label for a row, how to show it, and its score; `Suggestions.score_name` says what that is."""
 
     label: Any
     name: str
-    probability: float
+    score: float
 
 
 class Suggestions(list[list[Suggestion]]):
     """A list of suggestions for each row, best first.
 
     row_names : what the rows are called in data frames; their numbers where nothing is given
+    score_name : the name of the column of scores: "probability" if the model calibrates them, else "score"
     """
 
-    def __init__(self, rows: Iterable[list[Suggestion]], row_names: Sequence[Any] | None = None) -> None:
+    def __init__(
+        self,
+        rows: Iterable[list[Suggestion]],
+        row_names: Sequence[Any] | None = None,
+        score_name: str = "score",
+    ) -> None:
         super().__init__(rows)
         self.row_names = range(len(self)) if row_names is None else row_names
+        self.score_name = score_name
 
     def columns(self) -> dict[str, list[Any]]:
-        """One entry for each suggestion: row, rank from 1, label, name, probability."""
+        """One entry for each suggestion: row, rank from 1, label, name, and `score_name`."""
         found = [
             (row, rank, *suggestion)
             for row, suggestions in zip(self.row_names, self)
             for rank, suggestion in enumerate(suggestions, 1)
         ]
-        names = ("row", "rank", *Suggestion._fields)
+        names = ("row", "rank", "label", "name", self.score_name)
         return dict(zip(names, map(list, zip(*found)))) if found else {name: [] for name in names}
 
     def to_pandas(self) -> Any:
@@ -152,8 +159,8 @@ class Suggestions(list[list[Suggestion]]):
 
     def _repr_html_(self) -> str:
         rows = [
-            (str(row), ", ".join(f"{found.name} ({found.probability:.2f})" for found in suggestions))
+            (str(row), ", ".join(f"{found.name} ({found.score:.2f})" for found in suggestions))
             for row, suggestions in zip(self.row_names[:SHOWN], self)
         ]
         note = f"{SHOWN} of {len(self):,} rows" if len(self) > SHOWN else ""
-        return html_table("", ("row", "labels and probabilities"), rows, note)
+        return html_table("", ("row", f"label ({self.score_name})"), rows, note)

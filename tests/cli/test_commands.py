@@ -22,6 +22,7 @@ import pytest
 from scipy.sparse import csr_matrix, save_npz
 
 import exmlds
+from exmlds import metrics
 from exmlds.data import Dataset, make_library, read_predictions, read_xc, write_npz, write_xc
 
 Run = Callable[..., Any]
@@ -126,6 +127,35 @@ def test_compare(run: Run, files: Path, tmp_path: Path) -> None:
     assert "150 rows, 2,000 bootstrap resamples" in table
 
 
+def test_compare_by_propensity_scored_precision(run: Run, files: Path, tmp_path: Path) -> None:
+    test, train = read_xc(files / "test.txt.gz"), read_xc(files / "train.txt")
+    models = [files / "model", files / "frequent"]
+    for path in models:
+        run("predict", path, files / "test.txt.gz", "-o", tmp_path / f"{path.name}.txt")
+    predictions = [tmp_path / f"{path.name}.txt" for path in models]
+
+    def compared(*rankers: Path, options: tuple[object, ...] = ()) -> dict[str, Any]:
+        done = run("compare", *rankers, files / "test.txt.gz", "-k", "1", "5", "--json", *options)
+        return {row["name"]: row for row in json.loads(done.out)}
+
+    weights = metrics.inverse_propensity(train.Y)
+    expected = metrics.compare(
+        test.Y,
+        *(exmlds.load(path).predict_topk(test.X, 5) for path in models),
+        ["PSP@1", "PSP@5"],
+        inverse_propensity=weights,
+        n_resamples=2000,
+    )
+    by_train = compared(*predictions, options=("--train", files / "train.txt"))
+    for row in expected:
+        assert by_train[row.name] == row._asdict()
+        assert compared(*models)[row.name] == row._asdict()  # models have the counts of their labels
+    other = compared(*models, options=("--propensity", "0.5,0.4"))
+    assert other["PSP@5"]["first"] != by_train["PSP@5"]["first"]
+    assert "PSP@1" not in compared(*predictions)
+    assert "--train FILE" in run("compare", *predictions, files / "test.txt.gz").out
+
+
 def test_inspect_shows_what_the_fit_has_chosen(run: Run, library: Dataset, tmp_path: Path) -> None:
     model = exmlds.ExMLDS1(n_components=5, random_state=0).fit(library.X[:200], library.Y[:200])
     model.save(tmp_path / "model")
@@ -170,6 +200,36 @@ def test_info_and_defaults(run: Run, files: Path, tmp_path: Path) -> None:
     model = exmlds.load(tmp_path / "m")
     assert (model.get_params()["n_neighbors"], model.get_params()["metric"]) == (4, "euclidean")
     assert json.loads(run("info", "MostFrequent", "--json").out)["max_labels"] == 100
+
+
+@pytest.mark.parametrize("name", ["ExMLDS1", "ExMLDS2", "ExMLDS3", "ExMLDS4"])
+def test_the_settings_of_the_paper(run: Run, files: Path, tmp_path: Path, name: str) -> None:
+    method, paper = f"{name.lower()}.paper", getattr(exmlds, name).paper
+    assert method in run("info").out
+    config = tmp_path / "paper.toml"
+    config.write_text(run("info", method).out)
+    small = {"n_components": 5, "n_learners": 1, "random_state": 0}
+    if name in ("ExMLDS2", "ExMLDS4"):
+        small |= {"n_epochs": 2}
+    options = [part for key, value in small.items() for part in ("--set", f"{key}={value}")]
+    for source in (("--method", method), ("--config", config)):
+        done = run("train", files / "train.txt", "-o", tmp_path / "m", *source, *options)
+        assert done.code == 0, done.err
+        found = exmlds.load(tmp_path / "m").get_params()
+        expected = paper(**small).get_params()
+        assert {key: tuple(v) if isinstance(v, list) else v for key, v in found.items()} == expected
+
+
+def test_tune_starts_from_the_settings_of_the_paper(run: Run, files: Path, tmp_path: Path) -> None:
+    fixed = [
+        part for name in ("n_components", "n_neighbors", "n_learners") for part in ("--set", f"{name}=2")
+    ]
+    out = tmp_path / "tuned.toml"
+    done = run(
+        *("tune", files / "train.txt", "-o", out, "--method", "exmlds1.paper", "--time-budget", "1", *fixed)
+    )
+    assert done.code == 0, done.err
+    assert 'vote = "uniform"' in out.read_text()
 
 
 def test_convert(run: Run, files: Path, tmp_path: Path, library: Dataset) -> None:

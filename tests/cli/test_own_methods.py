@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -56,11 +57,17 @@ def folder(tmp_path: Path, library: Dataset, monkeypatch: pytest.MonkeyPatch) ->
     return tmp_path
 
 
-def test_the_command_line_takes_it(folder: Path, run: Run) -> None:
+def test_the_command_line_takes_it(folder: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     assert run("train", "train.txt", "-o", "model", "--method", OWN, "--set", "power=2.0").code == 0
     assert run("evaluate", "model", "test.txt", "--method", OWN, "--json").code == 0
     assert run("train", "train.txt", "-o", "frequent", "--method", "most-frequent").code == 0
     assert run("compare", "model", "frequent", "test.txt", "--method", OWN).code == 0
+    (folder / "others.py").write_text(SOURCE.replace("NearestMean", "OtherMean"))
+    assert run("train", "train.txt", "-o", "other", "--method", "others:OtherMean").code == 0
+    monkeypatch.delitem(sys.modules, "others")
+    both = ("--method", OWN, "--method", "others:OtherMean", "--json")
+    done = run("compare", "model", "other", "test.txt", *both)
+    assert (done.code, json.loads(done.out)[0]["name"]) == (0, "P@1"), done.err
     other = folder / "elsewhere"
     other.mkdir()
     command = [sys.executable, "-m", "exmlds", "evaluate", str(folder / "model"), str(folder / "test.txt")]

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from exmlds import ExMLDS1, TextClassifier, load
+from exmlds.cli.output import short
 from exmlds.data import make_library, read_texts
 
 Run = Callable[..., Any]
@@ -480,9 +481,42 @@ def test_explain_in_words_and_as_data(files: Path, run: Run) -> None:
     assert total == pytest.approx(why["score"], abs=1e-5)
     assert all(voter["text"] for voter in why["voters"])  # because of --keep-rows
     of_file = json.loads(run("explain", files / "model", files / "test.csv", "--json").out)
-    assert of_file == why
+    assert of_file == {"row": 0} | why
     other = json.loads(run("explain", files / "model", "--text", text, "--label", "baking", "--json").out)
     assert other["label"] == "baking"
+
+
+def test_explain_takes_the_id_of_a_document(files: Path, run: Run, tmp_path: Path) -> None:
+    texts = [json.loads(line)["text"] for line in (files / "train.jsonl").read_text().splitlines()[:5]]
+    ids = ("a/1", "0", None, "twice", "twice")
+    data = tmp_path / "new.jsonl"
+    data.write_text("\n".join(json.dumps({"id": id, "text": text}) for id, text in zip(ids, texts)))
+
+    def explained(*options: str) -> str:
+        return run("explain", files / "model", data, *options).out.partition("\n")[0]
+
+    assert explained() == f"Row 0 (id a/1): {short(texts[0])}"
+    assert explained("--row", "a/1") == explained()
+    assert explained("--row", "0") == f"Row 1 (id 0): {short(texts[1])}"  # the id comes before the number
+    assert explained("--row", "2") == f"Row 2: {short(texts[2])}"
+    assert explained("--row", texts[3], "--id-column", "text") == f"Row 3 (id {texts[3]}): {short(texts[3])}"
+    why = json.loads(run("explain", files / "model", data, "--row", "0", "--json").out)
+    assert (why["row"], why["id"]) == (1, "0")
+    for row, message in (
+        ("twice", "2 documents have the id 'twice', in the rows 3, 4"),
+        ("a/2", "has no document with the id 'a/2'"),
+        ("9", "has no document with the id '9', and no row of that number"),
+    ):
+        done = run("explain", files / "model", data, "--row", row)
+        assert done.code == 2
+        assert message in done.err
+
+
+def test_explain_takes_a_file_name(files: Path, run: Run, tmp_path: Path) -> None:
+    for name, text in (("first.txt", "bread"), ("second.txt", "the war")):
+        (tmp_path / name).write_text(text)
+    shown = run("explain", files / "model", tmp_path, "--row", "second.txt").out
+    assert shown.startswith("Row 1 (id second.txt): the war\n")
 
 
 def test_labels_by_name_by_similarity_and_with_their_rows(files: Path, run: Run) -> None:
@@ -634,6 +668,10 @@ def test_incompatible_arguments(files: Path, numbers: Path, run: Run) -> None:
         (("explain", numbers / "model", "--text", "a"), "not on texts"),
         (("explain", files / "model", "--text", "a", "--label", "bakin"), "has no label 'bakin'"),
         (("explain", files / "model", files / "test.csv", "--row", "100"), "has no row 100"),
+        (("explain", files / "model", files / "test.csv", "--row", "a"), "its documents have no ids"),
+        (("explain", files / "model", "--text", "a", "--row", "1"), "--row names a row of a file"),
+        (("explain", numbers / "model", numbers / "train.txt", "--row", "a"), "rows, counted from 0"),
+        (("explain", numbers / "model", numbers / "train.txt", "--row", "-1"), "rows, counted from 0"),
         (("labels", files / "model", "--similar", "bakin"), "has no label 'bakin'; --search"),
         (("tune", numbers / "train.txt", "-o", numbers / "m", "--vectorizer", "tfidf"), "holds numbers"),
         (

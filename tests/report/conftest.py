@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import select
@@ -66,6 +67,14 @@ def wicked(wicked_names: list[str]) -> EvaluationReport:
     model = ExMLDS1(n_components=4, n_neighbors=3, random_state=0).fit(X, Y)
     wrong = [[wicked_names[(i // 6 + 1) % 5]] for i in range(30)]  # so that there are confused pairs
     return make(model, X, wrong, k=[1], title=wicked_names[1])
+
+
+@pytest.fixture(scope="session")
+def uris(embedded: Case) -> EvaluationReport:
+    """The report of a model whose labels are URIs."""
+    model = copy.copy(embedded.model)
+    model.names_ = np.array([f"http://www.yso.fi/onto/yso/p{12345 + 37 * i}" for i in range(37)], object)
+    return make(model, embedded.test.X, embedded.test.Y)
 
 
 class Browser:

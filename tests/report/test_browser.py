@@ -107,6 +107,42 @@ def test_nothing_is_cut_on_a_narrow_screen(browser: Any, embedded: Any, wicked: 
         assert browser.run(f"{cut}.map((part) => part.textContent.slice(0, 80))") == []
 
 
+# The text of an element if the last part of its URI is on more than one line, or outside of the element.
+BROKEN = """
+((element) => {
+  const node = [...element.childNodes].filter((child) => child.nodeType === Node.TEXT_NODE).at(-1);
+  const range = document.createRange();
+  range.selectNodeContents(node);
+  const text = range.getClientRects(), box = element.getBoundingClientRect();
+  return text.length > 1 || text[0].right > box.right + 1 ? [element.textContent] : [];
+})
+"""
+OVERLAPPING = """
+(() => {
+  const boxes = [...document.querySelectorAll(".map text")].map((word) => word.getBoundingClientRect());
+  return boxes.filter((a, i) => boxes.some((b, j) => j < i && a.left < b.right && b.left < a.right
+    && a.top + 3 < b.bottom && b.top + 3 < a.bottom)).length;
+})()
+"""
+
+
+@pytest.mark.parametrize("width", [1280, NARROW])
+def test_uris_are_broken_at_slashes(browser: Any, uris: Any, width: int) -> None:
+    browser.open(page.rendered(uris), width=width)
+    assert browser.run("document.documentElement.scrollWidth") <= width
+    for part in ("#labels tbody th", "#confused tbody th", "#confused td.name", ".matches button"):
+        if part == ".matches button":
+            browser.run("document.getElementById('search').focus()")
+            browser.send("Input.insertText", text="yso")
+        found = f"[...document.querySelectorAll('{part}')]"
+        assert browser.run(f"{found}.length") > 5
+        assert browser.run(f"{found}.flatMap({BROKEN})") == [], part
+    drawn = browser.run("[...document.querySelectorAll('.map text')].map((word) => word.textContent)")
+    assert len(set(drawn)) == len(drawn) > 5
+    assert all(re.fullmatch(r"p\d{5}", name) for name in drawn)
+    assert browser.run(OVERLAPPING) == 0
+
+
 def test_printing_breaks_pages_between_parts(browser: Any, embedded: Any) -> None:
     browser.open(page.rendered(embedded.report), fragment="#theme=dark")
     browser.media("print")

@@ -16,12 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, hstack
+from sklearn.base import clone
 
 import exmlds
 from exmlds import DataError, ExMLDS, ExMLDS1, FeatureNeighbors, MostFrequent, TextClassifier, cli, metrics
-from exmlds.data import make_xmc, write_xc
+from exmlds.data import Document, make_library, make_xmc, write_xc
 from exmlds.report import EvaluationReport, make, page, projection, thresholds
 
 METHODS = {
@@ -85,6 +87,18 @@ def test_calibration_is_of_probabilities(case: Any) -> None:
     np.testing.assert_allclose(report.calibration.predicted, expected.predicted, atol=1e-6)
     np.testing.assert_allclose(report.calibration.observed, expected.observed, atol=1e-6)
     assert (report.scores == "probabilities") == (model.objective == "precision")
+
+
+def test_calibration_with_many_unused_labels(case_of: Callable[[Any], Any]) -> None:
+    """A fit leaves out labels without a row; the propensities of the others are still theirs."""
+    method, (_, test, report) = METHODS["psp[ExMLDS]"], case_of(METHODS["psp[ExMLDS]"])
+    books = make_library(600, random_state=0)
+    unused = csr_matrix((600, 300_000), dtype=np.float32)
+    Y = hstack([unused, books.Y]).tocsr()
+    model = clone(method).fit(books.X[:450], Y[:450])
+    wide = make(model, test.X, Y[450:])
+    assert wide.calibration is not None
+    assert wide.calibration.error == pytest.approx(report.calibration.error, abs=1e-6)
 
 
 def test_precision_against_coverage(case: Any) -> None:
@@ -443,6 +457,20 @@ def test_a_map_of_many_labels_is_capped() -> None:
     html = page.rendered(report)
     assert len(html) < 1_000_000
     assert b"The 2,000 most frequent of the" in html
+
+
+def test_mistakes_are_named_by_the_ids_of_documents() -> None:
+    model = TextClassifier(model=FeatureNeighbors(n_neighbors=3)).fit(TEXTS, LABELS)
+    wrong = [["sport"]] * 3
+    documents = [Document(text, [], "", id) for text, id in zip(TEXTS[4:], ("b<1>", "17", None))]
+    report = make(model, documents, wrong)
+    assert {example.row: example.id for example in report.examples} == {0: "b<1>", 1: "17", 2: None}
+    html = page.rendered(report).decode()
+    assert '<p class="small id">b&lt;1&gt;, row 0</p>' in html
+    assert '<p class="small id">Row 2</p>' in html
+    assert "--row ID</code>" in html
+    frame = pd.DataFrame({"text": TEXTS[4:7]})
+    assert "--row N</code>" in page.rendered(make(model, frame, wrong)).decode()
 
 
 # The command.

@@ -9,7 +9,11 @@ from typing import Annotated
 
 from typer import Argument, BadParameter, Option
 
-METHODS = ("exmlds", "exmlds1", "exmlds2", "exmlds3", "exmlds4", "feature-neighbors", "most-frequent")
+PAPER_METHODS = ("exmlds1", "exmlds2", "exmlds3", "exmlds4")
+METHODS = (
+    *("exmlds", *PAPER_METHODS, "feature-neighbors", "most-frequent"),
+    *(f"{name}.paper" for name in PAPER_METHODS),
+)
 
 
 def complete_method(incomplete: str) -> list[str]:

@@ -8,7 +8,8 @@ from typing import Annotated
 from typer import Argument, Option
 
 from .arguments import AsJson, LabelsFile, MetricKs, TestData, complete_path
-from .settings import OwnMethod, import_method
+from .propensity import Propensity, TrainFile, parse_propensity, training_counts
+from .settings import OwnMethod, import_methods
 from .texts import EncodingErrors, Format, LabelColumn, LabelSeparator, TextColumn, TextOptions
 
 
@@ -29,7 +30,9 @@ def compare(
     ],
     data: TestData,
     k: MetricKs = "1 3 5",
+    train: TrainFile = None,
     labels: LabelsFile = None,
+    propensity: Propensity = None,
     resamples: Annotated[int, Option(min=100, help="The number of bootstrap resamples.")] = 2000,
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
@@ -41,22 +44,26 @@ def compare(
 ) -> None:
     """Compare two models or files of predictions by a paired bootstrap.
 
-    Both are measured on the same resampled rows.
+    Both are measured on the same resampled rows. PSP weighs labels by their frequency in the training file
+    or, without --train, in the training rows of the first model.
     """
     from .. import metrics
     from ..runtime import progress
     from .output import percent, print_json, print_table, say
     from .sources import parse_ks, ranked, read_for, refuse_swapped
 
-    import_method(method)
-    ks = parse_ks(k)
+    import_methods(method)
+    ks, a_and_b = parse_ks(k), parse_propensity(propensity, data)
     refuse_swapped("compare FIRST SECOND DATA", first, second, data)
     with progress.shown():
         options = TextOptions(text_column, format, encoding_errors, label_column, label_separator)
         test, rankers = read_for(data, labels, first, second, options=options)
         a, b = (ranked(ranker, test, max(ks)) for ranker in rankers)
-        names = [f"{family}@{at}" for family in ("P", "nDCG", "R") for at in ks]
-        rows = metrics.compare(test.Y, a, b, names, n_resamples=resamples)
+        counts, n_train = training_counts(rankers, train, test.Y.shape[1])
+        weights = None if counts is None else metrics.inverse_propensity(counts, *a_and_b, n_rows=n_train)
+        families = ("P", "nDCG", "R", *(() if weights is None else ("PSP",)))
+        names = [f"{family}@{at}" for family in families for at in ks]
+        rows = metrics.compare(test.Y, a, b, names, inverse_propensity=weights, n_resamples=resamples)
     if as_json:
         print_json([row._asdict() for row in rows])
         return
@@ -75,3 +82,5 @@ def compare(
         ],
     )
     say(f"{test.Y.shape[0]:,} rows, {resamples:,} bootstrap resamples of them")
+    if weights is None:
+        say("PSP needs the training file: --train FILE")

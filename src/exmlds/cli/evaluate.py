@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from typer import Argument, Option
 
 from .arguments import AsJson, LabelsFile, MetricKs, complete_data, complete_model
-from .settings import OwnMethod, import_method
+from .propensity import Propensity, TrainFile, parse_propensity, training_counts
+from .settings import OwnMethod, import_methods
 from .texts import EncodingErrors, Format, LabelColumn, LabelSeparator, TextColumn, TextOptions
 
 if TYPE_CHECKING:
@@ -37,24 +37,12 @@ def evaluate(
     predictions: Annotated[
         Path | None, Option(help="A file of predictions, one row of `label:score` pairs per line.")
     ] = None,
-    train: Annotated[
-        str | None,
-        Option(
-            help="The training file; propensity-scored metrics of --predictions need it.",
-            autocompletion=complete_data,
-        ),
-    ] = None,
+    train: TrainFile = None,
     labels: LabelsFile = None,
     filter_: Annotated[
         Path | None, Option("--filter", help="A label filter: pairs `row label` that are not predicted.")
     ] = None,
-    propensity: Annotated[
-        str | None,
-        Option(
-            metavar="A,B",
-            help="The parameters of the propensity model.  [default: the data set's, or 0.55,1.5]",
-        ),
-    ] = None,
+    propensity: Propensity = None,
     intervals: Annotated[bool, Option("--intervals", help="Show 95% bootstrap intervals over rows.")] = False,
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
@@ -71,9 +59,9 @@ def evaluate(
     from ..runtime import progress
     from .sources import parse_ks, ranked, read_for
 
-    import_method(method)
+    import_methods(method)
     path, data = _check(model, data, predictions)
-    ks, a_and_b = parse_ks(k), _propensity(propensity, data)
+    ks, a_and_b = parse_ks(k), parse_propensity(propensity, data)
     options = TextOptions(text_column, format, encoding_errors, label_column, label_separator)
     with progress.shown():
         test, (ranker,) = read_for(data, labels, path, options=options)
@@ -113,7 +101,7 @@ def _run(
     """Compute every measure of the ranked labels, ids, (n, k)."""
     from .. import metrics
 
-    counts, n_train = _training_counts(ranker, train, test.Y.shape[1])
+    counts, n_train = training_counts([ranker], train, test.Y.shape[1])
     weights, unseen, groups = None, None, []
     if counts is not None:
         weights = metrics.inverse_propensity(counts, *a_and_b, n_rows=n_train)
@@ -168,24 +156,6 @@ def _print_tables(result: _EvaluateResult) -> None:
     print_table(header, rows, title=f"Head to tail, at {result.k}")
 
 
-def _training_counts(ranker: Any, train: str | None, n_labels: int) -> tuple[np.ndarray | None, int]:
-    """Training rows of each label and of all, from the training file or from the model."""
-    import numpy as np
-
-    from ..data import read_xc
-    from .sources import locate, refuse_texts
-
-    if train is not None:
-        path = locate(train, "train")
-        refuse_texts(path, "--train")
-        Y = read_xc(path, n_labels=n_labels).Y
-        return np.bincount(Y.indices, minlength=n_labels), Y.shape[0]
-    if not isinstance(ranker, Path):
-        unseen = n_labels - len(ranker.label_counts_)
-        return np.pad(ranker.label_counts_, (0, unseen)), ranker.n_samples_fit_
-    return None, 0
-
-
 def _unseen(test: Any, counts: np.ndarray) -> dict[str, int]:
     """Counts of the test labels that have no training row."""
     true = test.Y.getnnz(axis=0)
@@ -203,18 +173,3 @@ def _at_threshold(model: Any, test: Any) -> dict[str, float]:
         "labels_a_row": predicted.nnz / max(predicted.shape[0], 1),
         **metrics.at_threshold(predicted, test.Y),
     }
-
-
-def _propensity(text: str | None, data: str) -> tuple[float, float]:
-    from ..data import propensity_parameters
-    from ..errors import DataError
-
-    if text is None:
-        return propensity_parameters(data.lower())
-    try:
-        A, B = (float(part) for part in text.split(","))
-    except ValueError:
-        raise DataError(f"--propensity takes A,B such as 0.55,1.5. Got {text!r} instead.") from None
-    if not (0 < A < math.inf and 0 <= B < math.inf):
-        raise DataError(f"--propensity takes a positive A and a B of 0 or more. Got {text!r} instead.")
-    return A, B

@@ -8,8 +8,8 @@ from typer import Argument, Option
 
 from .arguments import AsJson, ModelFolder, complete_data
 from .output import print_json, print_table, say, short
-from .settings import OwnMethod, import_method
-from .texts import EncodingErrors, Format, GivenText, TextColumn, TextOptions, takes_texts
+from .settings import OwnMethod, import_methods
+from .texts import EncodingErrors, Format, GivenText, IdColumn, TextColumn, TextOptions, takes_texts
 
 if TYPE_CHECKING:
     from ..voting.explain import Explanation
@@ -25,38 +25,55 @@ def explain(
     label: Annotated[
         str | None, Option(help="The label to explain.  [default: the one with the highest score]")
     ] = None,
-    row: Annotated[int, Option(min=0, help="The row of DATA to explain, counted from 0.")] = 0,
+    row: Annotated[
+        str | None,
+        Option(
+            metavar="ID|N",
+            help="The row of DATA to explain: the id of a document, or a number, counted from 0.  "
+            "[default: the first row]",
+        ),
+    ] = None,
     n: Annotated[int, Option("-n", min=1, help="The number of voters and features to show.")] = 5,
     text_column: TextColumn = None,
+    id_column: IdColumn = None,
     format: Format = None,
     encoding_errors: EncodingErrors = "strict",
     method: OwnMethod = None,
     as_json: AsJson = False,
 ) -> None:
-    """Explain the score of a label: which neighbours voted, what its classifier saw, how frequent it is."""
+    """Explain the score of a label: which neighbours voted, what its classifier saw, how frequent it is.
+
+    The ids of documents are those of the data, as in `exmlds report` and `exmlds predict`; without any, rows
+    are counted from 0 here, and from 1 by `predict`. If a value of --row is an id and also the number of
+    another row, it means the id; the output names the row by both. An id that several documents have is an
+    error.
+    """
     from .. import load
     from ..errors import DataError
     from .sources import one_row, refuse_swapped
 
-    import_method(method)
+    import_methods(method)
     refuse_swapped("explain MODEL DATA", model, data)
     fitted: Any = load(model)
     names = {str(name): name for name in fitted.classes_.tolist()}
     if label is not None and label not in names:
         raise DataError(f"{model} has no label {label!r}; find labels with `exmlds labels {model} --search`.")
-    options = TextOptions(text_column, format, encoding_errors)
+    options = TextOptions(text_column, format, encoding_errors, id=id_column)
     options.check_given_text(text)
-    x, feature_names = one_row(fitted, model, data, text, row, options)
+    query = one_row(fitted, model, data, text, row, options)
     try:
-        (why,) = fitted.explain(x, None if label is None else names[label], n, feature_names=feature_names)
+        (why,) = fitted.explain(
+            query.X, None if label is None else names[label], n, feature_names=query.feature_names
+        )
     except NotImplementedError as error:
         raise DataError(str(error)) from None
     texts = getattr(fitted, "texts_", None)
     if as_json:
-        print_json(_plain(why, texts))
+        print_json(query.names() | _plain(why, texts))
     else:
         if takes_texts(fitted) and text is None:
-            say(f"Row {row}: {short(x[0])}")
+            id = "" if query.id is None else f" (id {query.id})"
+            say(f"Row {query.number}{id}: {short(query.X[0])}")
         _show(why, texts)
         if takes_texts(fitted) and texts is None:
             say("Training texts are shown where they were kept: exmlds train --keep-rows")

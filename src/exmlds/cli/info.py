@@ -15,12 +15,12 @@ def info(
         Argument(
             metavar="METHOD",
             autocompletion=complete_method,
-            help="Print this method's defaults as a config file.",
+            help="Print this method's parameters as a config file; exmlds1.paper are those of the paper.",
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show versions, methods and data sets, or a method's defaults."""
+    """Show versions, methods and data sets, or a method's parameters."""
     import os
     import platform
     from importlib.metadata import version
@@ -49,8 +49,10 @@ def info(
         print_json({**facts, "methods": sorted(methods()), "data": here})
         return
     print_table(("property", "value"), list(facts.items()))
-    summaries = {name: (found.__doc__ or "").strip().partition("\n")[0] for name, found in methods().items()}
-    print_table(("method", "what it does"), list(summaries.items()))
+    summaries = [
+        (name, (found.__doc__ or "").strip().partition("\n")[0]) for name, found in methods().items()
+    ]
+    print_table(("method", "what it does"), sorted(summaries))
     rows = [
         (name, i.n_train, i.n_test, i.n_features, i.n_labels, "yes" if (i.folder or name) in here else "no")
         for name, i in data.DATASETS.items()

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from typer import Option
 
 from .arguments import AsJson, ModelFolder
-from .settings import OwnMethod, import_method
+from .settings import OwnMethod, import_methods
 
 
 def inspect(
@@ -27,7 +27,7 @@ def inspect(
     from .settings import method_name
 
     manifest = model_folder.read_manifest(model)
-    import_method(method)
+    import_methods(method)
     fitted = load(model)  # compares every byte with its checksum
     if card:
         for line in fitted.card().removesuffix("\n").split("\n"):
@@ -39,6 +39,7 @@ def inspect(
         "features": int(fitted.n_features_in_),
         "labels": fitted.n_labels_,
         "training rows": int(fitted.n_samples_fit_),
+        "scores": fitted._score_meaning,
         "threshold": round(float(fitted.threshold_), 6),
         "bytes": model_folder.size(model),
         "written by": f"exmlds {manifest.get('version')}, format {manifest['format']}",

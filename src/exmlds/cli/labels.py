@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from typer import Option
 
 from .arguments import AsJson, ModelFolder
-from .settings import OwnMethod, import_method
+from .settings import OwnMethod, import_methods
 
 
 def labels(
@@ -31,17 +31,17 @@ def labels(
     from .output import print_json, print_table, say
     from .settings import method_name
 
-    import_method(method)
+    import_methods(method)
     fitted: Any = load(model)
     names, counts = fitted.classes_.tolist(), fitted.label_counts_
     columns = {str(name): column for column, name in enumerate(names)}
     if sum(option is not None for option in (similar, search, typical)) > 1:
         raise DataError("Pass only one of --similar, --search and --typical.")
-    method = getattr(fitted, "model_", fitted)
+    inner = getattr(fitted, "model_", fitted)
     for name in (similar, typical):
-        if name is not None and not hasattr(method, "similar_labels"):
-            method = method_name(type(method).__name__)
-            raise DataError(f"{model} was trained by {method}, which has no label embeddings.")
+        if name is not None and not hasattr(inner, "similar_labels"):
+            trained_by = method_name(type(inner).__name__)
+            raise DataError(f"{model} was trained by {trained_by}, which has no label embeddings.")
         if name is not None and name not in columns:
             raise DataError(f"{model} has no label {name!r}; --search finds labels by part of the name.")
     if typical is not None:

@@ -16,7 +16,7 @@ import typer
 from typer import Argument, Option
 
 from .arguments import ByteOrderMark, ModelFolder, complete_data
-from .settings import OwnMethod, import_method
+from .settings import OwnMethod, import_methods
 from .texts import EncodingErrors, Format, GivenText, IdColumn, TextColumn
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def predict(
     from .standard_input import is_packed_input
     from .texts import STREAMABLE, TextOptions, check_kind, takes_texts
 
-    import_method(method)
+    import_methods(method)
     output = None if output == Path("-") else output
     output_format = choose_format(output_format, as_json, output)
     if bom and output_format not in TABLES:

@@ -9,8 +9,8 @@ from typing import Annotated
 from typer import Option
 
 from .arguments import ByteOrderMark, LabelsFile, MetricKs, ModelFolder, TestData
-from .settings import OwnMethod, import_method
-from .texts import EncodingErrors, Format, LabelColumn, LabelSeparator, TextColumn, TextOptions
+from .settings import OwnMethod, import_methods
+from .texts import EncodingErrors, Format, IdColumn, LabelColumn, LabelSeparator, TextColumn, TextOptions
 
 
 def report(
@@ -28,6 +28,7 @@ def report(
     ] = None,
     bom: ByteOrderMark = False,
     text_column: TextColumn = None,
+    id_column: IdColumn = None,
     label_column: LabelColumn = None,
     label_separator: LabelSeparator = None,
     format: Format = None,
@@ -57,13 +58,15 @@ def report(
     refuse_spreadsheet(label_table, ".csv")
     for path in (output, label_table):
         check_output(path, locate(data, "test"))
-    import_method(method)
+    import_methods(method)
     with progress.shown(), replacing(output) as file:
         test, (fitted,) = read_for(
             data,
             labels,
             model,
-            options=TextOptions(text_column, format, encoding_errors, label_column, label_separator),
+            options=TextOptions(
+                text_column, format, encoding_errors, label_column, label_separator, id_column
+            ),
         )
         assert not isinstance(fitted, Path)
         made = make(

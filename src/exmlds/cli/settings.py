@@ -26,7 +26,7 @@ def method_name(class_name: str) -> str:
 
 
 def methods() -> dict[str, Any]:
-    """The estimators by the names that --method takes: the package's, and those of entry points."""
+    """What makes an estimator, by the names that --method takes: a class, or `paper` of one that has it."""
     from ..base import XMCEstimator, imported_methods, own_methods
 
     ours = {
@@ -34,11 +34,12 @@ def methods() -> dict[str, Any]:
         for name, method in imported_methods().items()
         if ":" not in name and issubclass(method, XMCEstimator)
     }
-    return {**own_methods(), **ours}
+    presets = {f"{name}.paper": method.paper for name, method in ours.items() if hasattr(method, "paper")}
+    return {**own_methods(), **ours, **presets}
 
 
 def find_method(name: str) -> Any:
-    """The class that --method names: one of `methods`, or module:Class."""
+    """What --method names: one of `methods`, or the class module:Class."""
     if ":" in name:
         return import_method(name)
     known = methods()
@@ -49,12 +50,16 @@ def find_method(name: str) -> Any:
     return found
 
 
-def import_method(name: str | None) -> Any:
-    """Import the class module:Class, from the current folder or the environment; None imports nothing."""
+def import_methods(names: list[str] | None) -> None:
+    """Import each module:Class that --method names, so that models of these classes can be loaded."""
+    for name in names or []:
+        import_method(name)
+
+
+def import_method(name: str) -> Any:
+    """Import the class module:Class, from the current folder or the environment."""
     from ..base import XMCEstimator
 
-    if name is None:
-        return None
     module, _, own = name.partition(":")
     if "" not in sys.path:  # a console script looks beside itself only
         sys.path.append("")
@@ -70,35 +75,32 @@ def import_method(name: str | None) -> Any:
 
 # For commands that load a model: its own class must be imported first.
 OwnMethod = Annotated[
-    str | None,
+    list[str] | None,
     Option(
-        "--method", help="The class of a model of your own, module:Class; it is imported before the model."
+        "--method",
+        metavar="MODULE:CLASS",
+        help="The class of a model of your own, which is imported before the model; may be repeated.",
     ),
 ]
-
-
-def chosen_method(method: str | None, config: Path | None) -> Any:
-    """The class that --method or the config file names, or the default method."""
-    settings = read_config(config) if config else {}
-    return find_method(method or settings.get("method", DEFAULT_METHOD))
 
 
 def make_model(method: str | None, config: Path | None, assignments: list[str]) -> Any:
     """Make an estimator; --method and --set override the config file, which overrides the defaults."""
     settings = read_config(config) if config else {}
-    chosen = chosen_method(method, config)
+    make = find_method(method or settings.get("method", DEFAULT_METHOD))
     parameters = dict(settings.get("parameters", {}))
     for assignment in assignments:
         name, equals, text = assignment.partition("=")
         if not equals:
             raise DataError(f"--set takes key=value. Got {assignment!r} instead.")
         parameters[name.strip()] = parse_value(text.strip())
-    known = chosen().get_params()
+    plain = make()
+    known = plain.get_params()
     for name in parameters:
         if name not in known:
-            problem = f"{method_name(chosen.__name__)} has no parameter {name!r}"
+            problem = f"{method_name(type(plain).__name__)} has no parameter {name!r}"
             raise DataError(f"{problem}; its parameters are {', '.join(sorted(known))}.")
-    return chosen(**parameters)
+    return make(**parameters)
 
 
 def read_config(path: Path) -> dict[str, Any]:
@@ -142,6 +144,7 @@ def as_toml(model: Any) -> str:
         if value is None:
             lines.append(f"# {name} is not set")
         else:
+            value = list(value) if isinstance(value, tuple) else value
             shown = str(value).lower() if isinstance(value, bool) else repr(value).replace("'", '"')
             lines.append(f"{name} = {shown}")
     return "\n".join(lines)

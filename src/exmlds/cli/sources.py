@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import DataError, did_you_mean
 from ..storage.files import near_path
@@ -115,7 +116,7 @@ def read_for(
 ) -> tuple[Dataset, list[XMCEstimator | Path]]:
     """Read the test set, and load each ranker: a model, or the path of a file of predictions.
 
-    For models of texts, X is a list of texts, and labels that are unknown to the models get columns after
+    For models of texts, X is a list of documents, and labels that are unknown to the models get columns after
     the known ones.
     """
     from .. import load
@@ -147,7 +148,7 @@ def read_for(
         raise DataError("The models know different labels; they were trained on different data.")
     documents = list(open_texts(path, options))
     Y = models[0].label_matrix([document.labels for document in documents], unknown="append")
-    test = _with_labels(Dataset([document.text for document in documents], Y, None, None), source)
+    test = _with_labels(Dataset(documents, Y), source)
     _check_known(models[0], documents, Y, source)
     return test, opened
 
@@ -170,10 +171,27 @@ def _check_known(model: XMCEstimator, documents: list[Document], Y: Any, source:
     )
 
 
+class QueryRow(NamedTuple):
+    """One row as input of a model.
+
+    number, id : its number in the data, counted from 0, and its id; None if there are none
+    """
+
+    X: Any
+    feature_names: list[str] | None = None
+    number: int | None = None
+    id: str | None = None
+
+    def names(self) -> dict[str, Any]:
+        """The number and the id, as far as there are any."""
+        named = {"row": self.number, "id": self.id}
+        return {name: value for name, value in named.items() if value is not None}
+
+
 def one_row(
-    model: XMCEstimator, name: Path, data: str | None, text: str | None, row: int, options: TextOptions
-) -> tuple[Any, list[str] | None]:
-    """The given text or one row of a file, as input of the model, and the feature names if there are any."""
+    model: XMCEstimator, name: Path, data: str | None, text: str | None, row: str | None, options: TextOptions
+) -> QueryRow:
+    """The given text, or the row of a file that --row names; by default, the first one."""
     from .. import data as io
     from .texts import check_kind, opened, takes_texts
 
@@ -182,18 +200,46 @@ def one_row(
     if text is not None:
         if not takes_texts(model):
             raise DataError(f"{name} was trained on features, not on texts.")
-        return [text], None
+        if row is not None:
+            raise DataError("--row names a row of a file; leave it or --text out.")
+        return QueryRow([text])
     path = locate(str(data), "test")
     check_kind(model, name, path, options)
     if takes_texts(model):
-        for number, document in enumerate(opened(path, options, labelled=False)):
-            if number == row:
-                return [document.text], None
-        raise DataError(f"{path} has no row {row}; rows are counted from 0.")
+        number, document = _find_document(path, opened(path, options, labelled=False), row)
+        return QueryRow([document.text], None, number, document.id)
     dataset = io.read_xc(path, n_features=model.n_features_in_)
-    if row >= dataset.X.shape[0]:
-        raise DataError(f"{path} has {dataset.X.shape[0]} rows, counted from 0. Got {row}.")
-    return dataset.X[row], dataset.feature_names
+    n = dataset.X.shape[0]
+    if row is not None and not (row.isdecimal() and int(row) < n):
+        raise DataError(f"{path} has {n} rows, counted from 0. Got --row {row}.")
+    number = int(row or 0)
+    return QueryRow(dataset.X[number], dataset.feature_names, number)
+
+
+def _find_document(path: Path, documents: Iterable[Document], row: str | None) -> tuple[int, Document]:
+    """The document that has this id or, if none has it, this number; the first one by default."""
+    if row is None:
+        return 0, next(iter(documents))
+    number = int(row) if row.isdecimal() else None
+    by_id: list[tuple[int, Document]] = []
+    by_number, any_id = None, False
+    for i, document in enumerate(documents):
+        any_id |= document.id is not None
+        if document.id == row:
+            by_id.append((i, document))
+        if i == number:
+            by_number = i, document
+            if not any_id:  # otherwise, a later document may have the number as its id
+                break
+    if len(by_id) > 1:
+        rows = ", ".join(str(i) for i, _ in by_id[:10])
+        raise DataError(f"{path}: {len(by_id)} documents have the id {row!r}, in the rows {rows}.")
+    found = by_id[0] if by_id else by_number
+    if found is not None:
+        return found
+    if any_id:
+        raise DataError(f"{path} has no document with the id {row!r}, and no row of that number.")
+    raise DataError(f"{path} has no row {row}; rows are counted from 0, and its documents have no ids.")
 
 
 def ranked(

@@ -30,7 +30,8 @@ def train(
     method: Annotated[
         str | None,
         Option(
-            help=f"The method, or module:Class of your own.  [default: {DEFAULT_METHOD}]",
+            help="The method, as `exmlds info` lists them, such as exmlds1.paper, or module:Class of your "
+            f"own.  [default: {DEFAULT_METHOD}]",
             autocompletion=complete_method,
         ),
     ] = None,
@@ -106,11 +107,11 @@ def _configured(
 ) -> Any:
     """The model that --method, --config, --set, --complete-labels and --seed describe."""
     from ..errors import DataError
-    from .settings import chosen_method, make_model
+    from .settings import make_model
 
     assignments = [*(set_ or [])]
     if complete_labels is not None:
-        if "complete_labels" not in chosen_method(method, config)._constraints:
+        if "complete_labels" not in make_model(method, config, [])._constraints:
             raise DataError("Only exmlds and exmlds3 take --complete-labels; choose one with --method.")
         assignments.append(f"complete_labels={complete_labels}")
     model = make_model(method, config, assignments)

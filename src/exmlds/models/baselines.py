@@ -48,6 +48,10 @@ class MostFrequent(XMCEstimator):
         data_bytes = 2 * data.rows_bytes() + 4 * data.labels_bytes()
         return Estimate(data_bytes + 80 * data.n_labels + LEAST, 20 * data.n_labels)
 
+    @property
+    def _score_meaning(self) -> str:
+        return "shares of the training rows"
+
     def _candidates(self, X: Matrix, k: int) -> tuple[Array, Array]:
         shape = (X.shape[0], k)
         return np.broadcast_to(self.ranking_[:k], shape), np.broadcast_to(self.shares_[:k], shape)
@@ -118,6 +122,10 @@ class FeatureNeighbors(XMCEstimator):
         # The rows as given, those with a label, normalized and, if sparse, transposed.
         needed = 6 * rows + 5 * labels + 16 * data.d + 16 * data.n_labels * parallel.n_threads(self.n_jobs)
         return Estimate(needed + LEAST, rows + labels + 4 * data.d)
+
+    @property
+    def _score_meaning(self) -> str:
+        return "shares of votes"
 
     def _candidates(self, X: Matrix, k: int) -> tuple[Array, Array]:
         neighbors, similarities = index.search(self.index_, X, self.n_neighbors, engine=self.engine)

@@ -347,11 +347,18 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
     def _voting_model(self) -> VotingModel:
         return self.shortlister_._voting_model()._replace(row_numbers=self.rows_)
 
+    @property
+    def _score_meaning(self) -> str:
+        if self.stacker_ is None:
+            return "shares of votes"
+        return "probabilities" if self.gains_ is None else "probabilities over propensities"
+
     def predict_proba(self, X: Any) -> csr_matrix:
         """(n, L) csr of calibrated probabilities of the labels on short lists, at most `max_labels` a row.
 
         A label that the top re-ranker moves has the probability of its new rank. Where `max_labels` is more
-        than a short list holds, labels after it have lower probabilities than its last, by votes.
+        than a short list holds, labels after it have lower probabilities than its last, by votes. With
+        too few training rows for a stacker (`stacker_` is None), they are shares of votes, not calibrated.
         """
         scores = self.decision_function(X)
         if self.gains_ is not None:

@@ -162,10 +162,14 @@ class TextClassifier(LabelSpaceMixin):
         return (self.model or ExMLDS()).side_rows(side, rows)
 
     def predict_proba(self, X: Any) -> csr_matrix:
-        """The scores or probabilities of the estimator."""
+        """The scores or probabilities of the estimator: calibrated probabilities where it is an `ExMLDS`."""
         vectors = self._vectors(X)
         has_words = csr_matrix(np.diff(vectors.indptr)[:, None] > 0, dtype=np.float32)
         return csr_matrix(self.model_.predict_proba(vectors).multiply(has_words))
+
+    @property
+    def _score_meaning(self) -> str:
+        return self.model_._score_meaning
 
     def _explain_row(
         self, X: Matrix, label: int | None, n: int, feature_names: Any, kept_row: Any = None

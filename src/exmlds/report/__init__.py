@@ -23,8 +23,6 @@ from .. import __version__, metrics
 from ..base import XMCEstimator
 from ..display import html_table
 from ..errors import DataError
-from ..models.baselines import MostFrequent
-from ..models.exmlds import ExMLDS
 from ..storage.files import PathLike, replacing
 from . import mistakes, projection
 from .thresholds import OverThreshold, over_threshold
@@ -262,7 +260,7 @@ def make(
 
     Parameters
     ----------
-    X : the test rows, in any form that `predict` takes
+    X : the test rows, in any form that `predict` takes; the page shows the ids of documents
     Y : their true labels: a csr matrix whose first columns are `classes_`, or any form that `fit` takes
     k : the values of k for metrics at k
     propensity : A and B of the propensity model, for PSP and PSnDCG
@@ -276,7 +274,7 @@ def make(
     >>> make(model, [[3.0], [4.0]], [["a"], ["b"]], k=[1]).measures["P@1"].value
     0.5
     """
-    method = getattr(model, "model_", model)  # a TextClassifier wraps the method
+    method: Any = getattr(model, "model_", model)  # a TextClassifier wraps the method
     if isinstance(X, Iterator):  # its texts are read twice
         X = list(X)
     truth = metrics.label_matrix(Y) if issparse(Y) else model.label_matrix(Y, unknown="append")
@@ -293,8 +291,8 @@ def make(
     predicted = _Predicted(truth, ids[:, :considered], scores[:, :considered] >= threshold)
     names = _Names(model.classes_)
     right, any_label = first.hits[:, 0] > 0, ids[:, 0] >= 0
-    texts = mistakes.texts_of(model, X)
-    kind, probabilities = _probabilities(method, ids[:, :most], scores[:, :most])
+    documents = mistakes.documents_of(model, X)
+    probabilities = _probabilities(method, ids[:, :most], scores[:, :most])
     return EvaluationReport(
         title=title or type(method).__name__,
         date=date or calendar_date.today().isoformat(),
@@ -302,7 +300,7 @@ def make(
         method=type(method).__name__,
         settings=_settings(model),
         data=_data(model, truth, counts),
-        unit="row" if texts is None else "text",
+        unit="row" if documents is None else "text",
         first_label=Measure(*metrics.bootstrap((right.astype(np.float64), np.ones(len(right))))),
         ks=sorted(k),
         measures=_measures(metrics.report(truth, first.ids, k=k, inverse_propensity=weights, intervals=True)),
@@ -315,10 +313,10 @@ def make(
             truth,
             threshold=threshold,
             name_of=names.__getitem__,
-            texts=texts,
+            documents=documents,
         ),
         groups=metrics.by_frequency(truth, first.ids, counts, most),
-        scores=kind,
+        scores=method._score_meaning,
         calibration=None if probabilities is None else _curve(truth, first.ids, probabilities),
         answered=_answered(scores[:, 0], right, any_label),
         labels=_label_lists(predicted, counts, names),
@@ -433,13 +431,14 @@ def short(text: str) -> str:
     return text if len(text) <= NAME_LENGTH else f"{text[: NAME_LENGTH - 1]}…"
 
 
-def _probabilities(method: Any, ids: Array, scores: Array) -> tuple[str, Array | None]:
-    """A description of the method's scores, and the probabilities if they can be derived from them."""
-    if not isinstance(method, ExMLDS) or method.stacker_ is None:
-        return "shares of the training rows" if isinstance(method, MostFrequent) else "shares of votes", None
-    if method.gains_ is None:
-        return "probabilities", scores
-    return "probabilities over propensities", np.minimum(scores / method.gains_[np.maximum(ids, 0)], 1)
+def _probabilities(method: Any, ids: Array, scores: Array) -> Array | None:
+    """The probabilities if the scores are, or if they can be derived from them."""
+    if method._score_meaning == "probabilities":
+        return scores
+    if method._score_meaning == "probabilities over propensities":
+        gains = method.columns_.spread(method.gains_, method.n_labels_)
+        return np.minimum(scores / np.where(ids >= 0, gains[np.maximum(ids, 0)], 1), 1)
+    return None
 
 
 def _curve(truth: csr_matrix, ids: Array, probabilities: Array) -> Curve | None:

@@ -28,7 +28,7 @@ class RankedLabel(NamedTuple):
 class Mistake(NamedTuple):
     """A row whose top label is wrong.
 
-    row : its number, counted from 0
+    row, id : its number, counted from 0, and the id of the document, None if it has none
     text : its text or the beginning of it on one line, None if the rows are no texts
     ranked : the top label, and the others that reach the threshold, best first
     missed : true labels that do not reach the threshold
@@ -36,18 +36,18 @@ class Mistake(NamedTuple):
     """
 
     row: int
+    id: str | None
     text: str | None
     ranked: list[RankedLabel]
     missed: list[str]
     more: int
 
 
-def texts_of(model: Any, X: Any) -> list[str] | None:
-    """The texts of the rows, or None if the rows are no texts."""
+def documents_of(model: Any, X: Any) -> list[Any] | None:
+    """The rows as texts or documents, or None if they are no texts."""
     if not isinstance(model, TextClassifier):
         return None
-    texts = [getattr(item, "text", item) for item in X]
-    return texts if all(isinstance(text, str) for text in texts) else None
+    return list(X[X.columns[0]] if hasattr(X, "columns") else X)
 
 
 def most_confident(scores: Array, top: Array, wrong: Array, n: int) -> Array:
@@ -74,7 +74,7 @@ def examples(
     *,
     threshold: float,
     name_of: Callable[[int], str],
-    texts: Sequence[str] | None,
+    documents: Sequence[Any] | None,
 ) -> list[Mistake]:
     """The mistakes of some rows; name_of gives the name of a column of truth."""
     found = []
@@ -86,7 +86,8 @@ def examples(
         found.append(
             Mistake(
                 row,
-                None if texts is None else _beginning(texts[row]),
+                None if documents is None else getattr(documents[row], "id", None),
+                None if documents is None else _beginning(getattr(documents[row], "text", documents[row])),
                 [
                     RankedLabel(
                         name_of(ids[row, rank]),

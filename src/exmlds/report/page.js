@@ -4,6 +4,10 @@
   const query = new URLSearchParams(location.hash.slice(1));  // #theme=dark&search=wine
   const percent = (share) => (100 * share).toFixed(1);
   const count = (n) => n.toLocaleString("en");
+  // The parts of a URI, after each of which a line may end; page.py breaks names in the same way.
+  const partsOf = (name) => (/:[/]{2}/.test(name) ? name.split(/(?<=[/#])(?![/#])/) : [name]);
+  const showName = (node, name) => node.replaceChildren(
+    ...partsOf(name).flatMap((part, i) => (i ? [document.createElement("wbr"), part] : [part])));
 
   themes();
   threshold(report.over_threshold, document.getElementById("threshold"));
@@ -101,8 +105,13 @@
         const row = document.createElement("tr");
         lines[i].forEach((value, column) => {
           const cell = document.createElement(column ? "td" : "th");
-          if (column) cell.className = "number"; else cell.scope = "row";
-          cell.textContent = !column ? value : value === null ? "–" : column < 4 ? percent(value) : count(value);
+          cell.className = column ? "number" : "name";
+          if (column) {
+            cell.textContent = value === null ? "–" : column < 4 ? percent(value) : count(value);
+          } else {
+            cell.scope = "row";
+            showName(cell, value);
+          }
           row.append(cell);
         });
         return row;
@@ -160,6 +169,14 @@
     const most = Math.max(...map.training);
     const radius = map.training.map((rows) => 3 + 11 * Math.sqrt(rows / most) * Math.min(1, 12 / Math.sqrt(map.names.length)));
     const lowered = map.names.map((name) => name.toLowerCase());
+    // A URI is drawn by its last part, because the first parts are the same for most labels.
+    const drawn = map.names.map((name) => {
+      const last = partsOf(name).findLast((part) => part) ?? name;
+      return last.length > 28 ? `${last.slice(0, 27)}…` : last;
+    });
+    const pen = document.createElement("canvas").getContext("2d");
+    pen.font = `12px ${getComputedStyle(svg).fontFamily}`;  // as in page.css
+    const widths = drawn.map((text) => pen.measureText(text).width + 3);  // 3 is the stroke around them
     const circles = map.names.map((_, i) => {
       const circle = svgNode("circle");
       circle.setAttribute("r", radius[i].toFixed(1));
@@ -200,8 +217,7 @@
       };
       for (const i of found.size ? visible.filter((j) => found.has(j)) : visible) {
         if (shown.length >= 100) break;
-        const text = map.names[i].length > 28 ? `${map.names[i].slice(0, 27)}…` : map.names[i];
-        const wide = 6.7 * text.length, [x, y, r] = [xs[i], ys[i], radius[i] + 3];
+        const wide = widths[i], [x, y, r] = [xs[i], ys[i], radius[i] + 3];
         const spot = [
           ["start", x + r, y - 8], ["end", x - r, y - 8], ["middle", x, y - r - 13], ["middle", x, y + r - 1],
         ].find(([anchor, at, above]) => free(around(anchor, at, above, wide)));
@@ -212,7 +228,7 @@
         word.setAttribute("text-anchor", anchor);
         word.setAttribute("x", at.toFixed(1));
         word.setAttribute("y", (above + 12).toFixed(1));
-        word.textContent = text;
+        word.textContent = drawn[i];
         shown.push(word);
       }
       words.replaceChildren(...shown);
@@ -246,7 +262,7 @@
       if (i < 0) return;
       circles[i].classList.add("chosen");
       const title = document.createElement("b");
-      title.textContent = map.names[i];
+      showName(title, map.names[i]);
       const rows = `${count(map.training[i])} training rows, ${count(map.test[i])} test rows`;
       const quality = map.f1[i] === null ? "not in the test rows" : `F1 ${percent(map.f1[i])} %`;
       tooltip.replaceChildren(title, rows, document.createElement("br"), quality);
@@ -285,7 +301,7 @@
       matches.replaceChildren(...[...found].slice(0, 12).map((i) => {
         const item = document.createElement("li"), button = document.createElement("button");
         button.type = "button";
-        button.textContent = map.names[i];
+        showName(button, map.names[i]);
         button.addEventListener("click", () => goTo(i));
         item.append(button);
         return item;

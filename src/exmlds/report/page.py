@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Sequence
 from importlib.resources import files
 from math import floor
@@ -194,9 +195,12 @@ def _mistakes(report: EvaluationReport) -> str:
     )
     if not report.examples:
         return f"<p>{count} No examples were asked for.</p>"
+    named, row = "Rows are counted from 0;", "N"
+    if any(example.id is not None for example in report.examples):
+        named, row = "Rows are named by their ids, and counted from 0;", "ID"
     return (
         f"<p>{count} Those whose scores are highest are listed, with different first labels where possible. "
-        "Rows are counted from 0; <code>exmlds explain MODEL DATA --row N</code> explains a prediction.</p>"
+        f"{named} <code>exmlds explain MODEL DATA --row {row}</code> explains a prediction.</p>"
         f'<ol class="examples">{"".join(map(_mistake, report.examples))}</ol>'
     )
 
@@ -206,20 +210,21 @@ def _ranked(label: mistakes.RankedLabel) -> str:
     below = "" if label.assigned else ", below the threshold"
     return (
         f'<li class="{kind}"><span aria-hidden="true">{mark}</span><span class="unseen">{kind}: </span> '
-        f'{html(label.label)} <span class="small">{label.score:.2f}{below}</span></li>'
+        f'{_name(label.label)} <span class="small">{label.score:.2f}{below}</span></li>'
     )
 
 
 def _mistake(mistake: mistakes.Mistake) -> str:
     ranked = "".join(map(_ranked, mistake.ranked))
-    missed = "".join(f'<li class="missed">{html(label)}</li>' for label in mistake.missed)
+    missed = "".join(f'<li class="missed">{_name(label)}</li>' for label in mistake.missed)
     if mistake.more:
         missed += f'<li class="small">and {mistake.more:,} more</li>'
     shown = (
         "" if mistake.text is None else f'<p class="text" dir="auto">{html(mistake.text) or "(empty)"}</p>'
     )
+    name = f"Row {mistake.row}" if mistake.id is None else f"{_name(short(mistake.id))}, row {mistake.row}"
     return (
-        f'<li><p class="small">Row {mistake.row:,}</p>{shown}<dl><dt>Labels of the model</dt>'
+        f'<li><p class="small id">{name}</p>{shown}<dl><dt>Labels of the model</dt>'
         f'<dd><ul class="chips">{ranked}</ul></dd>'
         f'<dt>Missed</dt><dd><ul class="chips">{missed or "<li class=small>none</li>"}</ul></dd></dl></li>'
     )
@@ -449,13 +454,13 @@ def _confused(report: EvaluationReport) -> str:
         [
             [
                 _head(pair.predicted),
-                f"<td>{html(pair.missed)}</td>",
+                f'<td class="name">{_name(pair.missed)}</td>',
                 _sorted_cell(f"{pair.rows:,}", pair.rows),
                 _sorted_cell(f"{_bar(pair.share)}<span>{_percent(pair.share)}</span>", pair.share),
             ]
             for pair in confused.pairs
         ],
-        kind="sortable",
+        kind="stacked sortable",
         title="Pairs of labels",
         sorted_by=(2, True),
     )
@@ -532,19 +537,21 @@ def _table(
     kind: str = "",
     sorted_by: tuple[int, bool] | None = None,
 ) -> str:
-    """A table of cells that are HTML already; a first cell of class "number" aligns its column as numbers."""
+    """A table of cells that are HTML already; the class of a head, "number" or "name", is that of cells."""
     rows = list(rows)
-    heads = []
+    heads, n_numbers = [], 0
     for i, column in enumerate(columns):
-        number = ' class="number"' if rows and 'class="number"' in rows[0][i] else ""
+        is_number = bool(rows) and 'class="number"' in rows[0][i]
+        n_numbers += is_number
+        kind_of_cells = "number" if is_number else "name"
         order = ""
         if sorted_by is not None and sorted_by[0] == i:
             order = f' aria-sort="{"descending" if sorted_by[1] else "ascending"}"'
-        heads.append(f'<th scope="col"{number}{order}>{html(column)}</th>')
+        heads.append(f'<th scope="col" class="{kind_of_cells}"{order}>{html(column)}</th>')
     body = "".join(f"<tr>{''.join(row)}</tr>" for row in rows)
     return (
         f'<div class="scroll" role="region" tabindex="0" aria-label="{html(title)}">'
-        f'<table class="{kind}" style="--numbers:{len(columns) - 1}">'
+        f'<table class="{kind}" style="--numbers:{max(n_numbers, 1)}">'
         f"<caption>{html(title)}</caption><thead><tr>{''.join(heads)}</tr></thead><tbody>{body}</tbody></table>"
         "</div>"
     )
@@ -552,7 +559,13 @@ def _table(
 
 def _head(name: str, meaning: str = "") -> str:
     note = f'<span class="small">{html(meaning)}</span>' if meaning else ""
-    return f'<th scope="row">{html(name)}{note}</th>'
+    return f'<th scope="row" class="name">{_name(name)}{note}</th>'
+
+
+def _name(label: str) -> str:
+    """A label as HTML. A URI may be broken after its slashes, so that its last part is not."""
+    parts = re.split(r"(?<=[/#])(?![/#])", label) if "://" in label else [label]
+    return "<wbr>".join(map(html, parts))
 
 
 def _cell(shown: str) -> str:

@@ -393,6 +393,10 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
 
     # Predicting.
 
+    @property
+    def _score_meaning(self) -> str:
+        return "shares of votes"
+
     def _candidates(self, X: Matrix, k: int) -> tuple[Array, Array]:
         return self.rank(self.search_neighbors(X), k)
 
