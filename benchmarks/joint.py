@@ -3,13 +3,11 @@
     EXMLDS_DATA=… python benchmarks/joint.py --validation    # a fifth of the training rows, to develop on
     EXMLDS_DATA=… python benchmarks/joint.py --test          # the test rows, to be read rarely
 
-    python benchmarks/joint.py --large                       # 500,000 synthetic rows and labels
-
 The script reports P@1…5 and nDCG@1…5 with default settings, as means over seeds, and the times of a fit with
 fixed settings and of a fit with its hyperparameter search. The results of a run with the default options go
 to results/, where sets that are not available keep their figures, and each evaluation on test rows is logged
 in results/test-readings.jsonl. Those of another run are printed, unless --output FILE names a file, which
-keeps its other figures. The large run compares approximate with exact search.
+keeps its other figures.
 """
 
 from __future__ import annotations
@@ -19,7 +17,6 @@ import json
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -27,11 +24,9 @@ from typing import Any
 import numpy as np
 
 from exmlds import ExMLDS4, metrics
-from exmlds.data import Dataset, available, load, make_library, make_xmc
+from exmlds.data import available, load, make_library
 from exmlds.selection import random_split
-from exmlds.stages import features as feature_stage
-from exmlds.stages import index, quantize
-from measure import destination, parser_of, peak_bytes, seconds, several, write_results, write_sets
+from measure import destination, parser_of, peak_bytes, seconds, several, write_sets
 
 # The paper's joint-learning table: P@1…5, then nDCG@1…5.
 SETS = {
@@ -74,50 +69,6 @@ def one(name: str, seed: int, validation: bool, settings: dict[str, Any]) -> dic
     }
 
 
-def large() -> dict[str, Any]:
-    """Compare approximate and exact search among 500,000 rows, with the same maps."""
-    n, n_test, features, n_labels = 500_000, 5_000, 100_000, 500_000
-    data = make_xmc(n + n_test, features, n_labels, random_state=0)
-    train, test = data.rows(np.arange(n)), data.rows(np.arange(n, n + n_test))
-    model = ExMLDS4(index="approximate", random_state=0)
-    estimate = model.estimate(n, features, n_labels, train.X.nnz, train.Y.nnz)
-    fit_seconds = seconds(lambda: model.fit(train.X, train.Y))
-    searches = {"approximate": _searched(model, test)}
-    peak = peak_bytes()
-    size = _saved_bytes(model)
-    A = feature_stage.apply(model.feature_map_, train.X)
-    for learner in model.learners_:
-        learner.parts[:] = [
-            part._replace(
-                row_index=index.build(
-                    quantize.times(A[part.rows], part.V, part.columns), model.metric, model.storage
-                )
-            )
-            for part in learner.parts
-        ]
-    searches["exact"] = _searched(model, test)
-    return {
-        "rows": n,
-        "features": features,
-        "labels": n_labels,
-        "fit_seconds": fit_seconds,
-        "peak_bytes": peak,
-        "estimated_bytes": estimate.memory,
-        "model_bytes": size,
-        "parts": [len(learner.parts) for learner in model.learners_],
-        "searches": searches,
-        "share_of_exact": searches["approximate"]["P@5"] / searches["exact"]["P@5"],
-    }
-
-
-def _searched(model: ExMLDS4, test: Dataset) -> dict[str, float]:
-    model.predict_topk(test.X[:300], 5)  # a warm-up that opens the graphs
-    started = time.perf_counter()
-    ranking = metrics.Ranking(test.Y, model.predict_topk(test.X, 5), 5)
-    taken = 1000 * (time.perf_counter() - started) / test.X.shape[0]
-    return {"ms_per_row": taken, **{f"P@{k}": ranking.value(f"P@{k}") for k in (1, 3, 5)}}
-
-
 def _saved_bytes(model: ExMLDS4) -> int:
     with tempfile.TemporaryDirectory() as folder:
         model.save(Path(folder) / "model")
@@ -129,7 +80,6 @@ def main() -> None:
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--validation", action="store_true")
     which.add_argument("--test", action="store_true")
-    which.add_argument("--large", action="store_true")
     usual = (*SETS, *STAND_INS)
     known_sets = dict.fromkeys((*usual, *available()))
     parser.add_argument("--sets", type=several(known_sets), default=usual, help="names, separated by commas")
@@ -142,11 +92,7 @@ def main() -> None:
         print(json.dumps(one(options.one[0], int(options.one[1]), options.validation, settings)))
         return
     split = "validation" if options.validation else "test"
-    name = "joint-large" if options.large else f"joint-{split}"
-    path = destination(parser, options, name, free=("validation", "test", "large"))
-    if options.large:
-        write_results(path, large())
-        return
+    path = destination(parser, options, f"joint-{split}", free=("validation", "test"))
     results: dict[str, Any] = {}
     for name in options.sets:
         if name not in available():

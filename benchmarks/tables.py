@@ -181,18 +181,6 @@ def joint() -> str:
     return table([*columns, "with its choices", "a row", "model"], rows)
 
 
-def large() -> str:
-    figures = results("joint-large")
-    once = [f"{figures['fit_seconds']:,.0f} s"]
-    once += [f"{figures[key] / 1e9:.1f} GB" for key in ("peak_bytes", "model_bytes")]
-    rows = []
-    for kind, row in figures["searches"].items():
-        rows.append([kind, _precision(row), f"{row['ms_per_row']:.1f} ms", *once])
-        once = ["", "", ""]
-    columns = ["search", "P@1/3/5", "a row", "fit with its choices, 2 cores", "peak", "model"]
-    return table(columns, rows)
-
-
 PEERS = {
     "ours": "exmlds",
     "parabel": "omikuji, Parabel",
@@ -336,7 +324,6 @@ TABLES = {
     "texts": texts,
     "peers": peers,
     "joint": joint,
-    "large": large,
     "speed": speed,
     "paper": paper,
     "family": family,

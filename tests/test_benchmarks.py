@@ -121,7 +121,6 @@ def test_only_full_runs_replace_the_committed_results(name, measure, monkeypatch
     [
         ("paper", ("--test",), "paper-test.json"),
         ("paper", ("--validation", "--family"), "family-validation.json"),
-        ("joint", ("--large",), "joint-large.json"),
         ("missing", ("--test",), "missing-test.json"),
         ("peers", ("--test",), "peers.json"),
         ("texts", ("--long",), "texts-long.json"),

@@ -350,25 +350,98 @@ def test_nearest_sets(seed: int, k: int, budget: int) -> None:
 
 @given(seed=seeds)
 @settings(max_examples=20)
-def test_adagrad_features(seed: int) -> None:
+def test_adagrad_rows(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    b, d, r = (int(rng.integers(1, size)) for size in (10, 12, 9))
-    Xt = sparse(rng, d, b)
-    gradients = rng.normal(size=(b, r)).astype(np.float32)
+    n, d, r = (int(rng.integers(1, size)) for size in (10, 12, 9))
+    X, rows = sparse(rng, n, d), rng.integers(0, n, int(rng.integers(1, 8)))
+    X.sort_indices()
+    gradients = rng.normal(size=(len(rows), r)).astype(np.float32)
     start = int(rng.integers(d))
     stop = int(rng.integers(start, d)) + 1
     V = np.repeat(rng.normal(size=(1, d, r)).astype(np.float32), 2, axis=0)
     sums = np.repeat(
         rng.random((1, d, r), dtype=np.float32) * (rng.random((1, d, r)) < 0.7), 2, axis=0
     ).astype(np.float32)
-    before = V[0].copy()
+    before, work = V[0].copy(), np.full((d, r), np.nan, np.float32)
     for engine, v, s in zip((jit_joint, joint), V, sums):
-        engine.adagrad_features(Xt.indptr, Xt.indices, Xt.data, gradients, start, stop, np.float32(0.1), v, s)
+        batch = (X.indptr, X.indices, X.data, rows, gradients)
+        engine.adagrad_rows(*batch, start, stop, np.float32(0.1), work, v, s)
     np.testing.assert_allclose(V[0], V[1], atol=1e-5)
     np.testing.assert_allclose(sums[0], sums[1], rtol=1e-4, atol=1e-6)
     untouched = np.ones(d, bool)
     untouched[start:stop] = False
     np.testing.assert_array_equal(V[0][untouched], before[untouched])
+
+
+@given(seed=seeds)
+@settings(max_examples=20)
+def test_embed_rows(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n, d, r, b = (int(rng.integers(1, size)) for size in (10, 12, 20, 8))
+    X, rows, V = sparse(rng, n, d), rng.integers(0, n, b), rng.normal(size=(d, r)).astype(np.float32)
+    for engine in (jit_joint, joint):
+        Z = np.full((b, r), np.nan, np.float32)
+        engine.embed_rows(X.indptr, X.indices, X.data, rows, V, Z)
+        np.testing.assert_allclose(Z, (X @ V)[rows], atol=1e-4)
+
+
+@given(seed=seeds)
+@settings(max_examples=50)
+def test_negative_weights(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 15))
+    b, neighbors = int(rng.integers(1, n + 1)), rng.integers(-1, n, (n, 3))
+    rows, contexts, group = rng.permutation(n)[:b], rng.integers(0, n, b), rng.integers(0, n, n)
+    found = []
+    for engine in (jit_joint, joint):
+        chain, weights = np.full((3, n), -1), np.full((b, b), np.nan, np.float32)
+        engine.negative_weights(rows, contexts, neighbors, group, chain, weights)
+        assert (chain == -1).all()
+        found.append(weights)
+    np.testing.assert_array_equal(*found)
+
+
+@given(seed=seeds)
+@settings(max_examples=50)
+def test_search_cells(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n, r, q, k, n_cells = (int(rng.integers(1, size)) for size in (40, 20, 9, 12, 6))
+    # Small whole numbers, so that sums are exact and many scores are equal.
+    Q, rows = (rng.integers(-2, 3, (m, r)).astype(np.float32) for m in (q, n))
+    bias = np.where(rng.random(n) < 0.2, -np.inf, rng.integers(-1, 2, n)).astype(np.float32)
+    starts = np.concatenate(([0], np.sort(rng.integers(0, n + 1, n_cells - 1)), [n]))
+    probes = np.argsort(rng.random((q, n_cells)), axis=1)[:, : int(rng.integers(1, n_cells + 1))]
+    found = []
+    for engine in (jit_topk, topk):
+        ids, scores = np.full((q, k), -1), np.full((q, k), -np.inf, np.float32)
+        engine.search_cells(Q, probes, starts, rows, bias, ids, scores)
+        found.append(scores)
+        assert all(len(set(own[own >= 0])) == (own >= 0).sum() for own in ids)
+        for own, ids_of_own, its_scores in zip(Q, ids, scores):
+            is_found = ids_of_own >= 0
+            near = ids_of_own[is_found]
+            np.testing.assert_array_equal(rows[near] @ own + bias[near], its_scores[is_found])
+            assert (np.diff(its_scores[is_found]) <= 0).all()
+    np.testing.assert_array_equal(*found)
+
+
+@given(seed=seeds)
+@settings(max_examples=50)
+def test_rescore(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n, r, q = (int(rng.integers(1, size)) for size in (30, 20, 6))
+    Q, rows = (rng.integers(-2, 3, (m, r)).astype(np.float32) for m in (q, n))
+    bias, numbers = rng.integers(-1, 2, n).astype(np.float32), rng.permutation(n)
+    positions = np.array([rng.permutation(n) for _ in range(q)])[:, : int(rng.integers(1, n + 1))]
+    positions[:, int(rng.integers(1, n + 1)) :] = -1
+    found = []
+    for engine in (jit_topk, topk):
+        ids = np.where(positions >= 0, numbers[positions], -1)
+        scores = np.where(positions >= 0, np.float32(0), np.float32(-np.inf))
+        engine.rescore(Q, rows, bias, positions, ids, scores)
+        found.append((ids, scores))
+    for one, other in zip(*found):
+        np.testing.assert_array_equal(one, other)
 
 
 @settings(max_examples=50)

@@ -19,7 +19,7 @@ from exmlds.data import Dataset, make_xmc
 from exmlds.data import load as load_data
 from exmlds.errors import ModelError
 from exmlds.models.exmlds4 import Contexts
-from exmlds.stages import ann_index
+from exmlds.stages import cells
 
 FIXED: dict[str, Any] = {
     "features": "l2",
@@ -188,25 +188,23 @@ def test_contexts_within_a_part() -> None:
     np.testing.assert_array_equal(found, [[2, 1, -1], [2, 0, -1], [1, -1, -1]])
 
 
-def test_approximate_search_is_saved_with_the_model(
+def test_cells_are_saved_with_the_model(
     library: Dataset, fitted: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("usearch")
     one = fitted(ExMLDS4(random_state=0, **FIXED, index="exact"), library, slice(300))
-    monkeypatch.setattr("exmlds.voting.memory.APPROXIMATE_FROM", 100)
-    other = ExMLDS4(random_state=0, **FIXED, index="approximate").fit(library.X[:300], library.Y[:300])
-    assert isinstance(other.learners_[0].parts[0].row_index.segments[0].rows, ann_index.Graph)
+    monkeypatch.setattr("exmlds.voting.memory.CELLS_FROM", 100)
+    other = ExMLDS4(random_state=0, **FIXED).fit(library.X[:300], library.Y[:300])
+    assert isinstance(other.learners_[0].parts[0].row_index.segments[0].rows, cells.Cells)
     exact, near = (model.predict_topk(library.X[300:], 3)[0] for model in (one, other))
     assert np.mean(exact == near) > 0.95
     other.save(tmp_path / "model")
-    monkeypatch.setattr(ann_index, "build", None)  # it is not built again
+    monkeypatch.setattr(cells, "build", None)  # they are not built again
     again = load(tmp_path / "model")
     np.testing.assert_array_equal(again.predict_topk(library.X[300:], 3)[0], near)
 
 
 def test_small_parts_are_searched_exactly(scores: Scores) -> None:
-    pytest.importorskip("usearch")
-    np.testing.assert_array_equal(scores(), scores(index="approximate"))
+    np.testing.assert_array_equal(scores(), scores(index="exact"))
 
 
 def test_maps_of_the_kernel_are_not_rounded() -> None:

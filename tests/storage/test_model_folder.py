@@ -34,7 +34,7 @@ from exmlds import (
 )
 from exmlds.data import Dataset, make_library
 from exmlds.errors import NoKnownWordWarning
-from exmlds.stages import ann_index
+from exmlds.stages import cells
 from exmlds.stages.index import Index, Segment
 from exmlds.stages.joint import JointState
 from exmlds.storage import array_file, model_folder
@@ -566,34 +566,21 @@ def test_crafted_models_are_refused_or_harmless(first: int, tmp_path: Path) -> N
     assert outcomes.count("refused") > PER_TEST // 3
 
 
-def test_a_crafted_search_graph_is_refused() -> None:
-    """The native library follows the links of a graph without checking them."""
-    pytest.importorskip("usearch")
-    rows = np.random.default_rng(0).normal(size=(200, 4)).astype(np.float32)
-    saved = ann_index.build(rows, "euclidean", "float32").saved
-    ann_index.check(ann_index.Graph(saved), "euclidean", 200, 4)
-    first_node = 8 + rows.nbytes + 104 + 2 * 200
-    for place in (
-        0,
-        4,
-        8 + rows.nbytes,
-        8 + rows.nbytes + 13,
-        8 + rows.nbytes + 17,
-        8 + rows.nbytes + 72,
-        8 + rows.nbytes + 96,
-        8 + rows.nbytes + 104,
-        first_node,
-        first_node + 8,
-        first_node + 11,
-        first_node + 15,
+def test_crafted_cells_are_refused(rng: np.random.Generator) -> None:
+    built = cells.build(rng.normal(size=(200, 4)).astype(np.float32), "euclidean", "float32", 1)
+    cells.check(built, 200, 4)
+    for changed in (
+        {"starts": built.starts + 1},
+        {"starts": built.starts[::-1]},
+        {"starts": built.starts[:-1]},
+        {"numbers": built.numbers + 1},
+        {"numbers": np.zeros_like(built.numbers)},
+        {"numbers": built.numbers.astype(np.float32)},
+        {"centers": built.centers[:, :3]},
+        {"rows": built.rows._replace(values=built.rows.values[:-1])},
     ):
-        damaged = saved.copy()
-        damaged[place] ^= 255
-        with pytest.raises((ValueError, KeyError)):
-            ann_index.check(ann_index.Graph(damaged), "euclidean", 200, 4)
-    for damaged in (saved[:-1], saved[:5], saved[: first_node + 3]):
-        with pytest.raises(ValueError, match="not as it was built"):
-            ann_index.check(ann_index.Graph(damaged), "euclidean", 200, 4)
+        with pytest.raises(ValueError, match=r"cells|numbers|rows"):
+            cells.check(built._replace(**changed), 200, 4)
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ class ExMLDS3(RegressionVoting):
         "sgns")
     n_epochs, learning_rate, n_neighbors_fit : of the skip-grams, and the number of neighbours that are the
         context (solver "sgns")
-    n_parts, n_parts_probed, n_learners, features, l2, l1, metric, search, vote, temperature : as in
+    n_parts, n_parts_probed, n_learners, features, l2, l1, metric, search, vote, temperature, index : as in
         `ExMLDS1`; all parts share one embedding
 
     The other parameters are those of every method, `XMCEstimator`.

@@ -14,7 +14,7 @@ from scipy.sparse import csr_matrix
 from .. import __version__
 from ..runtime.memory import DataSize
 from ..selection import HeldOutScores
-from ..stages import ann_index, joint, neighbors, partition, quantize, sppmi
+from ..stages import joint, neighbors, partition, quantize, sppmi
 from ..stages.partition import Router
 from ..storage.checkpoint import Checkpoint, digest
 from ..storage.files import PathLike
@@ -28,7 +28,7 @@ Array = np.ndarray
 
 EPOCHS = (4, 8, 12)
 MORE_EPOCHS = 2  # where training is resumed with more rows
-LARGEST_PART = {"exact": 100_000, "approximate": 1_000_000}  # rows; beyond, a search takes too long
+LARGEST_PART = {"exact": 100_000, "auto": 5_000_000}  # rows; beyond, a search takes too long
 NOT_OF_THE_RESULT = {"keep_rows", "n_jobs", "verbose"}
 
 
@@ -66,12 +66,10 @@ class ExMLDS4(NeighborVoting):
     n_epochs : number of passes over the rows; "auto" is the best of 4, 8 and 12 on held-out rows
     storage : number format of V and of the row embeddings: "float32", "float16" or "int8"; V of the Nyström
         kernel is always float32
-    index : "exact" search for neighbours, or "approximate" in parts of 50,000 rows and more, which needs
-        `pip install "exmlds[approximate]"`
     n_learners : number of maps, each from another random start, whose votes are added
     partition : how rows are cut into parts: the "gate" learns, in `n_rounds` rounds, to route the rows of a
         context to the same part; "kmeans" clusters features
-    n_parts, n_parts_probed, features, metric, vote, temperature : as in `ExMLDS1`
+    n_parts, n_parts_probed, features, metric, vote, temperature, index : as in `ExMLDS1`
 
     The other parameters are those of every method, `XMCEstimator`.
 
@@ -100,7 +98,6 @@ class ExMLDS4(NeighborVoting):
         "n_epochs": params.either(params.one_of("auto"), params.whole(1)),
         "partition": params.one_of("gate", "kmeans"),
         "n_rounds": params.whole(1),
-        "index": params.one_of("exact", "approximate"),
         "storage": params.one_of(*quantize.STORAGES),
     }
 
@@ -128,7 +125,6 @@ class ExMLDS4(NeighborVoting):
     batch_size: int = 512
     n_epochs: str | int = "auto"
     storage: str = "float16"
-    index: str = "exact"
     partition: str = "gate"
     n_rounds: int = 8
     n_learners: int = 3
@@ -144,8 +140,6 @@ class ExMLDS4(NeighborVoting):
         checkpoint : a folder that the fit is saved to after every epoch; with the same folder, data and
             parameters a fit that was stopped resumes, and gives the same model
         """
-        if self.index == "approximate":
-            ann_index.require()  # fail before a long fit, not after it
         if checkpoint is None:
             return self._learn(X, y, label_names)
         with self._all_or_nothing():
@@ -244,7 +238,6 @@ class ExMLDS4(NeighborVoting):
 
         memory = super()._memory_model()
         return memory._replace(
-            index_kind=self.index,
             largest_part=LARGEST_PART[self.index],
             learners_in_parallel=True,
             embedding_bytes=embedding_bytes,

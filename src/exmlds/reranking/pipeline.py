@@ -24,6 +24,9 @@ Array = np.ndarray
 
 MAX_PAIRS = 1_000_000  # negative pairs that classifiers learn from where all labels are on the short list,
 MIN_LISTED = 20  # but at least so many of a row
+LIST_BLOCK = (
+    1_024  # training rows that are searched for at a time: more than at prediction, as they are sorted
+)
 MAX_LIFT_LABELS = 2_000  # labels up to which all pairs of labels are counted
 SECOND_TOP_K = 300  # labels that the second shortlister ranks; others have no vote of it
 STACKER_PAIRS = 200_000  # pairs of a row and a label that the stacker is fitted on, at most
@@ -87,11 +90,13 @@ class WarmStart(NamedTuple):
 
     rows : (n,) ascending, what the rows of the fit are called in the next one
     map : training of the shortlister's map, or None
+    listed : (n, k) the short lists of the rows, or None
     examples, alphas : of the classifiers and their dual variables, or None
     """
 
     rows: Array
     map: MapWarmStart | None = None
+    listed: Array | None = None
     examples: rerank.Examples | None = None
     alphas: Array | None = None
 
@@ -203,13 +208,17 @@ def fit_reranker(
             RerankingPipeline(shortlister, second, config.shortlist, counts, None, None, None), end
         )
     with phase("short lists of the training rows", rows.n):
-        if listed is None:
+        more = None
+        if listed is None and rows.observed is None and warm_start is not None:
+            listed, more = extend_shortlists(shortlister, rows, config.shortlist, warm_start)
+        elif listed is None:
             listed = shortlists_leave_one_out(shortlister, rows.X, config.shortlist)
+    end = end._replace(listed=listed)
     if rows.observed is not None:  # an unknown cell is not a negative example
         known = contains(rows.observed, listed) | ~informative_rows(rows.observed)[:, None]
         listed = np.where(known, listed, -1)
     feature_map = features.fit(config.features, rows.X, rng)
-    examples, start, n_epochs = rerank.examples(rows.Y, listed), None, N_PASSES
+    examples, start, n_epochs = rerank.examples(rows.Y, listed, more), None, N_PASSES
     if warm_start is not None and warm_start.examples is not None and warm_start.alphas is not None:
         start = rerank.carry_alphas(warm_start.examples, warm_start.alphas, warm_start.rows, examples)
         n_epochs = N_MORE_PASSES
@@ -235,17 +244,52 @@ def fit_reranker(
 
 
 def shortlists_leave_one_out(shortlister: NeighborVoting, X: Matrix, k: int) -> Array:
-    """(n, k) the short lists of training rows, each without its own vote."""
-    n, own = X.shape[0], np.arange(X.shape[0])
-    ids, votes = shortlister.rank_in_blocks(
-        lambda block: shortlister.rank(shortlister.search_neighbors(X[block], own[block]), k),
-        n,
-        k,
-        "short lists",
+    """(n, k) int32, the short lists of training rows, each without its own vote."""
+    n = X.shape[0]
+    all_listed = k >= shortlister.n_labels_
+    listed = np.empty((n, min(k, max(MAX_PAIRS // n, MIN_LISTED)) if all_listed else k), np.int32)
+    _list(shortlister, X, k, shortlister.visiting_order(n), listed)
+    return listed
+
+
+def extend_shortlists(
+    shortlister: NeighborVoting, rows: TrainingSet, k: int, before: WarmStart
+) -> tuple[Array, csr_matrix]:
+    """(n, k) the short lists of an earlier fit with those of new rows, and (n, L) csr, more labels of rows.
+
+    Earlier rows are not searched for again. Instead, a new row votes for its labels on those of them that are
+    nearest to it: otherwise, labels that only new rows have would have hardly any negative examples.
+    """
+    assert before.listed is not None
+    is_new = np.ones(rows.n, bool)
+    is_new[before.rows] = False
+    new, listed = np.flatnonzero(is_new), np.empty((rows.n, before.listed.shape[1]), np.int32)
+    listed[before.rows] = before.listed
+    near = np.concatenate(_list(shortlister, rows.X, k, new, listed))  # (m, v)
+    is_near = (near >= 0) & ~is_new[near]
+    voters = csr_matrix(
+        (np.ones(is_near.sum(), np.float32), (near[is_near], np.nonzero(is_near)[0])), (rows.n, len(new))
     )
-    if k < shortlister.n_labels_:
-        return ids
-    return pad_with_all_labels(ids, votes, k)[0][:, : max(MAX_PAIRS // n, MIN_LISTED)]
+    return listed, csr_matrix(voters @ rows.Y[new])
+
+
+def _list(shortlister: NeighborVoting, X: Matrix, k: int, rows: Array, listed: Array) -> list[Array]:
+    """Write the short lists of some training rows; returns the rows that voted on them, block by block."""
+
+    def write(block: slice) -> Array:
+        own = rows[block]
+        found = shortlister.search_neighbors(X[own], own)
+        ids, votes = shortlister.rank(found, k)
+        if k >= shortlister.n_labels_:
+            ids, _ = pad_with_all_labels(ids, votes, k)
+        listed[own] = ids[:, : listed.shape[1]]
+        return np.concatenate([one.neighbors for one in found], axis=1).astype(np.int32)
+
+    n = len(rows)
+    voters = parallel.map_blocks(
+        write, parallel.blocks(n, LIST_BLOCK), n_jobs=shortlister.n_jobs, stage="short lists", total=n
+    )
+    return list(voters)
 
 
 def fit_stacker(scores: ShortlistScores, held_out: TrainingSet) -> stacking.Stacker:

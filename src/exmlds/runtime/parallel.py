@@ -126,6 +126,42 @@ def _check_cancelled(cancelled: Event | None) -> None:
         raise _Cancelled
 
 
+class Workers:
+    """Threads that are kept for many short maps; `map_blocks` starts its own for each call.
+
+    Used in a `with` block, inside which BLAS runs on one thread.
+    """
+
+    def __init__(self, n_jobs: int | None) -> None:
+        self.threads = n_threads(n_jobs)
+        self.pool = ThreadPoolExecutor(self.threads) if self.threads > 1 else None
+
+    def __enter__(self) -> Workers:
+        one_blas_thread().__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        one_blas_thread().__exit__(None, None, None)
+        if self.pool is not None:
+            self.pool.shutdown()
+
+    def map(self, work: Callable[[slice], Result], rows: list[slice]) -> list[Result]:
+        """The result of each block, in order; each thread works on consecutive blocks."""
+        _check_cancelled(getattr(_current, "cancelled", None))
+        if self.pool is None or len(rows) == 1:
+            return [work(block) for block in rows]
+        share = -(-len(rows) // self.threads)
+        # The calling thread takes the first share itself.
+        others = [
+            self.pool.submit(lambda own: [work(block) for block in own], rows[start : start + share])
+            for start in range(share, len(rows), share)
+        ]
+        found = [work(block) for block in rows[:share]]
+        for future in others:
+            found += future.result()
+        return found
+
+
 def map_blocks(
     work: Callable[[slice], Result],
     rows: Iterable[slice],

@@ -1,4 +1,4 @@
-"""Nearest-neighbour search over a list of segments: dense rows, an inverted index, or an approximate graph.
+"""Nearest-neighbour search over a list of segments: dense rows, rows in cells, or an inverted index.
 
 The top-k lists of the segments are merged, so rows can be added as a new segment, and removed by a bias of
 −inf, without rewriting the segments on disk.
@@ -14,7 +14,7 @@ from scipy.sparse import csc_matrix, csr_matrix, issparse
 from ..kernels import DEFAULT, Engine
 from ..validation import stored
 from ..validation.arrays import Matrix, row_norms, unit_rows
-from . import ann_index, quantize
+from . import cells, quantize
 
 Array = np.ndarray
 DENSE_BLOCK = 8_192  # rows that a block of queries is scored against at a time
@@ -24,9 +24,9 @@ DENSE_FROM = 0.2  # share of stored values above which a matrix product is faste
 class Segment(NamedTuple):
     """Rows that were added in one call.
 
-    rows : `quantize.Packed` (n, d) dense rows; or (d, n) csr, an inverted index of the rows of each feature;
-        or a graph
-    bias : (n,) added to the inner product; −inf excludes a row
+    rows : `quantize.Packed` (n, d) dense rows; or `cells.Cells` of them; or (d, n) csr, an inverted index of
+        the rows of each feature
+    bias : (n,) added to the inner product, in the order in which the rows are stored; −inf excludes a row
     """
 
     rows: Matrix
@@ -62,27 +62,32 @@ def _check_segment(segment: Any, index: Index, d: int) -> int:
     if issparse(segment.rows):
         stored.matrix(segment.rows, "an inverted index", d, n)
         stored.require(not len(index.center), "an inverted index is centred")
-    elif isinstance(segment.rows, ann_index.Graph):
-        ann_index.check(segment.rows, index.metric, n, d)
     else:
         stored.require(index.metric == "cosine" or len(index.center), "a dense index is not centred")
-        quantize.check(segment.rows, "the rows of an index", n, d)
+        if isinstance(segment.rows, cells.Cells):
+            cells.check(segment.rows, n, d)
+        else:
+            quantize.check(segment.rows, "the rows of an index", n, d)
     return n
 
 
-def build(X: Matrix, metric: str, storage: str = "float32", *, is_exact: bool = True) -> Index:
+def build(
+    X: Matrix, metric: str, storage: str = "float32", *, in_cells: bool = False, n_jobs: int | None = None
+) -> Index:
     """Index the rows of X.
 
     X : (n, d) csr or dense
     storage : one of `quantize.STORAGES`, the dtype that dense rows are stored in
-    is_exact : whether dense rows are searched exactly; otherwise they become a graph with approximate search
+    in_cells : whether a search among dense rows reads the nearest cells only, instead of all rows
     """
     dense_distances = metric == "euclidean" and not _is_sparse(X)
     center = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel() if dense_distances else np.zeros(0)
-    return extend(Index([], metric, center), X, storage, is_exact=is_exact)
+    return extend(Index([], metric, center), X, storage, in_cells=in_cells, n_jobs=n_jobs)
 
 
-def extend(index: Index, X: Matrix, storage: str = "float32", *, is_exact: bool = True) -> Index:
+def extend(
+    index: Index, X: Matrix, storage: str = "float32", *, in_cells: bool = False, n_jobs: int | None = None
+) -> Index:
     """Return the index with the rows of X appended; their ids follow the last one."""
     X = _prepare(index, X)
     if index.metric == "cosine":
@@ -91,32 +96,37 @@ def extend(index: Index, X: Matrix, storage: str = "float32", *, is_exact: bool 
         bias = (-(row_norms(X) ** 2)).astype(X.dtype)  # −‖q − x‖² = 2⟨q, x⟩ − ‖x‖² − ‖q‖²
     if issparse(X):
         rows: Any = _transpose(X)
+    elif in_cells:
+        rows = cells.build(X, index.metric, storage, n_jobs)
+        bias = bias[rows.numbers]
     else:
-        rows = quantize.pack(X, storage) if is_exact else ann_index.build(X, index.metric, storage)
+        rows = quantize.pack(X, storage)
     return index._replace(segments=[*index.segments, Segment(rows, bias)])
 
 
-def search(
-    index: Index, Q: Matrix, k: int, threads: int = 1, *, engine: Engine = DEFAULT
-) -> tuple[Array, Array]:
+def storage_order(index: Index) -> Array:
+    """(n,) the rows in the order in which they are stored, where near rows follow each other in cells."""
+    orders, offset = [], 0
+    for segment in index.segments:
+        is_sorted = isinstance(segment.rows, cells.Cells)
+        orders.append(offset + (segment.rows.numbers if is_sorted else np.arange(len(segment.bias))))
+        offset += len(segment.bias)
+    return np.concatenate(orders)
+
+
+def search(index: Index, Q: Matrix, k: int, *, engine: Engine = DEFAULT) -> tuple[Array, Array]:
     """The k most similar rows of each query: (q, k) int64 ids, −1 pads, and (q, k) float32 similarities.
 
-    The similarity is the cosine, or the negative Euclidean distance. `threads` applies to graphs only, which
-    do not allow concurrent searches; callers search the other segments in parallel blocks.
+    The similarity is the cosine, or the negative Euclidean distance.
     """
-    Q = _prepare(index, Q)
-    scaled = Q if index.metric == "cosine" else 2 * Q  # With the bias: 2⟨q, x⟩ − ‖x‖².
-    ids = np.full((Q.shape[0], k), -1, np.int64)
-    scores = np.full((Q.shape[0], k), -np.inf, Q.dtype)
-    offset = 0
+    Q, offset, found = _prepare(index, Q), 0, []
+    scale = 1 if index.metric == "cosine" else 2  # With the bias: 2⟨q, x⟩ − ‖x‖².
     for segment in index.segments:
-        if issparse(segment.rows):
-            _search_sparse(segment, csr_matrix(scaled), offset, ids, scores, engine)
-        elif isinstance(segment.rows, ann_index.Graph):
-            _search_graph(segment.rows, Q, index.metric, offset, ids, scores, threads)
-        else:
-            _search_dense(segment, scaled, offset, ids, scores, engine)
+        search_segment = _search_sparse if issparse(segment.rows) else _search_dense
+        ids, scores = search_segment(segment, Q, scale, k, engine)
+        found.append((np.where(ids >= 0, ids + offset, -1) if offset else ids, scores))
         offset += len(segment.bias)
+    ids, scores = found[0] if len(found) == 1 else _merge(found, k)
     if index.metric == "euclidean":  # Rounding can make a squared distance slightly negative.
         squared = row_norms(Q)[:, None] ** 2 - scores
         scores = -np.sqrt(np.maximum(squared, 0, out=squared, where=ids >= 0))
@@ -137,33 +147,48 @@ def _prepare(index: Index, X: Matrix) -> Matrix:
     return csr_matrix(X, dtype=np.float64)
 
 
-def _search_sparse(
-    segment: Segment, Q: csr_matrix, offset: int, ids: Array, scores: Array, engine: Engine
-) -> None:
+def _search_sparse(segment: Segment, Q: Matrix, scale: int, k: int, engine: Engine) -> tuple[Array, Array]:
+    Q = csr_matrix(Q if scale == 1 else scale * Q)
+    ids, scores = np.full((Q.shape[0], k), -1, np.int64), np.full((Q.shape[0], k), -np.inf, Q.dtype)
     queries, postings = ((A.indptr, A.indices, A.data) for A in (Q, segment.rows))
-    engine.sparse_topk(*queries, *postings, segment.bias, offset, ids, scores)
+    engine.sparse_topk(*queries, *postings, segment.bias, 0, ids, scores)
+    return ids, scores
 
 
-def _search_dense(
-    segment: Segment, Q: Matrix, offset: int, ids: Array, scores: Array, engine: Engine
-) -> None:
+def _search_dense(segment: Segment, Q: Matrix, scale: int, k: int, engine: Engine) -> tuple[Array, Array]:
+    Q = np.ascontiguousarray(Q.toarray() if issparse(Q) else Q, np.float32)
+    if isinstance(segment.rows, cells.Cells):
+        rows = segment.rows.rows
+        positions, scores = cells.search(segment.rows, segment.bias, Q, scale, k, engine=engine)
+        ids = np.where(positions >= 0, segment.rows.numbers[positions].astype(np.int64), -1)
+    else:
+        rows = segment.rows
+        positions, scores = _search_all(segment, scale * Q, k, engine)
+        ids = positions.copy()
+    if rows.values.dtype == np.float32:
+        engine.rescore(scale * Q, rows.values, segment.bias, positions, ids, scores)
+    else:  # unpack what was found alone
+        found, position = np.unique(np.maximum(positions, 0), return_inverse=True)
+        position = np.where(positions >= 0, position.reshape(positions.shape), -1)
+        engine.rescore(scale * Q, quantize.unpack(rows, found), segment.bias[found], position, ids, scores)
+    return ids, scores
+
+
+def _search_all(segment: Segment, Q: Array, k: int, engine: Engine) -> tuple[Array, Array]:
+    """Score all rows, block by block."""
+    positions, scores = np.full((len(Q), k), -1, np.int64), np.full((len(Q), k), -np.inf, np.float32)
     for start in range(0, len(segment.bias), DENSE_BLOCK):
         block = slice(start, start + DENSE_BLOCK)
-        products = np.asarray(Q @ quantize.unpack(segment.rows, block).T)  # (q, block)
-        engine.merge_topk(products + segment.bias[block], offset + start, ids, scores)
+        products = Q @ quantize.unpack(segment.rows, block).T  # (q, block)
+        engine.merge_topk(products + segment.bias[block], start, positions, scores)
+    return positions, scores
 
 
-def _search_graph(
-    graph: ann_index.Graph, Q: Array, metric: str, offset: int, ids: Array, scores: Array, threads: int
-) -> None:
-    k = ids.shape[1]
-    found, distances = ann_index.search(graph, Q, k, threads)
-    # On the scale of exact segments: ⟨q, x⟩, or 2⟨q, x⟩ − ‖x‖².
-    similarities = 1 - distances if metric == "cosine" else row_norms(Q)[:, None] ** 2 - distances
-    all_ids = np.concatenate([ids, np.where(found >= 0, found + offset, -1)], axis=1)
-    all_scores = np.concatenate([scores, similarities.astype(scores.dtype)], axis=1)
-    best = np.argsort(-all_scores, axis=1, kind="stable")[:, :k]
-    ids[:], scores[:] = (np.take_along_axis(a, best, axis=1) for a in (all_ids, all_scores))
+def _merge(found: list[tuple[Array, Array]], k: int) -> tuple[Array, Array]:
+    """The k best of the lists of several segments; of equal ones, those of the first segment."""
+    ids, scores = (np.concatenate(parts, axis=1) for parts in zip(*found))
+    best = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+    return np.take_along_axis(ids, best, axis=1), np.take_along_axis(scores, best, axis=1)
 
 
 def _transpose(X: csr_matrix) -> csr_matrix:

@@ -14,6 +14,7 @@ pair.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,12 +22,12 @@ from scipy.sparse import csr_matrix, issparse
 
 from ..kernels import DEFAULT, Engine
 from ..runtime import progress
-from ..runtime.parallel import blocks, map_blocks
+from ..runtime.parallel import Workers, blocks
 
 Array = np.ndarray
 
-BLOCKS = 8  # blocks of features; each is updated by one thread
-ROWS = 128  # rows in a block of the embedding
+BLOCKS = 16  # blocks of features; each is updated by one thread
+ROWS = 128  # rows in a block of the embedding and of the gradient
 
 
 class JointState(NamedTuple):
@@ -87,37 +88,91 @@ def epoch(
     rng = np.random.default_rng([state.seed, state.epoch])
     sizes = (neighbors >= 0).sum(axis=1)
     order = rng.permutation(np.flatnonzero(sizes))
-    with progress.stage("joint learning", len(order)) as advance:
+    batches = _Batches(X, state, learning_rate, engine)
+    chain = _chain(neighbors)
+    with progress.stage("joint learning", len(order)) as advance, Workers(n_jobs) as workers:
         for start in range(0, len(order), batch_size):
             rows = order[start : start + batch_size]
             contexts = neighbors[rows, (rng.random(len(rows)) * sizes[rows]).astype(np.int64)]
-            batch = X[np.concatenate([rows, contexts])]
-            Z = _embed(batch, state.V, n_jobs)
-            weights = negatives(rows, contexts, neighbors, group, sets)
-            _, dZ = gradient(Z, weights, loss)
-            _step(state, batch, dZ, learning_rate, n_jobs, engine)
+            both = np.concatenate([rows, contexts])
+            weights = negatives(rows, contexts, neighbors, group, sets, chain, engine=engine)
+            Z = batches.embed(both, workers)
+            _, dZ = gradient(Z, weights, loss, workers)
+            batches.step(both, dZ, workers)
             advance(len(rows))
     return state._replace(epoch=state.epoch + 1)
 
 
+class _Batches:
+    """Embeds the rows of a batch and updates V, in blocks that do not depend on the number of threads."""
+
+    def __init__(self, X: Any, state: JointState, rate: float, engine: Engine) -> None:
+        self.X, self.V, self.squares = X, state.V, state.squares
+        self.rate, self.engine = np.float32(rate), engine
+        if issparse(X):
+            # One thread owns each block of features; the blocks hold about the same number of values.
+            X.sort_indices()
+            self.arrays = (X.indptr, X.indices, X.data)
+            counts = np.cumsum(np.bincount(X.indices, minlength=X.shape[1]))
+            cuts = np.searchsorted(counts, np.arange(1, BLOCKS) * (X.nnz / BLOCKS)).tolist()
+            edges = sorted({0, *cuts, X.shape[1]})
+            self.features = [slice(*pair) for pair in pairwise(edges)]
+            self.work = np.empty_like(state.V)
+
+    def embed(self, rows: Array, workers: Workers) -> Array:
+        """(b, r) float32, z = x V."""
+        if not issparse(self.X):
+            X = self.X[rows]
+            return np.concatenate(workers.map(lambda block: X[block] @ self.V, blocks(len(X), ROWS)))
+        Z = np.empty((len(rows), self.V.shape[1]), np.float32)
+        workers.map(
+            lambda block: self.engine.embed_rows(*self.arrays, rows[block], self.V, Z[block]),
+            blocks(len(rows), ROWS),
+        )
+        return Z
+
+    def step(self, rows: Array, dZ: Array, workers: Workers) -> None:
+        """Take one AdaGrad step."""
+        if not issparse(self.X):
+            _step_dense(self.V, self.squares, self.X[rows].T @ dZ, self.rate)
+            return
+        workers.map(
+            lambda own: self.engine.adagrad_rows(
+                *self.arrays, rows, dZ, own.start, own.stop, self.rate, self.work, self.V, self.squares
+            ),
+            self.features,
+        )
+
+
 def negatives(
-    rows: Array, contexts: Array, neighbors: Array, group: Array, sets: csr_matrix | None = None
+    rows: Array,
+    contexts: Array,
+    neighbors: Array,
+    group: Array,
+    sets: csr_matrix | None = None,
+    chain: Array | None = None,
+    *,
+    engine: Engine = DEFAULT,
 ) -> Array:
     """(b, b) float32, the weight of the j-th positive as a negative of the i-th row; the diagonal is 0.
 
     The weight is 0 where the j-th positive belongs to the context of the row, has its labels, or is the row.
+
+    chain : work space of the kernel that is used again, or None
     """
-    is_positive = (neighbors[rows][:, :, None] == contexts).any(axis=1)
-    is_positive |= group[rows][:, None] == group[contexts]
-    is_positive |= rows[:, None] == contexts
-    np.fill_diagonal(is_positive, True)
-    weights = np.where(is_positive, np.float32(0), np.float32(1))
+    weights = np.empty((len(rows), len(rows)), np.float32)
+    chain = _chain(neighbors) if chain is None else chain
+    engine.negative_weights(rows, contexts, neighbors, group, chain, weights)
     if sets is not None:
         weights *= np.maximum(1 - (sets[group[rows]] @ sets[group[contexts]].T).toarray(), 0)
     return weights
 
 
-def gradient(Z: Array, weights: Array, loss: Loss) -> tuple[float, Array]:
+def _chain(neighbors: Array) -> Array:
+    return np.full((3, len(neighbors)), -1)
+
+
+def gradient(Z: Array, weights: Array, loss: Loss, workers: Workers | None = None) -> tuple[float, Array]:
     """Return the mean loss over the rows of a batch, and its gradient by Z, (2b, r).
 
     Z : (2b, r) embeddings of the rows, then of their positives
@@ -128,75 +183,60 @@ def gradient(Z: Array, weights: Array, loss: Loss) -> tuple[float, Array]:
     if loss.similarity == "cosine":
         lengths = np.maximum(np.linalg.norm(Z, axis=1, keepdims=True), np.finfo(np.float32).tiny)
     U = Z / lengths
-    K = U[:b] @ U[b:].T
-    value, dK = (_softmax if loss.kind == "softmax" else _sgns)(K, weights, loss)
-    dU = np.concatenate([dK @ U[b:], dK.T @ U[:b]])
+    rows, contexts, dU = U[:b], U[b:], np.empty_like(U)
+    by_similarity = _softmax if loss.kind == "softmax" else _sgns
+
+    def block_gradient(block: slice) -> tuple[float, Array]:
+        K = rows[block] @ contexts.T
+        value, dK = by_similarity(K, weights[block], block.start, loss)
+        dK *= loss.gamma / b
+        dU[:b][block] = dK @ contexts
+        return value, dK.T @ rows[block]
+
+    todo = blocks(b, ROWS)
+    found = (
+        [block_gradient(block) for block in todo] if workers is None else workers.map(block_gradient, todo)
+    )
+    dU[b:] = np.sum([of_contexts for _, of_contexts in found], axis=0)
     if loss.similarity == "cosine":  # ∇_z cos(z, w) = (w/‖w‖ − cos(z, w) z/‖z‖) / ‖z‖
-        dU = (dU - (dU * U).sum(axis=1, keepdims=True) * U) / lengths
-    return value, dU
+        dU -= (dU * U).sum(axis=1, keepdims=True) * U
+        dU /= lengths
+    return sum(value for value, _ in found) / b, dU
 
 
-def _softmax(K: Array, weights: Array, loss: Loss) -> tuple[float, Array]:
-    b = len(K)
-    own = np.arange(b)
-    is_counted = weights > 0
-    is_counted[own, own] = True
-    largest = np.where(is_counted, K, -np.inf).max(axis=1, keepdims=True)
-    # The largest exponent is 0; ignored pairs could exceed it, so they are clipped before their weight of 0.
-    shares = np.exp(np.minimum(loss.gamma * (K - largest), 0))
-    positive = shares[own, own]
+def _softmax(K: Array, weights: Array, first: int, loss: Loss) -> tuple[float, Array]:
+    """The loss of some rows of a batch, the first of which has the number `first`, and γ⁻¹ ∂/∂K of it."""
+    own = np.arange(len(K))
+    positive = K[own, first + own]
+    K[weights <= 0] = -np.inf
+    K[own, first + own] = positive
+    K -= K.max(axis=1, keepdims=True)
+    K *= loss.gamma
+    shares = np.exp(K, out=K)
+    positive = shares[own, first + own]
     shares *= weights
-    shares[own, own] = positive
-    shares /= np.maximum(shares.sum(axis=1, keepdims=True), np.finfo(K.dtype).tiny)
-    value = -float(np.log(np.maximum(shares[own, own], np.finfo(K.dtype).tiny)).mean())
-    shares[own, own] -= 1
-    return value, shares * np.asarray(loss.gamma / b, K.dtype)
+    shares[own, first + own] = positive
+    shares /= shares.sum(axis=1, keepdims=True)
+    value = -float(np.log(np.maximum(shares[own, first + own], np.finfo(K.dtype).tiny)).sum())
+    shares[own, first + own] -= 1
+    return value, shares
 
 
-def _sgns(K: Array, weights: Array, loss: Loss) -> tuple[float, Array]:
-    b = len(K)
-    own = np.arange(b)
+def _sgns(K: Array, weights: Array, first: int, loss: Loss) -> tuple[float, Array]:
+    """As in `_softmax`."""
+    own = np.arange(len(K)), first + np.arange(len(K))
     # The weights of a row's negatives sum to n₋, however many of them count.
     totals = weights.sum(axis=1, keepdims=True)
     weights = weights * np.divide(loss.n_negative, totals, out=np.zeros_like(totals), where=totals > 0)
     scores = loss.gamma * (K - loss.margin)
     soft = np.logaddexp(0, scores)  # −log σ(−s)
-    value = float((np.logaddexp(0, -scores[own, own]) + (weights * soft).sum(axis=1)).mean())
+    value = float(np.logaddexp(0, -scores[own]).sum() + (weights * soft).sum())
     sigmoid = np.exp(scores - soft)  # σ(s)
     dK = weights * sigmoid
-    dK[own, own] = sigmoid[own, own] - 1
-    return value, (dK * (loss.gamma / b)).astype(K.dtype)
+    dK[own] = sigmoid[own] - 1
+    return value, dK.astype(K.dtype, copy=False)
 
 
-def _embed(X: Any, V: Array, n_jobs: int | None) -> Array:
-    Z = np.empty((X.shape[0], V.shape[1]), np.float32)
-
-    def fill(rows: slice) -> None:
-        Z[rows] = X[rows] @ V
-
-    for _ in map_blocks(fill, blocks(len(Z), ROWS), n_jobs=n_jobs, stage="joint learning", total=len(Z)):
-        pass
-    return Z
-
-
-def _step(state: JointState, X: Any, dZ: Array, rate: float, n_jobs: int | None, engine: Engine) -> None:
-    """Take one AdaGrad step; one thread owns each block of features, so n_jobs does not change the sums."""
-    if not issparse(X):
-        _step_dense(state, X.T @ dZ, rate)
-        return
-    Xt, d = X.T.tocsr(), len(state.V)
-    arrays = (Xt.indptr, Xt.indices, Xt.data, dZ)
-
-    def work(features: slice) -> None:
-        start, stop = features.start, features.stop
-        engine.adagrad_features(*arrays, start, stop, np.float32(rate), state.V, state.squares)
-
-    todo = blocks(d, max(1, -(-d // BLOCKS)))
-    for _ in map_blocks(work, todo, n_jobs=n_jobs, stage="joint learning", total=d, unit="features"):
-        pass
-
-
-def _step_dense(state: JointState, gradient: Array, rate: float) -> None:
-    state.squares[:] += gradient * gradient
-    step = np.divide(gradient, np.sqrt(state.squares), out=np.zeros_like(gradient), where=state.squares > 0)
-    state.V[:] -= np.float32(rate) * step
+def _step_dense(V: Array, squares: Array, gradient: Array, rate: np.float32) -> None:
+    squares += gradient * gradient
+    V -= rate * np.divide(gradient, np.sqrt(squares), out=np.zeros_like(gradient), where=squares > 0)

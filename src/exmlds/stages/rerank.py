@@ -78,20 +78,23 @@ class Examples(NamedTuple):
     signs: Array
 
 
-def examples(Y: csr_matrix, shortlist: Array) -> Examples:
+def examples(Y: csr_matrix, shortlist: Array, more: csr_matrix | None = None) -> Examples:
     """Collect the examples of each label: the rows that have it, and the rows whose short list holds it.
 
     Y : (n, L) csr of ones
-    shortlist : (n, k) int64, −1 pads
+    shortlist : (n, k) integers, −1 pads
+    more : (n, L) csr, its entries are further labels on short lists
     """
     n, n_labels = Y.shape
     is_listed = shortlist >= 0
     indptr = np.concatenate(([0], np.cumsum(is_listed.sum(axis=1))))
     listed = csr_matrix((np.ones(indptr[-1], np.int8), shortlist[is_listed], indptr), shape=(n, n_labels))
-    # True labels are stored as 2 and listed ones as 1, so a sum of at least 2 marks a positive.
-    true = csr_matrix((np.full(Y.nnz, 2, np.int8), Y.indices, Y.indptr), shape=Y.shape)
+    if more is not None:
+        listed = listed + csr_matrix((np.ones(more.nnz, np.int8), more.indices, more.indptr), shape=Y.shape)
+    # True labels are stored as 4 and listed ones as 1 or 2, so a sum of at least 4 marks a positive.
+    true = csr_matrix((np.full(Y.nnz, 4, np.int8), Y.indices, Y.indptr), shape=Y.shape)
     both = (listed + true).tocsc()
-    signs = np.where(both.data >= 2, np.float32(1), np.float32(-1))
+    signs = np.where(both.data >= 4, np.float32(1), np.float32(-1))
     return Examples(both.indptr.astype(np.int64), both.indices.astype(np.int64), signs)
 
 

@@ -64,11 +64,11 @@ def _record(module: str, name: str, fields: str) -> Record:
 # A changed layout gets a new tag with the next number; the old tag stays, so that old models still load.
 RECORDS = {
     "estimator/1": _record("base", "Fitted", "method parameters state"),
+    "cells/1": _record("stages.cells", "Cells", "centers starts rows numbers"),
     "classifiers/1": _record(
         "stages.rerank", "Classifiers", "starts labels values dense dense_slot scale bias"
     ),
     "feature-map/1": _record("stages.features", "Features", "kind center scale landmarks projection gamma"),
-    "graph/1": _record("stages.ann_index", "Graph", "saved"),
     "held-out-scores/1": _record("selection", "HeldOutScores", "rows ids scores"),
     "index/1": _record("stages.index", "Index", "segments metric center"),
     "joint-state/1": _record("stages.joint", "JointState", "V squares seed epoch"),

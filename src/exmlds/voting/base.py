@@ -81,6 +81,7 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
         "metric": params.one_of("cosine", "euclidean"),
         "vote": params.one_of("similarity", "uniform"),
         "temperature": params.either(params.one_of("auto"), params.number(0, above=True)),
+        "index": params.one_of("auto", "exact"),
         "keep_rows": params.one_of(False, True),
     }
 
@@ -93,6 +94,7 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
     metric: str = "cosine"
     vote: str = "similarity"
     temperature: str | float = "auto"
+    index: str = "auto"
     keep_rows: bool = False
     storage = "float32"  # of V and of the row embeddings, where it is not a parameter
 
@@ -167,7 +169,7 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
 
     def _memory_model(self) -> MemoryModel:
         given = self.get_params(deep=False)
-        tuned = (value for name, value in given.items() if name not in ("n_parts", "threshold"))
+        tuned = (value for name, value in given.items() if name not in ("n_parts", "threshold", "index"))
         return MemoryModel(
             self.n_components,
             self.n_parts,
@@ -177,6 +179,7 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
             self.n_jobs,
             self.keep_rows,
             self.storage,
+            self.index,
             is_tuned=any(isinstance(value, str) and value == "auto" for value in tuned),
             has_threshold=isinstance(self.threshold, str),
         )
@@ -308,8 +311,9 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
         X = X[:, columns] if len(columns) < X.shape[1] else X
         context = context._replace(columns=columns)
         V, state = next(self._fit_maps(MapData(X, Y, Z, self.n_components), [settings.path], rng, context))
-        is_exact = self._memory_model().is_searched_exactly(len(rows))
-        built = index.build(self._searched_rows(X, V, Z), self.metric, self.storage, is_exact=is_exact)
+        in_cells = self._memory_model().has_cells(len(rows))
+        searched = self._searched_rows(X, V, Z)
+        built = index.build(searched, self.metric, self.storage, in_cells=in_cells, n_jobs=self.n_jobs)
         if feature_map.kind == "nystroem":
             # The entries of such a V cancel each other, so that fewer bits would lose too much.
             packed = quantize.pack(features.fold_projection(feature_map, V), "float32")
@@ -437,6 +441,13 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
         found = [one for learner in self.learners_ for one in self._search_learner(learner, X, routed, k)]
         return found if own is None else [_drop_self(own, one) for one in found]
 
+    def visiting_order(self, n: int) -> Array:
+        """(n,) training rows in an order in which near ones follow each other, so that they share cells."""
+        parts = self.learners_[0].parts
+        if len(parts) > 1:
+            return np.arange(n)
+        return parts[0].rows[index.storage_order(parts[0].row_index)]
+
     def _search_learner(self, learner: Learner, X: Matrix, routed: Matrix, k: int) -> Iterator[SearchResult]:
         """The k nearest rows in each part that rows are routed to."""
         if len(learner.parts) == 1:
@@ -461,7 +472,7 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
 
     def search_index(self, built: Index, Z: Array, k: int) -> tuple[Array, Array]:
         """(b, k) neighbours of embeddings, −1 pads, and their similarities."""
-        near, similar = index.search(built, Z, k, parallel.n_threads(self.n_jobs), engine=self.engine)
+        near, similar = index.search(built, Z, k, engine=self.engine)
         return (vote.drop_dissimilar(near, similar) if self.metric == "cosine" else near), similar
 
     def _weigh_votes(self, found: list[SearchResult], temperature: float | None = None) -> Votes:

@@ -15,7 +15,7 @@ from ..validation import params
 from ..validation.arrays import FILLED
 
 PART = 40_000  # rows of a part at most, where `n_parts` is "auto"
-APPROXIMATE_FROM = 50_000  # rows of a part below which exact search is as fast
+CELLS_FROM = 20_000  # rows of a part below which a search among all of them is as fast
 SMALLEST_PART = 1_000  # rows of a part that `max_memory` may lead to
 PAPER_PART = 6_000  # rows of a part, about, where `n_parts` is "paper"
 PROBED = 40_000  # rows that l2 and temperature are chosen on: the best ones depend on the number of rows
@@ -45,7 +45,7 @@ class MemoryModel(NamedTuple):
     n_jobs: int | None
     keep_rows: bool
     storage: str = "float32"
-    index_kind: str = "exact"
+    index_kind: str = "auto"
     largest_part: int = PART
     learners_in_parallel: bool = False
     n_embeddings: int = 1
@@ -96,9 +96,9 @@ class MemoryModel(NamedTuple):
         cost = self._cost(data, self.count_parts(data))
         return cost.with_rows(data) if self.keep_rows else cost
 
-    def is_searched_exactly(self, n: int) -> bool:
-        """Whether a part of n rows is searched exactly."""
-        return self.index_kind == "exact" or n < APPROXIMATE_FROM
+    def has_cells(self, n: int) -> bool:
+        """Whether a search in a part of n rows reads the nearest cells only."""
+        return self.index_kind == "auto" and n >= CELLS_FROM
 
     def _cost(self, data: DataSize, n_parts: int) -> Estimate:
         """Sizes of the arrays that a fit holds at once; of those that depend on the data, the largest."""
@@ -107,9 +107,7 @@ class MemoryModel(NamedTuple):
         in_part = part_rows(data.n, n_parts)
         map_rows = (4.0 if has_kernel else item) * n_parts * self.part_features(data, in_part)
         embeddings = self.n_components * (map_rows + item * data.n)
-        # A graph keeps links beside the rows.
-        graphs = 0.0 if self.is_searched_exactly(data.n // n_parts) else 300.0 * data.n
-        maps = self.n_learners * (embeddings + graphs) + 4.0 * n_landmarks * data.d
+        maps = self.n_learners * embeddings + 4.0 * n_landmarks * data.d
         held = 3 * data.rows_bytes() + 6 * data.labels_bytes() + 48.0 * n_landmarks**2 + LEAST
         at_once = min(parallel.n_threads(self.n_jobs), self.n_learners) if self.learners_in_parallel else 1
         labels = data.labels_bytes() if self.labels_bytes is None else self.labels_bytes(data)

@@ -1,4 +1,4 @@
-"""AdaGrad steps of joint learning, feature by feature."""
+"""Steps of joint learning on a batch of sparse rows."""
 
 from __future__ import annotations
 
@@ -7,29 +7,63 @@ import numpy as np
 Array = np.ndarray
 
 
-def adagrad_features(
+def embed_rows(indptr: Array, features: Array, values: Array, rows: Array, V: Array, Z: Array) -> None:
+    """Write the embeddings z = x V of some rows of X.
+
+    indptr, features, values : X as csr float32
+    rows : (b,) int64;  V : (d, r) float32;  Z : (b, r) float32
+    """
+    for i, row in enumerate(rows):
+        stored = slice(indptr[row], indptr[row + 1])
+        Z[i] = values[stored] @ V[features[stored]]
+
+
+def negative_weights(
+    rows: Array, contexts: Array, neighbors: Array, group: Array, chain: Array, weights: Array
+) -> None:
+    """Write 1 where the j-th context is a negative of the i-th row, and 0 where it is not.
+
+    It is none where i = j, and where it is of the context of the row, has its labels, or is the row itself.
+
+    rows, contexts : (b,) int64;  neighbors : (n, k) int64, −1 pads
+    group : (n,) int64, equal for equal labels
+    chain : (3, n) int64 of −1, work space, which is reset
+    weights : (b, b) float32
+    """
+    is_positive = (neighbors[rows][:, :, None] == contexts).any(axis=1)
+    is_positive |= group[rows][:, None] == group[contexts]
+    is_positive |= rows[:, None] == contexts
+    np.fill_diagonal(is_positive, True)
+    weights[:] = ~is_positive
+
+
+def adagrad_rows(
     indptr: Array,
-    rows: Array,
+    features: Array,
     values: Array,
+    rows: Array,
     gradients: Array,
     start: int,
     stop: int,
     rate: float,
+    work: Array,
     V: Array,
     squares: Array,
 ) -> None:
     """Take an AdaGrad step on the features from `start` to `stop`: g = Xᵀ dZ, G += g², V −= rate g / √G.
 
-    indptr, rows, values : Xᵀ as csr float32: for each feature its rows of the batch and their values
-    gradients : (b, r) float32, dZ
+    indptr, features, values : X as csr float32, the features of a row ascending
+    rows : (b,) int64, the rows of the batch;  gradients : (b, r) float32, dZ
+    work : (d, r) float32, work space
     V, squares : (d, r) float32, the map and G, updated in place; features without a row are not changed
     """
-    for feature in range(start, stop):
-        stored = slice(indptr[feature], indptr[feature + 1])
-        if stored.start == stored.stop:
-            continue
-        g = (values[stored, None] * gradients[rows[stored]]).sum(axis=0)
-        squares[feature] += g**2
-        V[feature] -= rate * np.divide(
-            g, np.sqrt(squares[feature]), out=np.zeros_like(g), where=squares[feature] > 0
-        )
+    total, is_used = np.zeros((stop - start, V.shape[1]), np.float32), np.zeros(stop - start, bool)
+    for i, row in enumerate(rows):
+        for p in range(indptr[row], indptr[row + 1]):
+            if start <= features[p] < stop:
+                total[features[p] - start] += values[p] * gradients[i]
+                is_used[features[p] - start] = True
+    for feature in np.flatnonzero(is_used):
+        g, square = total[feature], squares[start + feature]
+        square += g**2
+        V[start + feature] -= rate * np.divide(g, np.sqrt(square), out=np.zeros_like(g), where=square > 0)

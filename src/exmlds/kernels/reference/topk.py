@@ -60,6 +60,41 @@ def merge_topk(scores: Array, offset: int, best_ids: Array, best_scores: Array) 
         best_ids[q], best_scores[q] = _best(ids, both, k)
 
 
+def search_cells(
+    Q: Array, probes: Array, starts: Array, rows: Array, bias: Array, best: Array, best_scores: Array
+) -> None:
+    """Write the best rows of each query among the rows of the cells that it probes.
+
+    Q : (queries, r) float32
+    probes : (queries, p) int64, different cells of each query
+    starts : (cells + 1,) int64, the rows of a cell are rows[starts[cell] : starts[cell + 1]]
+    rows, bias : (n, r) float32, and (n,) float32, added to the inner product; −inf excludes a row
+    best, best_scores : (queries, k) int64 and float32; given as −1 and −inf, and returned best first
+    """
+    k = best.shape[1]
+    for q in range(len(Q)):
+        near = np.concatenate([np.arange(starts[cell], starts[cell + 1]) for cell in probes[q]])
+        scores = rows[near] @ Q[q] + bias[near]
+        near, scores = _best(near[scores > -np.inf], scores[scores > -np.inf], k)
+        best[q, : len(near)], best_scores[q, : len(near)] = near, scores
+
+
+def rescore(Q: Array, rows: Array, bias: Array, positions: Array, ids: Array, scores: Array) -> None:
+    """Compute the scores of found rows again and sort them: a score then depends on query and row alone.
+
+    The result of a matrix product depends on its shape in the last bits, and so on the other queries.
+
+    Q : (queries, r) float32;  rows, bias : (n, r) and (n,) float32
+    positions : (queries, k) int64, where the rows are, −1 pads at the end
+    ids, scores : (queries, k) int64 and float32 of these rows, in place
+    """
+    for q in range(len(Q)):
+        present = positions[q] >= 0
+        near = positions[q, present]
+        exact = (rows[near] * Q[q]).sum(axis=1) + bias[near]
+        ids[q, present], scores[q, present] = _best(ids[q, present], exact, len(near))
+
+
 def rank_rows(indptr: Array, indices: Array, data: Array, ids: Array, scores: Array) -> None:
     """Write the k best columns of each csr row.
 

@@ -1,0 +1,122 @@
+"""Rows grouped into cells, of which a search reads only those that are nearest to the query.
+
+The cells are those of k-means. With about 4 √n cells and a fixed number of probes, the cost of a search among
+n rows is proportional to √n.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..kernels import DEFAULT, Engine
+from ..runtime.parallel import blocks, map_blocks
+from ..validation import stored
+from . import quantize
+
+Array = np.ndarray
+
+CELLS_PER_ROOT = 4  # cells for each √n
+N_PROBES = 64  # cells that a search reads
+SAMPLE = 32  # rows of each cell that k-means is fitted to
+N_ITERATIONS = 5  # of k-means
+ROWS = 4_096  # rows that are assigned to cells at a time
+
+
+class Cells(NamedTuple):
+    """Rows in the order of their cells.
+
+    centers : (c, r) float32
+    starts : (c + 1,) int64, the rows of a cell are starts[cell] to starts[cell + 1]
+    rows : (n, r) quantized
+    numbers : (n,) int32, what the rows were called before they were sorted
+    """
+
+    centers: Array
+    starts: Array
+    rows: quantize.Packed
+    numbers: Array
+
+
+def build(X: Array, metric: str, storage: str, n_jobs: int | None) -> Cells:
+    """Group the rows of X, (n, r) float32, into cells; for the metric "cosine" they must have unit length.
+
+    K-means starts from rows at equal distances, and is fitted to more of them, so that nothing is random.
+    """
+    n_cells = max(1, min(round(CELLS_PER_ROOT * len(X) ** 0.5), len(X)))
+    sample = X[np.linspace(0, len(X) - 1, min(len(X), SAMPLE * n_cells)).astype(np.int64)]
+    centers = sample[np.linspace(0, len(sample) - 1, n_cells).astype(np.int64)]
+    for _ in range(N_ITERATIONS):
+        centers = _move(centers, sample, _assign(centers, sample, n_jobs), metric)
+    # Cells without rows would be probed in vain: equal rows make equal centres.
+    present, cell, counts = np.unique(_assign(centers, X, n_jobs), return_inverse=True, return_counts=True)
+    order, starts = np.argsort(cell, kind="stable"), np.concatenate(([0], np.cumsum(counts)))
+    return Cells(centers[present], starts, quantize.pack(X[order], storage), order.astype(np.int32))
+
+
+def check(cells: Any, n: int, r: int) -> None:
+    """Check the cells of n rows with r columns that come from a file."""
+    stored.record(cells, "the cells of an index", Cells)
+    n_cells = len(stored.array(cells.centers, "the centres of cells", "float32", None, r))
+    stored.offsets(cells.starts, "the starts of cells", n_cells, n)
+    quantize.check(cells.rows, "the rows of cells", n, r)
+    numbers = stored.ids(cells.numbers, "the numbers of rows in cells", n, n, dtypes="int32")
+    stored.require(len(np.unique(numbers)) == n, "two rows of an index have the same number")
+
+
+def search(
+    cells: Cells, bias: Array, Q: Array, scale: float, k: int, *, engine: Engine = DEFAULT
+) -> tuple[Array, Array]:
+    """The k best rows of the nearest cells: (q, k) int64 positions, −1 pads, and (q, k) float32 scores.
+
+    bias : (n,) in the order of the positions;  Q : (q, r) float32
+    scale : the factor of the inner products with rows, to which their bias is added
+    """
+    n_probes = min(N_PROBES, len(cells.centers))
+    probes, near = np.full((len(Q), n_probes), -1, np.int64), np.full((len(Q), n_probes), -np.inf, np.float32)
+    engine.merge_topk(_nearness(cells.centers, Q), 0, probes, near)
+    starts, rows = cells.starts, cells.rows
+    positions, scores = np.full((len(Q), k), -1, np.int64), np.full((len(Q), k), -np.inf, np.float32)
+    scaled = Q if scale == 1 else scale * Q
+    if rows.values.dtype == np.float32:
+        engine.search_cells(scaled, probes, starts, rows.values, bias, positions, scores)
+        return positions, scores
+    # Quantized rows: unpack the cells that are probed.
+    probed, compact = np.unique(probes, return_inverse=True)
+    read = np.concatenate([np.arange(starts[cell], starts[cell + 1]) for cell in probed])
+    ends = np.concatenate(([0], np.cumsum(np.diff(starts)[probed])))
+    compact = compact.reshape(probes.shape)
+    engine.search_cells(scaled, compact, ends, quantize.unpack(rows, read), bias[read], positions, scores)
+    return np.where(positions >= 0, read[np.maximum(positions, 0)] if len(read) else -1, -1), scores
+
+
+def _nearness(centers: Array, X: Array) -> Array:
+    """(n, c) ⟨x, c⟩ − ‖c‖² / 2, which is largest for the nearest centre."""
+    products = X @ centers.T
+    products -= np.square(centers).sum(axis=1) / 2
+    return products
+
+
+def _assign(centers: Array, X: Array, n_jobs: int | None) -> Array:
+    """(n,) the nearest cell of each row."""
+    found = map_blocks(
+        lambda block: _nearness(centers, X[block]).argmax(axis=1),
+        blocks(len(X), ROWS),
+        n_jobs=n_jobs,
+        stage="cells of the index",
+        total=len(X),
+    )
+    return np.concatenate(list(found))
+
+
+def _move(centers: Array, X: Array, cell: Array, metric: str) -> Array:
+    """The mean of each cell, of unit length for the metric "cosine"; a cell without rows stays."""
+    order, counts = np.argsort(cell, kind="stable"), np.bincount(cell, minlength=len(centers))
+    present = np.flatnonzero(counts)
+    sums = np.add.reduceat(X[order], (np.cumsum(counts) - counts)[present], axis=0, dtype=np.float64)
+    moved = centers.copy()
+    lengths = np.linalg.norm(sums, axis=1) if metric == "cosine" else counts[present]
+    is_moved = lengths > 0
+    moved[present[is_moved]] = sums[is_moved] / lengths[is_moved, None]
+    return moved

@@ -1,0 +1,90 @@
+"""Search in cells, compared with exact search."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from exmlds.stages import cells, index
+
+Array = np.ndarray
+
+
+@pytest.fixture(scope="module")
+def rows() -> Array:
+    """Clusters, as embeddings have them."""
+    rng = np.random.default_rng(0)
+    centers = rng.normal(size=(60, 10))
+    return (centers[rng.integers(0, 60, 3_000)] + 0.4 * rng.normal(size=(3_000, 10))).astype(np.float32)
+
+
+@pytest.mark.parametrize("metric", ["cosine", "euclidean"])
+@pytest.mark.parametrize("storage", ["float32", "float16", "int8"])
+def test_nearly_all_exact_neighbours_are_found(rows: Array, metric: str, storage: str) -> None:
+    Q = rows[:200] + 0.1
+    exact, expected = index.search(index.build(rows, metric, storage), Q, 10)
+    ids, similar = index.search(index.build(rows, metric, storage, in_cells=True), Q, 10)
+    assert np.mean([len(set(a) & set(b)) for a, b in zip(ids, exact)]) > 9.5
+    np.testing.assert_allclose(similar[:, 0], expected[:, 0], atol=1e-5)
+    assert (np.diff(similar, axis=1) <= 0).all()
+
+
+@pytest.mark.twins
+@pytest.mark.parametrize("metric", ["cosine", "euclidean"])
+def test_with_all_cells_probed_the_search_is_exact(
+    rows: Array, metric: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cells, "N_PROBES", 10_000)
+    for found, expected in zip(
+        index.search(index.build(rows[:300], metric, in_cells=True), rows[300:320], 7),
+        index.search(index.build(rows[:300], metric), rows[300:320], 7),
+    ):
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_the_number_of_threads_does_not_matter(rows: Array) -> None:
+    one, other = (cells.build(rows, "cosine", "float32", n_jobs) for n_jobs in (1, 2))
+    for array, same in zip(
+        (one.centers, one.starts, one.numbers), (other.centers, other.starts, other.numbers)
+    ):
+        np.testing.assert_array_equal(array, same)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 20])
+def test_few_rows(rows: Array, n: int) -> None:
+    ids, similar = index.search(index.build(rows[:n], "cosine", in_cells=True), rows[:4], 5)
+    exact, expected = index.search(index.build(rows[:n], "cosine"), rows[:4], 5)
+    np.testing.assert_array_equal(ids, exact)
+    np.testing.assert_array_equal(similar, expected)
+
+
+def test_equal_rows_are_all_found(rows: Array) -> None:
+    same = np.repeat(rows[:1], 500, axis=0)
+    ids, similar = index.search(index.build(same, "cosine", in_cells=True), same[:2], 500)
+    np.testing.assert_array_equal(np.sort(ids, axis=1), np.tile(np.arange(500), (2, 1)))
+    np.testing.assert_allclose(similar, 1, atol=1e-6)
+
+
+def test_segments_of_both_kinds_merge_and_rows_can_be_removed(rows: Array) -> None:
+    whole = index.build(rows[:500], "cosine")
+    parts = index.extend(index.build(rows[:300], "cosine", in_cells=True), rows[300:500])
+    ids, _ = index.search(whole, rows[500:520], 8)
+    merged, similar = index.search(parts, rows[500:520], 8)
+    assert np.mean(merged == ids) > 0.95
+    assert (np.diff(similar, axis=1) <= 0).all()
+    first: Any = parts.segments[0]
+    removed = merged[0, 0] if merged[0, 0] < 300 else merged[0][merged[0] < 300][0]
+    first.bias[first.rows.numbers == removed] = -np.inf
+    assert removed not in index.search(parts, rows[500:520], 8)[0]
+
+
+@pytest.mark.parametrize("in_cells", [False, True])
+def test_a_similarity_does_not_depend_on_the_other_queries(rows: Array, in_cells: bool) -> None:
+    built = index.build(rows, "cosine", in_cells=in_cells)
+    ids, similar = index.search(built, rows[:40], 9)
+    for own in range(40):
+        alone = index.search(built, rows[own : own + 1], 9)
+        np.testing.assert_array_equal(ids[own], alone[0][0])
+        np.testing.assert_array_equal(similar[own], alone[1][0])
