@@ -324,11 +324,11 @@ class HoldOut(NamedTuple):
         return cls(np.setdiff1d(np.arange(n), held_rows), held_rows)
 
     @classmethod
-    def folds(cls, n: int, rng: Generator) -> list[HoldOut]:
+    def folds(cls, n: int, rng: Generator, least: int = 1, most: int = 5) -> list[HoldOut]:
         """Disjoint splits, each as large as `random`; several where one would hold out few rows."""
         size = max(1, min(n // 5, MAX_HELD_OUT))
         order = rng.permutation(n)
-        n_folds = min(5, max(1, round(FEW_HELD_OUT / size)))
+        n_folds = min(most, max(least, round(FEW_HELD_OUT / size)))
         return [cls.of(n, order[i * size : (i + 1) * size]) for i in range(n_folds)]
 
     def split(self, rows: TrainingSet) -> tuple[TrainingSet, TrainingSet]:

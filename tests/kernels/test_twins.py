@@ -479,6 +479,40 @@ def test_ftrl_rows_by_hand(engine: Any) -> None:
     np.testing.assert_allclose(W[0, 1], (moved - 0.2) / ((1 + root) / 0.5), rtol=1e-5)
 
 
+@given(seed=seeds)
+@settings(max_examples=50)
+def test_collect_examples_and_carry_alphas(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n, n_labels, k = (int(rng.integers(1, size)) for size in (12, 9, 6))
+    Y, more = sparse(rng, n, n_labels), sparse(rng, n, n_labels)
+    listed = np.array([rng.permutation(np.arange(-1, n_labels))[:k] for _ in range(n)], np.int32)
+    given_ = (Y.indptr, Y.indices, listed, more.indptr, more.indices)
+    found = []
+    for engine in (jit_rerank, rerank):
+        ends = np.zeros(n_labels, np.int64)
+        engine.collect_examples(*given_, ends, np.zeros(0, np.int32), np.zeros(0, np.int8))
+        starts = np.concatenate(([0], np.cumsum(ends)))
+        rows, signs = np.empty(starts[-1], np.int32), np.empty(starts[-1], np.int8)
+        engine.collect_examples(*given_, starts[:-1].copy(), rows, signs)
+        found.append((starts, rows, signs))
+    for one, other in zip(*found):
+        np.testing.assert_array_equal(one, other)
+    # Some of the examples were there before, with other numbers of their rows.
+    starts, rows, signs = found[0]
+    kept_rows = np.flatnonzero(rng.random(n) < 0.6)
+    label = np.repeat(np.arange(n_labels), np.diff(starts))
+    was_there = np.isin(rows, kept_rows) & (rng.random(len(rows)) < 0.8)
+    before_starts = np.concatenate(([0], np.cumsum(np.bincount(label[was_there], minlength=n_labels))))
+    before_rows = np.searchsorted(kept_rows, rows[was_there]).astype(np.int32)
+    before = rng.random(was_there.sum()).astype(np.float32)
+    expected = np.zeros(len(rows), np.float32)
+    expected[was_there] = before
+    for engine in (jit_rerank, rerank):
+        alphas = np.zeros(len(rows), np.float32)
+        engine.carry_alphas(before_starts, before_rows, before, kept_rows, starts, rows, alphas)
+        np.testing.assert_array_equal(alphas, expected)
+
+
 @given(seed=seeds, is_logistic=st.booleans(), is_warm=st.booleans(), n_epochs=st.integers(1, 30))
 @settings(max_examples=30)
 def test_train_labels(seed: int, is_logistic: bool, is_warm: bool, n_epochs: int) -> None:
@@ -488,10 +522,10 @@ def test_train_labels(seed: int, is_logistic: bool, is_warm: bool, n_epochs: int
     squares = np.asarray(X.multiply(X).sum(axis=1), np.float32).ravel()
     sizes = rng.integers(0, n, n_labels)
     starts = np.concatenate(([0], np.cumsum(sizes)))
-    rows = np.concatenate([rng.permutation(n)[:size] for size in sizes])
-    signs = rng.choice(np.array([-1, 1], np.float32), len(rows))
-    costs = rng.uniform(0.1, 3, len(rows)).astype(np.float32)
-    start = costs * is_warm * rng.choice(np.array([0, 0.1, 0.9], np.float32), len(rows))
+    rows = np.concatenate([rng.permutation(n)[:size] for size in sizes]).astype(np.int32)
+    signs = rng.choice(np.array([-1, 1], np.int8), len(rows))
+    costs = rng.uniform(0.1, 3, n).astype(np.float32)
+    start = costs[rows] * is_warm * rng.choice(np.array([0, 0.1, 0.9], np.float32), len(rows))
     found, all_alphas = [], []
     for engine in (jit_rerank, rerank):
         w, bias, alphas = np.zeros(d, np.float32), np.zeros(3, np.float32), start.copy()

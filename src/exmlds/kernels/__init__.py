@@ -29,6 +29,8 @@ OPERATIONS = {
     "embed_rows": "joint",
     "negative_weights": "joint",
     "adagrad_rows": "joint",
+    "collect_examples": "rerank",
+    "carry_alphas": "rerank",
     "train_labels": "rerank",
     "score_labels": "rerank",
     "ftrl_rows": "gate",

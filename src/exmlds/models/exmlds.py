@@ -14,6 +14,7 @@ from .. import metrics
 from ..base import XMCEstimator
 from ..reranking import explain as reranking_explain
 from ..reranking.cross_fit import cross_fit, refit, stack
+from ..reranking.effort import EFFORTS, Effort
 from ..reranking.pipeline import (
     RerankingPipeline,
     ShortlistScores,
@@ -22,7 +23,7 @@ from ..reranking.pipeline import (
     rank_by_stacker,
     transform_sparse,
 )
-from ..reranking.search import EPOCHS, TEMPERATURES, ConfigSearch, SearchTrial, TimeBudget
+from ..reranking.search import TEMPERATURES, ConfigSearch, SearchTrial, TimeBudget
 from ..runtime.memory import DataSize, Estimate
 from ..runtime.progress import phase
 from ..selection import HeldOutScores, TrainingSet
@@ -49,10 +50,13 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
 
     Parameters
     ----------
+    effort : "fast", "balanced" or "best": how long a fit may take for what accuracy. "fast" searches no
+        configuration and fits one fold with shorter lists; "best" fits an ensemble and more folds. Parameters
+        that are given take precedence
     candidates : the shortlister: "joint" learning (`ExMLDS4`), joint "sppmi" (`ExMLDS3`), or "auto", the
         better one on held-out rows; where rows are few, the votes of the other are evidence too
-    n_learners : number of ensemble members of joint learning; "auto" is one, and with a `time_budget` as many
-        as it allows while held-out rows improve
+    n_learners : number of ensemble members of joint learning; "auto" is one, or three with the effort "best",
+        and with a `time_budget` as many as it allows while held-out rows improve
     shortlist : number of labels of a row that are re-ranked; "auto" chooses it on held-out rows
     loss : of the classifiers, "squared_hinge" or "logistic"; "none" leaves them out
     cost : C of the classifiers, the weight of the loss; "auto" chooses it on held-out rows
@@ -85,6 +89,7 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
 
     _constraints: ClassVar[Mapping[str, params.Constraint]] = {
         **XMCEstimator._constraints,
+        "effort": params.one_of(*EFFORTS),
         "candidates": params.one_of("auto", "joint", "sppmi"),
         "n_learners": params.either(params.one_of("auto"), params.whole(1)),
         "shortlist": params.either(params.one_of("auto"), params.whole(1)),
@@ -110,6 +115,7 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
         "sample_weight": True,
     }
 
+    effort: str = "balanced"
     candidates: str = "auto"
     n_learners: str | int = "auto"
     shortlist: str | int = "auto"
@@ -183,6 +189,7 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
                 fit_rng=fit_rng,
                 ensemble_rng=ensemble_rng if adds_learners else None,
                 budget=budget,
+                n_folds=self._effort.n_folds,
             )
         # 3. Stack the evidence on held-out rows, and calibrate probabilities there.
         held = rows.subset(fitted.held_rows)
@@ -209,7 +216,7 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
 
     def _store_votes_alone(self, rows: TrainingSet, rng: Generator, numbers: Array) -> None:
         """Fit a shortlister with its default settings, whose votes are the prediction."""
-        method = self._make_shortlister(self._first_method(rows.side), "l2", EPOCHS)
+        method = self._make_shortlister(self._first_method(rows.side), "l2", self._effort.n_epochs)
         shortlister, _ = fit_shortlister(method, rows, rng)
         counts = rows.label_counts()
         pipeline = RerankingPipeline(shortlister, None, rows.Y.shape[1], counts, None, None, None)
@@ -219,7 +226,11 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
 
     def _config_search(self, first_method: str) -> ConfigSearch:
         is_open, make = self.candidates == "auto", self._make_shortlister
-        return ConfigSearch(make, first_method, is_open, self.shortlist, self.loss, self.cost)
+        return ConfigSearch(make, first_method, is_open, self.shortlist, self.loss, self.cost, self._effort)
+
+    @property
+    def _effort(self) -> Effort:
+        return EFFORTS[self.effort]
 
     def _first_method(self, side: Mapping[str, Any]) -> str:
         """The shortlister that is tried before others; labels that are missing need joint SPPMI."""
@@ -244,7 +255,7 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
             "max_memory": self.max_memory,
         }
         if name == "joint":
-            n_learners = 1 if self.n_learners == "auto" else int(self.n_learners)
+            n_learners = self._effort.n_learners if self.n_learners == "auto" else int(self.n_learners)
             # Converting float16 embeddings would take most of the time of a single query.
             method: NeighborVoting = ExMLDS4(
                 n_epochs=n_epochs, n_learners=n_learners, storage="float32", **shared

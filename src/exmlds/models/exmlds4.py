@@ -27,7 +27,6 @@ from ..voting.votes import Embedding, FitContext, FitRun, LinearMap, MapData, Ma
 Array = np.ndarray
 
 EPOCHS = (4, 8, 12)
-MORE_EPOCHS = 2  # where training is resumed with more rows
 LARGEST_PART = {"exact": 100_000, "auto": 5_000_000}  # rows; beyond, a search takes too long
 NOT_OF_THE_RESULT = {"keep_rows", "n_jobs", "verbose"}
 
@@ -199,7 +198,7 @@ class ExMLDS4(NeighborVoting):
         if context is not None and context.run.warm_start is not None:
             assert context.columns is not None
             state = _resume(context.run.warm_start, state, context.columns)
-            ends = [state.epoch + MORE_EPOCHS]
+            ends = [state.epoch + context.run.warm_start.n_epochs]
         name = f"map-{state.seed:016x}"
         kept = checkpoint.get(name, joint.JointState) if checkpoint else None
         if kept is not None:

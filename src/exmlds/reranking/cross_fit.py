@@ -57,15 +57,17 @@ def cross_fit(
     fit_rng: Generator,
     ensemble_rng: Generator | None,
     budget: TimeBudget,
+    n_folds: tuple[int, int],
 ) -> CrossFit:
     """Fit on folds as long as time allows, at least on one, and score the rows that were held out.
 
+    n_folds : at least and at most
     ensemble_rng : draws the learners that are added while held-out rows reward them; None adds none
     """
     started, last = budget.spent(), None
     scores: list[ShortlistScores] = []
     held_rows: list[Array] = []
-    folds = list(HoldOut.folds(rows.n, fold_rng))
+    folds = list(HoldOut.folds(rows.n, fold_rng, *n_folds))
     for hold_out in folds:
         if scores and not budget.allows(2.5 * (budget.spent() - started) / len(scores)):
             break

@@ -30,7 +30,6 @@ LIST_BLOCK = (
 MAX_LIFT_LABELS = 2_000  # labels up to which all pairs of labels are counted
 SECOND_TOP_K = 300  # labels that the second shortlister ranks; others have no vote of it
 STACKER_PAIRS = 200_000  # pairs of a row and a label that the stacker is fitted on, at most
-N_PASSES, N_MORE_PASSES = 10, 5  # over the examples of a label: at first, and after a warm start
 TIE_STEP = np.float32(2**-22)  # relative step between equal scores of neighbouring ranks: two float32 steps
 PRUNE_BELOW = 0.03  # share of a label's largest weight; without smaller weights nothing was lost
 
@@ -41,6 +40,8 @@ class Config(NamedTuple):
     shortlister : the voting method that makes short lists, unfitted;  shortlist : labels on a list
     second : another one, whose votes for the labels on the lists are evidence too, or None
     features, loss, cost : of the classifiers; the loss "none" leaves them out
+    n_passes : over the examples of a label, at first and after a warm start
+    n_more_epochs : of joint learning, after a warm start
     """
 
     shortlister: NeighborVoting
@@ -49,6 +50,8 @@ class Config(NamedTuple):
     features: str
     loss: str
     cost: float
+    n_passes: tuple[int, int]
+    n_more_epochs: int
 
 
 class ShortlistScores(NamedTuple):
@@ -165,7 +168,9 @@ def fit_pipeline(
 ) -> FittedPipeline:
     """Fit the shortlisters, then the classifiers on their short lists."""
     first_rng, rerank_rng, second_rng = rng.spawn(3)
-    start = None if warm_start is None else warm_start.map
+    start = None
+    if warm_start is not None and warm_start.map is not None:
+        start = warm_start.map._replace(n_epochs=config.n_more_epochs)
     shortlister, ended = fit_shortlister(config.shortlister, rows, first_rng, start)
     second = None
     if config.second is not None:
@@ -201,7 +206,7 @@ def fit_reranker(
     listed : (n, k) the short lists of the training rows, where they are known
     ended : where the training of the shortlister's map ended;  warm_start : where the classifiers begin
     """
-    end = WarmStart(np.arange(rows.n), ended)
+    end, engine = WarmStart(np.arange(rows.n), ended), shortlister.engine
     if config.loss == "none":
         counts = rows.label_counts()
         return FittedPipeline(
@@ -218,10 +223,12 @@ def fit_reranker(
         known = contains(rows.observed, listed) | ~informative_rows(rows.observed)[:, None]
         listed = np.where(known, listed, -1)
     feature_map = features.fit(config.features, rows.X, rng)
-    examples, start, n_epochs = rerank.examples(rows.Y, listed, more), None, N_PASSES
+    examples, start, n_epochs = rerank.examples(rows.Y, listed, more, engine=engine), None, config.n_passes[0]
     if warm_start is not None and warm_start.examples is not None and warm_start.alphas is not None:
-        start = rerank.carry_alphas(warm_start.examples, warm_start.alphas, warm_start.rows, examples)
-        n_epochs = N_MORE_PASSES
+        start = rerank.carry_alphas(
+            warm_start.examples, warm_start.alphas, warm_start.rows, examples, engine=engine
+        )
+        n_epochs = config.n_passes[1]
     with phase("classifiers", rows.n):
         classifiers, alphas = rerank.fit(
             transform_sparse(feature_map, rows.X),
@@ -233,7 +240,7 @@ def fit_reranker(
             start=start,
             n_epochs=n_epochs,
             n_jobs=shortlister.n_jobs,
-            engine=shortlister.engine,
+            engine=engine,
         )
     counts_pairs = rows.Y.shape[1] <= MAX_LIFT_LABELS and rows.observed is None
     lifts = label_lift.fit(rows.Y) if counts_pairs else None

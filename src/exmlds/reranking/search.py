@@ -23,6 +23,7 @@ from ..validation.arrays import FILLED, Matrix
 from ..validation.observed import contains
 from ..voting.base import NeighborVoting
 from ..voting.settings_search import mean_precision
+from .effort import Effort
 from .pipeline import (
     MAX_LIFT_LABELS,
     STACKER_PAIRS,
@@ -40,13 +41,9 @@ Array = np.ndarray
 # Feature scalings to choose among where values are counts, for other sparse rows, and for dense rows.
 COUNTS, SPARSE, DENSE = ("l2", "log1p-l2", "idf-l2"), ("l2", "sqrt-l2"), ("l2", "standardize")
 SEARCH_TRAIN_ROWS, SEARCH_HELD_ROWS = 2_100, 1_500  # rows of the search's sample, at most
-FEW_ROWS = 8_000  # rows up to which joint SPPMI may be better than joint learning
 FEW_LABELS = 128  # labels up to which all of them are on the short list
 TEMPERATURE_ROWS = 1_500  # held-out rows that a temperature is chosen on
-SHORTLISTS = (120, 240)  # lengths to choose among
-COSTS = (1.0, 0.3)  # the second is taken where it is no worse
 TEMPERATURES = (0.05, 0.1, 0.03, 0.02)
-EPOCHS, DENSE_EPOCHS = 3, 10  # of joint learning, for sparse rows and for dense ones
 MIN_RECALL_GAIN = 0.01  # share of true labels that longer lists must hold more
 SEARCH_SHARE = 0.2  # of a time budget
 MIN_GAIN = 0.005  # on held-out rows, for which learners are added or costs are higher
@@ -93,6 +90,7 @@ class ConfigSearch(NamedTuple):
         of features and its epochs
     first_method : the name of the shortlister that is tried first
     is_open : whether "sppmi" may be tried beside "joint"
+    effort : what is chosen among
     """
 
     make_shortlister: Callable[[str, str, int], NeighborVoting]
@@ -101,22 +99,42 @@ class ConfigSearch(NamedTuple):
     shortlist: str | int
     loss: str
     cost: str | float
+    effort: Effort
 
     def search(
         self, rows: TrainingSet, rng: Generator, budget: TimeBudget
     ) -> tuple[Config, list[SearchTrial]]:
         """Choose on held-out rows of a sample, as much as time allows; returns also what was tried."""
         trials: list[SearchTrial] = []
+        if not self.effort.is_searched:
+            return self._usual(rows), trials
         train, held = _sample(rows, rng)
         first, second = self._choose_shortlisters(train, held, rows.n, rng, budget, trials)
         if self.loss == "none":
             length = self._lengths(held.Y.shape[1])[0]
-            config = Config(first.method, second, length, "l2", self.loss, COSTS[0])
+            config = self._config(first.method, second, length, "l2")
         else:
             chosen = self._choose_reranker(train, held, first, rng, budget, trials)
             config = chosen._replace(second=second)
         logger.debug("configuration: %s", config)
         return config, trials
+
+    def _usual(self, rows: TrainingSet) -> Config:
+        """The configuration that nothing was chosen for."""
+        is_dense = features.fits("nystroem", rows.X)
+        kind = DENSE[-1] if is_dense else default_scaling(rows.X)
+        method = self.make_shortlister(self.first_method, kind, self._n_epochs(is_dense))
+        return self._config(method, None, self._lengths(rows.Y.shape[1])[0], kind)
+
+    def _config(
+        self, method: NeighborVoting, second: NeighborVoting | None, length: int, kind: str
+    ) -> Config:
+        effort, cost = self.effort, self.effort.costs[0] if self.cost == "auto" else float(self.cost)
+        passes = effort.n_passes, effort.n_more_passes
+        return Config(method, second, length, kind, self.loss, cost, passes, effort.n_more_epochs)
+
+    def _n_epochs(self, is_dense: bool) -> int:
+        return self.effort.n_dense_epochs if is_dense else self.effort.n_epochs
 
     def _choose_shortlisters(
         self,
@@ -136,7 +154,7 @@ class ConfigSearch(NamedTuple):
             kinds = list(DENSE) if is_dense else [default_scaling(train.X)]
         else:
             kinds = ["nystroem"] if is_dense else candidate_scalings(train.X)
-        n_epochs = DENSE_EPOCHS if is_dense else EPOCHS
+        n_epochs = self._n_epochs(is_dense)
 
         def best_of(name: str, kinds: list[str]) -> Candidate:
             tried: list[Candidate] = []
@@ -153,7 +171,7 @@ class ConfigSearch(NamedTuple):
 
         best = best_of(self.first_method, kinds)
         # Joint learning improves with more rows than the sample has, and needs no second shortlister then.
-        if not is_joint or not self.is_open or n > FEW_ROWS or not budget.allows_search():
+        if not is_joint or not self.is_open or n > self.effort.second_rows or not budget.allows_search():
             return best, None
         rival = best_of("sppmi", ["nystroem" if is_dense else "l2"])
         return (rival, best.method) if rival.quality > best.quality else (best, rival.method)
@@ -185,13 +203,12 @@ class ConfigSearch(NamedTuple):
             trials.append(SearchTrial("re-ranker", chosen, score, budget.spent() - started))
             return score
 
-        cost = COSTS[0] if self.cost == "auto" else float(self.cost)
-        config = Config(candidate.method, None, lengths[0], "l2", self.loss, cost)
+        config = self._config(candidate.method, None, lengths[0], "l2")
         best, *others = (config._replace(features=kind) for kind in candidate_scalings(train.X))
         for other in others:
             if budget.allows_search() and quality(other) > quality(best):
                 best = other
-        for cost in COSTS[1:] if self.cost == "auto" else ():
+        for cost in self.effort.costs[1:] if self.cost == "auto" else ():
             lower = best._replace(cost=cost)
             if not budget.allows_search() or quality(lower) < quality(best) - MIN_GAIN:
                 break
@@ -206,21 +223,23 @@ class ConfigSearch(NamedTuple):
         """Lengths of short lists to choose among."""
         if self.shortlist != "auto":
             return [min(int(self.shortlist), n_labels)]
-        return [n_labels] if n_labels <= FEW_LABELS else [min(k, n_labels) for k in SHORTLISTS]
+        return [n_labels] if n_labels <= FEW_LABELS else [min(k, n_labels) for k in self.effort.shortlists]
 
     def estimate(self, data: DataSize) -> Estimate:
         """What the shortlisters take, and the classifiers with their examples."""
         names = ["joint", "sppmi"] if self.is_open else [self.first_method]
         kind = "nystroem" if data.nnz > FILLED * data.n * data.d else "l2"
-        methods = [self.make_shortlister(name, kind if name == "sppmi" else "l2", EPOCHS) for name in names]
-        fitted = methods if data.n <= FEW_ROWS else methods[:1]
+        methods = [self.make_shortlister(name, kind if name == "sppmi" else "l2", 1) for name in names]
+        fitted = methods if data.n <= self.effort.second_rows else methods[:1]
         parts = [method.estimate(*data) for method in fitted]
         size = sum(part.size for part in parts)
         # The pipeline of the last fold is there while the next one is fitted, one method after the other.
         fitting = max(part.memory for part in parts) + 2 * size
         if self.loss == "none":
             return Estimate(fitting, size)
-        listed = min(SHORTLISTS[-1] if self.shortlist == "auto" else int(self.shortlist), data.n_labels)
+        listed = min(
+            self.effort.shortlists[-1] if self.shortlist == "auto" else int(self.shortlist), data.n_labels
+        )
         pairs = data.n * listed + data.nnz_labels
         weights = min(float(data.n_labels) * data.d, pairs * data.nnz / data.n) / 4
         lifts = data.n_labels**2 if data.n_labels <= MAX_LIFT_LABELS else 0

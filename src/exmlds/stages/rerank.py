@@ -69,8 +69,8 @@ class Examples(NamedTuple):
     """Training examples of all labels; those of label l are at starts[l] to starts[l + 1].
 
     starts : (L + 1,) int64
-    rows : (m,) int64, ascending within a label
-    signs : (m,) float32, 1 where the row has the label, −1 where only its short list does
+    rows : (m,) int32, ascending within a label
+    signs : (m,) int8, 1 where the row has the label, −1 where only its short list does
     """
 
     starts: Array
@@ -78,24 +78,24 @@ class Examples(NamedTuple):
     signs: Array
 
 
-def examples(Y: csr_matrix, shortlist: Array, more: csr_matrix | None = None) -> Examples:
+def examples(
+    Y: csr_matrix, shortlist: Array, more: csr_matrix | None = None, *, engine: Engine = DEFAULT
+) -> Examples:
     """Collect the examples of each label: the rows that have it, and the rows whose short list holds it.
 
     Y : (n, L) csr of ones
     shortlist : (n, k) integers, −1 pads
     more : (n, L) csr, its entries are further labels on short lists
     """
-    n, n_labels = Y.shape
-    is_listed = shortlist >= 0
-    indptr = np.concatenate(([0], np.cumsum(is_listed.sum(axis=1))))
-    listed = csr_matrix((np.ones(indptr[-1], np.int8), shortlist[is_listed], indptr), shape=(n, n_labels))
-    if more is not None:
-        listed = listed + csr_matrix((np.ones(more.nnz, np.int8), more.indices, more.indptr), shape=Y.shape)
-    # True labels are stored as 4 and listed ones as 1 or 2, so a sum of at least 4 marks a positive.
-    true = csr_matrix((np.full(Y.nnz, 4, np.int8), Y.indices, Y.indptr), shape=Y.shape)
-    both = (listed + true).tocsc()
-    signs = np.where(both.data >= 4, np.float32(1), np.float32(-1))
-    return Examples(both.indptr.astype(np.int64), both.indices.astype(np.int64), signs)
+    nothing = np.zeros(Y.shape[0] + 1, np.int64), np.zeros(0, np.int32)
+    extra = nothing if more is None else (more.indptr, more.indices)
+    given = (Y.indptr, Y.indices, np.ascontiguousarray(shortlist, np.int32), *extra)
+    ends = np.zeros(Y.shape[1], np.int64)
+    engine.collect_examples(*given, ends, np.zeros(0, np.int32), np.zeros(0, np.int8))
+    starts = np.concatenate(([0], np.cumsum(ends)))
+    rows, signs = np.empty(starts[-1], np.int32), np.empty(starts[-1], np.int8)
+    engine.collect_examples(*given, starts[:-1].copy(), rows, signs)
+    return Examples(starts, rows, signs)
 
 
 def fit(
@@ -123,20 +123,22 @@ def fit(
     tolerance : training of a label stops when no gradient (for "logistic": no step) is larger
     """
     n_labels, d = len(given.starts) - 1, X.shape[1]
-    costs = np.full(len(given.rows), cost, np.float32)
+    costs = np.full(X.shape[0], cost, np.float32)
     if row_weights is not None:
-        costs *= np.maximum(row_weights.astype(np.float32), LEAST_WEIGHT)[given.rows]
+        costs *= np.maximum(row_weights.astype(np.float32), LEAST_WEIGHT)
     squares = np.asarray(X.multiply(X).sum(axis=1), np.float32).ravel()
-    sizes = np.concatenate(([0], np.cumsum(np.diff(X.indptr)[given.rows])))[given.starts]
-    # No label has more weights than its examples have values, so this bounds the output of the kernel.
-    most = np.minimum(np.diff(sizes), d)
+    lengths = np.diff(X.indptr)
     alphas = np.zeros(len(given.rows), np.float32) if start is None else start.copy()
-    columns = X.indices.astype(np.uint32)  # For signed indices numba adds a check for negative ones.
+    # For signed indices numba adds a check for negative ones; small ones are read faster.
+    columns = X.indices.astype(np.uint16 if d <= 2**16 else np.uint32)
     rows = (X.indptr, columns, X.data, squares)
     settings = (loss == "logistic", n_epochs, np.float32(tolerance), np.float32(keep_from))
 
     def train(labels: slice) -> tuple[Array, Array, Array, Array, Array]:
-        size = int(most[labels].sum())
+        # No label has more weights than its examples have values, which bounds the output of the kernel.
+        starts = given.starts[labels.start : labels.stop + 1]
+        sizes = np.concatenate(([0], np.cumsum(lengths[given.rows[starts[0] : starts[-1]]])))
+        size = int(np.minimum(np.diff(sizes[starts - starts[0]]), d).sum())
         w, bias = np.zeros(d, np.float32), np.zeros(labels.stop - labels.start, np.float32)
         starts, features = np.zeros(len(bias) + 1, np.int64), np.empty(size, np.int32)
         values = np.empty(size, np.float32)
@@ -144,11 +146,14 @@ def fit(
         engine.train_labels(*rows, *given, costs, labels.start, labels.stop, *settings, *trained)
         return _quantize(starts, features[: starts[-1]], values[: starts[-1]], bias)
 
-    trained = list(
-        map_blocks(
-            train, blocks(n_labels, LABELS), n_jobs=n_jobs, stage="re-ranking", total=n_labels, unit="labels"
-        )
+    # The blocks with most examples come first, so that none of them holds up the end.
+    todo = blocks(n_labels, LABELS)
+    sizes = [int(given.starts[labels.stop] - given.starts[labels.start]) for labels in todo]
+    order = np.argsort(sizes, kind="stable")[::-1].tolist()
+    done = map_blocks(
+        train, [todo[i] for i in order], n_jobs=n_jobs, stage="re-ranking", total=n_labels, unit="labels"
     )
+    trained = [part for _, part in sorted(zip(order, done), key=lambda pair: pair[0])]
     counts, features, values, scale, bias = (np.concatenate(parts) for parts in zip(*trained))
     del trained  # as large as what was made of it
     starts = np.concatenate(([0], np.cumsum(counts)))
@@ -156,24 +161,16 @@ def fit(
     return Classifiers(*_by_feature(by_label), scale, bias), alphas
 
 
-def carry_alphas(previous: Examples, alphas: Array, rows: Array, given: Examples) -> Array:
+def carry_alphas(
+    previous: Examples, alphas: Array, rows: Array, given: Examples, *, engine: Engine = DEFAULT
+) -> Array:
     """(m,) float32, a warm start for `given`: the α of examples that were trained on before, 0 for others.
 
     previous, alphas : the examples of an earlier fit on a subset of the rows, and their α
     rows : (n_previous,) int64 ascending, the row numbers of that subset in `given`
     """
-    n = int(max(rows.max(initial=0), given.rows.max(initial=0))) + 1
-
-    def keys(examples: Examples, row: Array) -> Array:
-        """One number for each (label, row), ascending, since rows ascend within a label."""
-        return np.repeat(np.arange(len(examples.starts) - 1), np.diff(examples.starts)) * n + row
-
-    before, now = keys(previous, rows[previous.rows]), keys(given, given.rows)
-    match = np.searchsorted(before, now)
-    match[match == len(before)] = 0
-    is_carried = np.zeros(len(now), bool) if not len(before) else before[match] == now
-    start = np.zeros(len(now), np.float32)
-    start[is_carried] = alphas[match[is_carried]]
+    start = np.zeros(len(given.rows), np.float32)
+    engine.carry_alphas(previous.starts, previous.rows, alphas, rows, given.starts, given.rows, start)
     return start
 
 

@@ -66,10 +66,12 @@ class MapWarmStart(NamedTuple):
     """Where the training of one map ended, so that a fit on more rows resumes from there.
 
     columns : (d',) features that occurred;  state : of the map of these features
+    n_epochs : to go on for
     """
 
     columns: Array
     state: Any
+    n_epochs: int = 0
 
 
 class Settings(NamedTuple):

@@ -2,9 +2,43 @@
 
 import numpy as np
 
-from .compiler import reordering_kernel
+from .compiler import kernel, reordering_kernel
 
 SHRINK_MARGIN = np.float32(0.05)  # as in the twin; kernels import no constants that numba's cache would miss
+
+
+@kernel
+def collect_examples(y_indptr, y_labels, listed, more_indptr, more_labels, position, rows, signs):
+    """See the twin in reference/rerank.py."""
+    is_filled = len(rows) > 0
+    seen = np.full(len(position), -1, np.int64)  # the last row that a label was an example of
+    for row in range(len(listed)):
+        for p in range(y_indptr[row], y_indptr[row + 1]):
+            label = y_labels[p]
+            seen[label] = row
+            if is_filled:
+                rows[position[label]], signs[position[label]] = row, 1
+            position[label] += 1
+        n_listed, first = listed.shape[1], more_indptr[row]
+        for i in range(n_listed + more_indptr[row + 1] - first):
+            label = listed[row, i] if i < n_listed else more_labels[first + i - n_listed]
+            if label >= 0 and seen[label] != row:
+                seen[label] = row
+                if is_filled:
+                    rows[position[label]], signs[position[label]] = row, -1
+                position[label] += 1
+
+
+@kernel
+def carry_alphas(before_starts, before_rows, before_alphas, row_numbers, starts, rows, alphas):
+    """See the twin in reference/rerank.py."""
+    for label in range(len(starts) - 1):
+        p, end = before_starts[label], before_starts[label + 1]
+        for i in range(starts[label], starts[label + 1]):
+            while p < end and row_numbers[before_rows[p]] < rows[i]:
+                p += 1
+            if p < end and row_numbers[before_rows[p]] == rows[i]:
+                alphas[i] = before_alphas[p]
 
 
 @reordering_kernel
@@ -47,10 +81,10 @@ def train_labels(
             if alpha[i] != 0:
                 threshold = SHRINK_MARGIN
             elif is_logistic:
-                alpha[i] = np.float32(1e-3) * costs[begin + i]
+                alpha[i] = np.float32(1e-3) * costs[rows[begin + i]]
             is_moved[i] = alpha[i] != 0
             if is_moved[i]:
-                row, step = rows[begin + i], alpha[i] * signs[begin + i]
+                row, step = rows[begin + i], alpha[i] * np.float32(signs[begin + i])
                 bias += step
                 for p in range(indptr[row], indptr[row + 1]):
                     w[features[p]] += step * values[p]
@@ -66,7 +100,8 @@ def train_labels(
             position = 0
             while position < active:
                 i = order[position]
-                row, sign, cost = rows[begin + i], signs[begin + i], costs[begin + i]
+                row, sign = rows[begin + i], np.float32(signs[begin + i])
+                cost = costs[row]
                 stop = indptr[row + 1]
                 p = indptr[row]
                 # Four independent sums hide the latency of the additions.

@@ -10,6 +10,56 @@ Array = np.ndarray
 SHRINK_MARGIN = 0.05  # An example with α = 0 whose gradient is larger is removed from the active set.
 
 
+def collect_examples(
+    y_indptr: Array,
+    y_labels: Array,
+    listed: Array,
+    more_indptr: Array,
+    more_labels: Array,
+    position: Array,
+    rows: Array,
+    signs: Array,
+) -> None:
+    """Write the examples of each label: its rows, and those whose short list or further labels hold it.
+
+    y_indptr, y_labels : the labels of each row;  more_indptr, more_labels : further labels of each row
+    listed : (n, k) int32, short lists, −1 pads
+    position : (L,) int64, where the examples of each label begin; in the end, where they end
+    rows, signs : (m,) int32, and int8, 1 for a row that has the label and −1 for others; if they are empty,
+        only position is written
+    """
+    for row in range(len(listed)):
+        true = set(y_labels[y_indptr[row] : y_indptr[row + 1]].tolist())
+        near = set(listed[row].tolist()) | set(more_labels[more_indptr[row] : more_indptr[row + 1]].tolist())
+        for label in true | (near - {-1}):
+            if len(rows):
+                rows[position[label]], signs[position[label]] = row, 1 if label in true else -1
+            position[label] += 1
+
+
+def carry_alphas(
+    before_starts: Array,
+    before_rows: Array,
+    before_alphas: Array,
+    row_numbers: Array,
+    starts: Array,
+    rows: Array,
+    alphas: Array,
+) -> None:
+    """Write the α of examples that were trained on before; the others are not written.
+
+    before_starts, before_rows, before_alphas : the earlier examples of each label, their rows ascending
+    row_numbers : (n,) ascending, what an earlier row is called now
+    starts, rows : the examples of each label now;  alphas : (m,) float32
+    """
+    for label in range(len(starts) - 1):
+        before = slice(before_starts[label], before_starts[label + 1])
+        known = dict(zip(row_numbers[before_rows[before]].tolist(), before_alphas[before].tolist()))
+        for i in range(starts[label], starts[label + 1]):
+            if int(rows[i]) in known:
+                alphas[i] = known[int(rows[i])]
+
+
 def train_labels(
     indptr: Array,
     features: Array,
@@ -39,9 +89,10 @@ def train_labels(
     the active set when its gradient exceeds SHRINK_MARGIN, or the largest gradient of the previous epoch; all
     examples return when the active set has converged.
 
-    indptr, features, values : the rows x as csr float32, features uint32
+    indptr, features, values : the rows x as csr float32, features uint16 or uint32
     squares : (n,) float32, ‖x‖²
-    starts, rows, signs, costs : the examples of each label, with float32 signs of ±1 and float32 costs
+    starts, rows, signs : the examples of each label, rows int32 and signs int8 of ±1
+    costs : (n,) float32, of each row
     first, last : the range of labels to train
     n_epochs : most passes over the examples
     tolerance : training stops when no gradient (for "logistic": no step) is larger
@@ -61,7 +112,7 @@ def train_labels(
             x[d] = 1
         X *= signs[here, None]
         alpha = alphas[here].astype(float)
-        weights = _descend(X, costs[here].astype(float), alpha, label, is_logistic, n_epochs, tolerance)
+        weights = _descend(X, costs[rows[here]].astype(float), alpha, label, is_logistic, n_epochs, tolerance)
         alphas[here] = alpha
         out_bias[label - first] = weights[d]
         largest = np.abs(weights[:d]).max(initial=0)
