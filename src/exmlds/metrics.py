@@ -254,6 +254,13 @@ def ranked_ids(predicted: Any, k: int) -> Array:
         scores = predicted.tocsr()
         if np.isnan(scores.data).any():
             raise DataError("The predicted scores hold NaN.")
+        if np.diff(scores.indptr).max(initial=0) > 1 and (scores.data == scores.data[0]).all():
+            warnings.warn(
+                "All predicted scores are equal, as in the 0/1 matrix that predict returns, so that the "
+                "labels of a row are ranked by their ids. Pass predict_topk(X, k) or decision_function(X).",
+                DataWarning,
+                stacklevel=2,
+            )
         ids = np.full((scores.shape[0], k), -1, np.int64)
         best = np.empty(ids.shape)
         kernels.DEFAULT.rank_rows(scores.indptr, scores.indices, scores.data.astype(np.float64), ids, best)

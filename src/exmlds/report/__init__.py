@@ -287,7 +287,7 @@ def make(
     # Labels that are not in training have no training row.
     counts = np.pad(model.label_counts_, (0, truth.shape[1] - n_classes))
     weights = metrics.inverse_propensity(counts, *propensity, n_rows=model.n_samples_fit_)
-    threshold = float(model.threshold_)
+    threshold = model._usable_threshold()
     predicted = _Predicted(truth, ids[:, :considered], scores[:, :considered] >= threshold)
     names = _Names(model.classes_)
     right, any_label = first.hits[:, 0] > 0, ids[:, 0] >= 0

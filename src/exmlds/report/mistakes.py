@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from ..models.text import TextClassifier
+from ..models.text import TextClassifier, text_column
 
 Array = np.ndarray
 
@@ -47,7 +47,7 @@ def documents_of(model: Any, X: Any) -> list[Any] | None:
     """The rows as texts or documents, or None if they are no texts."""
     if not isinstance(model, TextClassifier):
         return None
-    return list(X[X.columns[0]] if hasattr(X, "columns") else X)
+    return list(text_column(X))
 
 
 def most_confident(scores: Array, top: Array, wrong: Array, n: int) -> Array:
