@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -388,3 +389,12 @@ def test_an_indicator_is_no_ranking() -> None:
     assert metrics.report(truth, scores, k=[1, 2])["P@2"] == 1.0
     only_first = csr_matrix([[1.0, 0, 0], [0, 1.0, 0]])  # there is no order to lose
     assert metrics.report(truth, only_first, k=[1])["P@1"] == 1.0
+
+
+def test_columns_of_lists_and_frames_of_0_and_1() -> None:
+    expected = metrics.precision_at_k(TRUE, SAID, k=2)
+    assert metrics.precision_at_k(pd.Series(TRUE), pd.Series(SAID), k=2) == expected
+    truth = pd.DataFrame(metrics.label_matrix(TRUE).toarray().astype(int), columns=["a", "b", "c"])
+    assert metrics.precision_at_k(truth, SAID, k=2) == expected
+    with pytest.raises(DataError, match="Labels must be ids here, not names"):
+        metrics.report(pd.Series([["a"], ["b"], []]), SAID)

@@ -101,7 +101,7 @@ def test_only_calibrated_scores_are_called_probabilities(
     fitted: Any, library: Dataset, method: Any, name: str
 ) -> None:
     suggested = fitted(method, library).suggest(library.X[:2], k=1)
-    assert suggested.to_pandas().columns.tolist() == ["row", "rank", "label", "name", name]
+    assert suggested.to_pandas().columns.tolist() == ["row", "position", "rank", "label", "name", name]
     assert suggested.to_polars().columns[-1] == name
     assert f'<th scope="col">label ({name})</th>' in suggested._repr_html_()
     assert suggested[0][0].score == suggested.to_pandas()[name][0]
@@ -111,8 +111,9 @@ def test_suggestions_as_data_frames(model: TextClassifier) -> None:
     texts = pd.Series(TEXTS[:2], index=["first", "second"])
     suggested = model.suggest(texts, k=1)
     frame = suggested.to_pandas()
-    assert frame.columns.tolist() == ["row", "rank", "label", "name", "score"]
+    assert frame.columns.tolist() == ["row", "position", "rank", "label", "name", "score"]
     assert frame["row"].tolist() == ["first", "second"]
+    assert frame["position"].tolist() == [0, 1]
     assert frame["label"].tolist() == [row[0] for row in model.predict_labels(texts, k=1)]
     assert suggested.to_polars().to_dicts() == frame.to_dict("records")
     assert model.suggest(texts, threshold=2.0).to_pandas().columns.tolist() == frame.columns.tolist()
