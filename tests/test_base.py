@@ -504,7 +504,11 @@ def test_arguments_that_fit_does_not_take_are_named(method: type[XMCEstimator], 
     taken = f"{name}.fit takes no argument 'sample_weight'. ExMLDS.fit and {name}.score take it."
     with pytest.raises(TypeError, match=re.escape(taken)):
         method().fit(data.X, data.Y, sample_weight=np.ones(120))  # type: ignore[call-arg]
-    taken = f"{name}.fit takes no argument 'feature_names'. {name}.explain takes it."
+
+
+@every_method
+def test_names_of_features_belong_to_explanations(method: type[XMCEstimator], data: Dataset) -> None:
+    taken = f"{method.__name__}.fit takes no argument 'feature_names'. {method.__name__}.explain takes it."
     with pytest.raises(TypeError, match=re.escape(taken)):
         method().fit(data.X, data.Y, feature_names=["a"])  # type: ignore[call-arg]
 

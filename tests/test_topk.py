@@ -218,9 +218,11 @@ def test_a_rule_in_a_call_needs_a_fit(model: TextClassifier) -> None:
 
 
 def test_the_keyword_of_the_threshold_is_named(model: TextClassifier) -> None:
-    said = r"TextClassifier.predict takes X by position; name the others, such as predict\(X, threshold=…\)"
+    said = r"TextClassifier.predict takes X by position; name what follows, .* predict\(X, threshold=0.4\)"
     with pytest.raises(TypeError, match=said):
         model.predict(TEXTS, 0.4)  # type: ignore[misc]
+    with pytest.raises(TypeError, match=r"takes no argument 'treshold'\. Did you mean 'threshold'\?"):
+        model.predict(TEXTS, treshold=0.4)  # type: ignore[call-arg]
 
 
 def test_labels_that_look_like_lists_are_warned_of_in_every_use(model: TextClassifier) -> None:

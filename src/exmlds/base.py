@@ -270,6 +270,8 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
         """P@1: the share of rows whose best label is a true one."""
         targets.warn_of_order(X, y)
         truth = self.label_matrix(y, unknown="append")
+        if not truth.shape[0]:
+            raise ValueError("There is no row to score; give at least one.")
         hits, _ = metrics.Ranking(truth, self.predict_topk(X, 1), 1).sums("P@1")
         return float(np.average(hits, weights=sample_weight))
 
@@ -641,6 +643,11 @@ class XMCEstimator(XMCPredictor):
     # Whether `_fit` and `_candidates` may be given fewer columns of X and Y than `fit`: those that occur.
     _leaves_out_columns: ClassVar[bool] = False
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "fit" in vars(cls):
+            cls.fit = explained(cls.fit)  # type: ignore[method-assign]
+
     @explained
     def fit(self, X: Any, y: Any, *, label_names: Sequence[str] | None = None) -> Self:
         """Fit the model to rows and their labels.
@@ -694,9 +701,9 @@ class XMCEstimator(XMCPredictor):
         targets.warn_of_order(X, Y)
         X = self._checked_rows(X, reset=True)
         Y, self.names_ = self._checked_labels(X, Y, label_names)
-        if not is_part:
-            targets.warn_of_split_rows(X, Y)
         side = self._checked_side(Y, **side)
+        if not is_part and side.get("sample_weight") is None:  # weights may divide a row among its labels
+            targets.warn_of_split_rows(X, Y)
         self.n_samples_fit_, self.n_labels_ = Y.shape
         self.columns_ = UsedColumns(None, None)
         if self._leaves_out_columns and not is_part:

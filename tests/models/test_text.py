@@ -189,6 +189,13 @@ def test_no_texts_get_no_labels(method: Any, texts: Any) -> None:
     assert model.predict(texts).shape == model.predict_proba(texts).shape == (0, 2)
     with pytest.raises(ValueError, match="There is no text; give at least one"):
         clone(model).fit(texts, [])
+    with pytest.raises(ValueError, match="There is no row to score"):
+        model.score(texts, [])
+
+
+def test_no_texts_have_no_embeddings() -> None:
+    model = TextClassifier(model=ExMLDS1(n_components=2, random_state=0)).fit(TEXTS, LABELS)
+    assert model.transform([]).shape == (0, model.transform(TEXTS).shape[1])
 
 
 def test_an_array_of_one_column(model: TextClassifier) -> None:

@@ -183,6 +183,13 @@ class TextClassifier(LabelSpaceMixin):
         """The arguments of the estimator's `fit` for some of the rows."""
         return self._unfitted.side_rows(side, rows)
 
+    def transform(self, X: Any) -> Array:
+        """(n, n_learners × r) float32 embeddings of texts, learner after learner, as of the estimator."""
+        rows = self._checked_rows(X, reset=False)
+        if not rows.shape[0]:
+            return np.empty((0, self._n_features_out), np.float32)
+        return self._voting_model().embed(rows)
+
     def predict_proba(self, X: Any) -> csr_matrix:
         """The scores or probabilities of the estimator: calibrated probabilities where it is an `ExMLDS`."""
         vectors = self._vectors(X)
