@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 import unicodedata
 import warnings
 from collections import Counter
@@ -172,11 +173,9 @@ def warn_of_split_rows(X: Any, Y: csr_matrix) -> None:
     if np.diff(Y.indptr).max(initial=0) > 1:
         return
     labels_of: dict[int, list[int]] = {}
-    for row in np.flatnonzero(np.diff(Y.indptr)):
-        stored = slice(X.indptr[row], X.indptr[row + 1]) if issparse(X) else None
-        values = (X.indices[stored], X.data[stored]) if issparse(X) else (X[row],)
-        if values[-1].any():
-            key = hash(tuple(part.tobytes() for part in values))
+    for row in np.flatnonzero(np.diff(Y.indptr)).tolist():
+        key = _row_hash(X, row)
+        if key is not None:
             labels_of.setdefault(key, []).append(Y.indices[Y.indptr[row]])
     # In equal rows that were not split, labels recur.
     split = [labels for labels in labels_of.values() if 1 < len(labels) == len(set(labels))]
@@ -187,6 +186,16 @@ def warn_of_split_rows(X: Any, Y: csr_matrix) -> None:
             DataWarning,
             stacklevel=2,
         )
+
+
+def _row_hash(X: Any, row: int) -> int | None:
+    """A number that equal rows share; None for a row of zeros, which says nothing."""
+    if issparse(X):
+        stored = slice(X.indptr[row], X.indptr[row + 1])
+        parts = [X.indices[stored], X.data[stored]]
+    else:
+        parts = [X[row]]
+    return hash(tuple(part.tobytes() for part in parts)) if parts[-1].any() else None
 
 
 def warn_of_order(X: Any, y: Any) -> None:
@@ -207,16 +216,16 @@ def _refuse_written_lists(rows: list[list[Any]]) -> None:
     filled = [row[0] for row in rows if row]
     if filled and all(label.startswith("[") and label.endswith("]") for label in filled):
         raise ValueError(
-            f"The labels in y are lists that were written as strings, such as {filled[0]!r}. Read them: "
-            "y = [ast.literal_eval(labels) for labels in y]."
+            f"The labels in y are lists that were written as strings, such as {reprlib.repr(filled[0])}. "
+            "Read them: y = [ast.literal_eval(labels) for labels in y]."
         )
 
 
 def _warn_of_lists(rows: list[list[Any]]) -> None:
     if unsplit := find_unsplit(rows):
         warnings.warn(
-            f"{unsplit.n:,} of {len(rows):,} labels look like lists of labels, such as {unsplit.example!r}; "
-            "each is taken as one label. Split them first: "
+            f"{unsplit.n:,} of {len(rows):,} labels look like lists of labels, such as "
+            f"{reprlib.repr(unsplit.example)}; each is taken as one label. Split them first: "
             f"y = [labels.split({unsplit.separator!r}) for labels in y].",
             DataWarning,
             stacklevel=2,
@@ -265,7 +274,9 @@ def _plain(label: Any, row: int) -> Any:
     if is_missing(label):
         raise ValueError(f"Row {row} has no label but {label!r}: leave it out, or give an empty list.")
     kind = " Unknown label type: continuous targets can't be learnt." if isinstance(label, float) else ""
-    raise ValueError(f"Labels must be strings or whole numbers. Got {label!r} in row {row} instead.{kind}")
+    raise ValueError(
+        f"Labels must be strings or whole numbers. Got {reprlib.repr(label)} in row {row} instead.{kind}"
+    )
 
 
 def from_rows(rows: Sequence[Iterable[Any]], column: dict[Any, int]) -> csr_matrix:
