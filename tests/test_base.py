@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
 from collections.abc import Callable
 from inspect import signature
 from pathlib import Path
@@ -372,7 +373,7 @@ def test_labels_not_seen_at_fit_count_as_missed(method: type[XMCEstimator]) -> N
         (np.eye(2), None, "requires y"),
         (np.eye(2), "labels", "one list of labels per row"),
         (np.eye(2), [["a"], [1]], "all strings or all whole numbers"),
-        (np.eye(2), [[0, 1], [1, 0]], r"lists of 0 and 1 of equal length.*np.array"),
+        (np.eye(2), [[0, 1], [1, 0]], r"lists of 0 and 1 of equal length.*np.stack"),
         (np.eye(2), [[True, False], [False, True]], "lists of 0 and 1"),
         (np.eye(2), np.array([["a", "b"], ["c", "d"]]), "A 2-d Y must hold 0 and 1"),
         (np.eye(2), [[None], ["a"]], "Row 0 has no label but None: leave it out"),
@@ -495,3 +496,28 @@ def test_a_fit_that_fails_leaves_the_model_as_it_was(
         model.fit(data.X[:60, :9], data.Y[:60, :4])
     for old, new in zip(before, model.predict_topk(data.X)):
         np.testing.assert_array_equal(old, new)
+
+
+@pytest.mark.parametrize("method", [exmlds.ExMLDS1, exmlds.FeatureNeighbors])
+def test_arguments_that_fit_does_not_take_are_named(method: type[XMCEstimator], data: Dataset) -> None:
+    name = method.__name__
+    taken = f"{name}.fit takes no argument 'sample_weight'. ExMLDS.fit and {name}.score take it."
+    with pytest.raises(TypeError, match=re.escape(taken)):
+        method().fit(data.X, data.Y, sample_weight=np.ones(120))  # type: ignore[call-arg]
+
+
+@every_method
+def test_names_of_features_belong_to_explanations(method: type[XMCEstimator], data: Dataset) -> None:
+    taken = f"{method.__name__}.fit takes no argument 'feature_names'. {method.__name__}.explain takes it."
+    with pytest.raises(TypeError, match=re.escape(taken)):
+        method().fit(data.X, data.Y, feature_names=["a"])  # type: ignore[call-arg]
+
+
+def test_verbose_may_be_true(data: Dataset) -> None:
+    assert exmlds.MostFrequent(verbose=True).fit(data.X, data.Y).verbose
+
+
+def test_long_values_are_shortened_in_messages(data: Dataset) -> None:
+    with pytest.raises(ValueError, match="'threshold' parameter") as refused:
+        exmlds.MostFrequent(threshold=list(range(1000))).fit(data.X, data.Y)  # type: ignore[arg-type]
+    assert len(str(refused.value)) < 250

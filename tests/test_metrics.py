@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -378,3 +379,22 @@ def test_calibration_of_true_probabilities(rng: np.random.Generator) -> None:
 def test_calibration_ignores_pads() -> None:
     ids, sure = np.array([[0, -1]]), np.array([[1.0, 0.0]])
     assert metrics.calibration([[0]], (ids, sure), k=2).error == 0
+
+
+def test_an_indicator_is_no_ranking() -> None:
+    truth = csr_matrix([[1, 0, 1], [0, 1, 1]])
+    with pytest.warns(DataWarning, match=r"scores are equal.*predict_topk\(X, k\) or decision_function\(X\)"):
+        metrics.report(truth, truth.astype(np.float32), k=[1, 2])
+    scores = csr_matrix([[0.5, 0, 0.4], [0, 0.5, 0.4]])
+    assert metrics.report(truth, scores, k=[1, 2])["P@2"] == 1.0
+    only_first = csr_matrix([[1.0, 0, 0], [0, 1.0, 0]])  # there is no order to lose
+    assert metrics.report(truth, only_first, k=[1])["P@1"] == 1.0
+
+
+def test_columns_of_lists_and_frames_of_0_and_1() -> None:
+    expected = metrics.precision_at_k(TRUE, SAID, k=2)
+    assert metrics.precision_at_k(pd.Series(TRUE), pd.Series(SAID), k=2) == expected
+    truth = pd.DataFrame(metrics.label_matrix(TRUE).toarray().astype(int), columns=["a", "b", "c"])
+    assert metrics.precision_at_k(truth, SAID, k=2) == expected
+    with pytest.raises(DataError, match="Labels must be ids here, not names"):
+        metrics.report(pd.Series([["a"], ["b"], []]), SAID)

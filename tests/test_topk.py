@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import polars as pl
 import pytest
 from sklearn.metrics import classification_report, f1_score
 
-from exmlds import DataWarning, ExMLDS, ExMLDS1, FeatureNeighbors, MostFrequent, TextClassifier
+from exmlds import DataWarning, ExMLDS, ExMLDS1, FeatureNeighbors, MostFrequent, TextClassifier, load, report
 from exmlds.data import Dataset
 
 TEXTS = ["goals and a red card", "the keeper held the ball", "bread with seeds", "flour, yeast and salt"] * 3
@@ -100,7 +101,7 @@ def test_only_calibrated_scores_are_called_probabilities(
     fitted: Any, library: Dataset, method: Any, name: str
 ) -> None:
     suggested = fitted(method, library).suggest(library.X[:2], k=1)
-    assert suggested.to_pandas().columns.tolist() == ["row", "rank", "label", "name", name]
+    assert suggested.to_pandas().columns.tolist() == ["row", "position", "rank", "label", "name", name]
     assert suggested.to_polars().columns[-1] == name
     assert f'<th scope="col">label ({name})</th>' in suggested._repr_html_()
     assert suggested[0][0].score == suggested.to_pandas()[name][0]
@@ -110,8 +111,9 @@ def test_suggestions_as_data_frames(model: TextClassifier) -> None:
     texts = pd.Series(TEXTS[:2], index=["first", "second"])
     suggested = model.suggest(texts, k=1)
     frame = suggested.to_pandas()
-    assert frame.columns.tolist() == ["row", "rank", "label", "name", "score"]
+    assert frame.columns.tolist() == ["row", "position", "rank", "label", "name", "score"]
     assert frame["row"].tolist() == ["first", "second"]
+    assert frame["position"].tolist() == [0, 1]
     assert frame["label"].tolist() == [row[0] for row in model.predict_labels(texts, k=1)]
     assert suggested.to_polars().to_dicts() == frame.to_dict("records")
     assert model.suggest(texts, threshold=2.0).to_pandas().columns.tolist() == frame.columns.tolist()
@@ -158,6 +160,108 @@ def test_parameters_of_predictions_reach_a_fitted_classifier_of_texts(model: Tex
     assert model.decision_function(TEXTS).nnz > len(TEXTS)
     model.set_params(max_labels=1)
     assert model.decision_function(TEXTS).nnz == model.predict_proba(TEXTS).nnz == len(TEXTS)
+
+
+def test_a_threshold_set_on_the_fitted_model_counts(model: TextClassifier) -> None:
+    model.model_.set_params(threshold=0.99)
+    assert model.threshold_ == model.threshold == 0.99
+    assert (model.predict(TEXTS) != model.predict(TEXTS, threshold=0.99)).nnz == 0
+    card = model.card()
+    assert "reaches 0.990. This threshold was set by hand" in card
+    assert "| threshold | 0.99 |" in card
+
+
+def test_a_threshold_set_on_the_unfitted_model_is_not_shown_as_in_force(model: TextClassifier) -> None:
+    model = TextClassifier(model=FeatureNeighbors(n_neighbors=4, threshold=0.5)).fit(TEXTS, LABELS)
+    model.model.set_params(threshold=0.99)
+    assert model.threshold_ == model.threshold == 0.5
+    assert "reaches 0.500." in model.card()
+    assert "0.99" not in model.card()
+
+
+def test_the_rule_of_the_fit_can_be_set_again(tmp_path: Path) -> None:
+    texts, labels = TEXTS * 3, LABELS * 3
+    model = TextClassifier(model=FeatureNeighbors(n_neighbors=4, random_state=0)).fit(texts, labels)
+    chosen, metrics_then = model.threshold_, model.held_out_metrics_
+    assert metrics_then is not None
+    model.set_params(threshold=0.123)
+    model.save(tmp_path / "model")
+    for changed in (model, load(tmp_path / "model")):
+        assert changed.threshold_ == 0.123
+        for rule in ("auto", "f1"):
+            changed.set_params(threshold=0.2).set_params(threshold=rule)
+            assert changed.threshold_ == chosen
+            assert changed.held_out_metrics_ == metrics_then
+            assert "set by hand" not in changed.card()
+
+
+@pytest.mark.parametrize("threshold", [-1, None, "nonsense", "0.5", np.nan])
+def test_a_fitted_model_refuses_a_wrong_threshold_at_once(model: TextClassifier, threshold: Any) -> None:
+    for changed in (model, model.model_):
+        with pytest.raises(ValueError, match="'threshold' parameter of FeatureNeighbors must be 'auto' or"):
+            changed.set_params(threshold=threshold)
+        assert (changed.threshold, changed.threshold_) == (0.5, 0.5)
+
+
+def test_a_rule_that_waits_for_a_fit_is_shown_nowhere_as_a_number(model: TextClassifier) -> None:
+    model.set_params(threshold="precision=0.9")
+    assert "nan" not in model.card()
+    assert "The threshold is chosen at the next fit" in model.card()
+    with pytest.raises(ValueError, match=r"set_params\(threshold='precision=0.9'\) and fit the model again"):
+        report.make(model, TEXTS, LABELS)
+
+
+def test_a_rule_in_a_call_needs_a_fit(model: TextClassifier) -> None:
+    for call in (model.predict, model.predict_labels, model.suggest):
+        with pytest.raises(ValueError, match="'precision=0.9' is chosen on held-out rows: .* fit the model"):
+            call(TEXTS, threshold="precision=0.9")
+
+
+def test_the_keyword_of_the_threshold_is_named(model: TextClassifier) -> None:
+    said = r"TextClassifier.predict takes X by position; name what follows, .* predict\(X, threshold=0.4\)"
+    with pytest.raises(TypeError, match=said):
+        model.predict(TEXTS, 0.4)  # type: ignore[misc]
+    with pytest.raises(TypeError, match=r"takes no argument 'treshold'\. Did you mean 'threshold'\?"):
+        model.predict(TEXTS, treshold=0.4)  # type: ignore[call-arg]
+
+
+def test_labels_that_look_like_lists_are_warned_of_in_every_use(model: TextClassifier) -> None:
+    joined = ["sport, ball", "ball, sport", "baking, ball", "ball, baking"] * 3
+    for use in (
+        lambda: model.score(TEXTS, joined),
+        lambda: model.label_matrix(joined, unknown="append"),
+        lambda: report.make(model, TEXTS, joined, k=[1]),
+        lambda: model.fit(TEXTS, joined),
+    ):
+        with pytest.warns(DataWarning, match="labels look like lists of labels, such as"):
+            use()
+
+
+def test_a_table_with_a_line_for_each_label_is_warned_of() -> None:
+    table = pd.DataFrame({"text": TEXTS[:4], "labels": [["a", "b"], ["b", "c"], ["a", "c"], ["c"]]})
+    long = table.explode("labels")
+    with pytest.warns(DataWarning, match="3 texts, or rows of X, occur several times with different labels"):
+        TextClassifier(model=FeatureNeighbors()).fit(long["text"], long["labels"])
+    grouped = long.groupby("text", sort=False)["labels"].agg(list).reset_index()
+    assert grouped["labels"].tolist() == table["labels"].tolist()
+    TextClassifier(model=FeatureNeighbors()).fit(grouped["text"], grouped["labels"])
+
+
+def test_indices_in_another_order_are_warned_of(model: TextClassifier) -> None:
+    texts, labels = pd.Series(TEXTS), pd.Series(LABELS)[::-1]
+    for use in (model.fit, model.score):
+        with pytest.warns(DataWarning, match="same index in another order"):
+            use(texts, labels)
+    with pytest.warns(DataWarning, match="same index in another order"):
+        FeatureNeighbors().fit(pd.DataFrame(np.eye(12)), labels)
+
+
+def test_a_matrix_in_nested_lists_is_not_scored_as_labels(model: TextClassifier) -> None:
+    truth = model.label_matrix(LABELS).toarray().astype(int)
+    assert model.score(TEXTS, truth) == 1.0
+    for rows in (truth.tolist(), pd.Series(list(truth))):
+        with pytest.raises(ValueError, match="ambiguous: lists of 0 and 1"):
+            model.score(TEXTS, rows)
 
 
 def test_mistakes_of_the_first_hour_are_named(model: TextClassifier) -> None:

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import entry_points
-from inspect import signature
+from inspect import getmembers, isfunction, signature
 from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
@@ -37,6 +37,7 @@ from .storage.files import PathLike
 from .storage.model_card import ModelFacts
 from .topk import LabelFilter, Suggestion, Suggestions, check_candidates, padded, to_csr
 from .validation import arrays, params, stored, targets
+from .validation.arguments import explained
 from .validation.arrays import Matrix, block_of
 from .validation.columns import UsedColumns
 from .validation.observed import known_cells
@@ -56,6 +57,18 @@ class Fitted(NamedTuple):
     state: dict[str, Any]
 
 
+class ThresholdChoice(NamedTuple):
+    """The threshold of a fit: as given, as chosen, and the metrics on held-out rows with it."""
+
+    given: str | float
+    threshold: float
+    metrics: dict[str, float] | None
+
+    def is_of(self, given: str | float) -> bool:
+        """Whether a parameter asks for this threshold; "auto" is another name of "f1"."""
+        return given == self.given or {given, self.given} == {"auto", "f1"}
+
+
 class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
     """What a fitted model can do: top-k, names, thresholds, probabilities, explanations, save.
 
@@ -72,6 +85,7 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
     n_samples_fit_: int
     threshold_: float
     held_out_metrics_: dict[str, float] | None = None
+    chosen_threshold_: ThresholdChoice | None = None
     n_features_in_: int
     n_labels_: int
     # Kept of the labels and rows: (L,) names, or None where the columns have none; the columns that a model
@@ -130,6 +144,7 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
                 "predicting",
             )
 
+    @explained
     def predict_labels(
         self,
         X: Any,
@@ -149,6 +164,7 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
         labels = ids if self.names_ is None else self.names_[np.maximum(ids, 0)]
         return [row[keep].tolist() for row, keep in zip(labels, chosen)]
 
+    @explained
     def suggest(
         self,
         X: Any,
@@ -185,6 +201,7 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
         ids, scores = self.predict_topk(X, k, allow=allow, deny=deny)
         return ids, scores, ids >= 0 if threshold is None else (ids >= 0) & (scores >= threshold)
 
+    @explained
     def predict(self, X: Any, *, threshold: float | None = None) -> csr_matrix:
         """(n, L) csr with a 1 for each label that reaches the threshold, or `threshold_`."""
         indicator = self.decision_function(X)
@@ -193,29 +210,42 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
         return indicator
 
     def set_params(self, **parameters: Any) -> Self:
-        """Set parameters; a fitted model takes another threshold, if it is a number, at once."""
+        """Set parameters; a fitted model takes another threshold at once.
+
+        It is a number, or what the model was fitted with. Another rule, such as "precision=0.9", needs
+        held-out rows, so it counts from the next fit on.
+        """
+        is_fitted = hasattr(self, "threshold_")
+        if is_fitted:
+            self._check_parameters(parameters)
         super().set_params(**parameters)
-        if "threshold" in parameters and hasattr(self, "threshold_"):
-            # A rule such as "precision=0.9" needs held-out rows, so it counts from the next fit on.
-            is_rule = isinstance(self.threshold, str)
-            self.threshold_ = np.nan if is_rule else _checked_threshold(self.threshold)
-            if self.held_out_metrics_ is not None:  # precision, recall and F1 were those of the old threshold
-                self.held_out_metrics_ = {
-                    name: value
-                    for name, value in self.held_out_metrics_.items()
-                    if name == "rows" or "@" in name
-                }
+        if is_fitted and "threshold" in parameters:
+            self._apply_threshold()
         return self
 
-    def _usable_threshold(self, given: float | None) -> float:
-        if given is not None:
-            return _checked_threshold(given)
-        if np.isnan(self.threshold_):
+    def _apply_threshold(self) -> None:
+        chosen, metrics_then = self.chosen_threshold_, self.held_out_metrics_
+        if chosen is not None and chosen.is_of(self.threshold):
+            _, self.threshold_, self.held_out_metrics_ = chosen
+            return
+        self.threshold_ = np.nan if isinstance(self.threshold, str) else float(self.threshold)
+        if metrics_then is not None:  # precision, recall and F1 were those of the old threshold
+            self.held_out_metrics_ = {
+                name: value for name, value in metrics_then.items() if name == "rows" or "@" in name
+            }
+
+    def _usable_threshold(self, given: float | None = None) -> float:
+        """The threshold of a call, or `threshold_`, as a number."""
+        if given is None and not np.isnan(self.threshold_):
+            return float(self.threshold_)
+        rule = self.threshold if given is None else given
+        if isinstance(rule, str) and XMCEstimator._constraints["threshold"].allows(rule):
             raise ValueError(
-                f"The threshold {self.threshold!r} is chosen on held-out rows: fit the model again, or give "
-                "a number, such as predict(X, threshold=0.5)."
+                f"The threshold {rule!r} is chosen on held-out rows: set_params(threshold={rule!r}) and "
+                "fit the model again, or give a number, such as predict(X, threshold=0.5)."
             )
-        return self.threshold_
+        params.check("predict", {"threshold": rule}, {"threshold": params.number(0)})
+        return float(rule)
 
     def decision_function(self, X: Any) -> csr_matrix:
         """(n, L) csr of the scores of the `max_labels` best labels; an absent label is no candidate."""
@@ -238,7 +268,10 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
 
     def score(self, X: Any, y: Any, sample_weight: Array | None = None) -> float:
         """P@1: the share of rows whose best label is a true one."""
+        targets.warn_of_order(X, y)
         truth = self.label_matrix(y, unknown="append")
+        if not truth.shape[0]:
+            raise ValueError("There is no row to score; give at least one.")
         hits, _ = metrics.Ranking(truth, self.predict_topk(X, 1), 1).sums("P@1")
         return float(np.average(hits, weights=sample_weight))
 
@@ -295,7 +328,9 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
         columns = self._columns()
         if isinstance(columns, range):
             columns = dict(zip(columns, columns))
-        matrix = targets.from_rows(targets.label_rows(Y), columns)
+        rows = targets.label_rows(Y)
+        targets.refuse_indicator_rows(Y, rows)
+        matrix = targets.from_rows(rows, columns)
         if unknown == "append":
             return matrix
         known = matrix[:, :n_labels]
@@ -317,13 +352,14 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
             "class": class_reference(type(self)),
             "parameters": self.plain_parameters(),
         }
-        self._usable_threshold(None)
+        self._usable_threshold()
         model_folder.save(path, description, self._state(), self.card())
 
     def card(self) -> str:
         """The model card in Markdown, which `save` writes to README.md in the model folder."""
         check_is_fitted(self)
         counts, method = self.column_counts_, cast(XMCPredictor, getattr(self, "model_", self))
+        chosen = method.chosen_threshold_
         defaults = {name: given.default for name, given in signature(type(method)).parameters.items()}
         frequent = np.argsort(-counts, kind="stable")[:10].tolist()
         rows = {
@@ -341,8 +377,9 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
                 sizes=rows,
                 frequent=[(str(self._used_label(column)), int(counts[column])) for column in frequent],
                 n_rare=self.n_labels_ - int((counts >= model_card.FEW_ROWS).sum()),
-                threshold=self.threshold_,
-                quality=self.held_out_metrics_,
+                threshold=method.threshold_,
+                is_set_by_hand=chosen is not None and method.threshold_ != chosen.threshold,
+                quality=method.held_out_metrics_,
                 parameters=changed,
                 keeps_data=getattr(self, "texts_", None) is not None
                 or getattr(self, "kept_rows_", None) is not None,
@@ -366,8 +403,24 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
         """An estimator with the parameters of a manifest."""
         return cls(**parameters)
 
-    def _check_parameters(self) -> None:
-        params.check(type(self).__name__, self.get_params(deep=False), getattr(self, "_constraints", {}))
+    def _check_parameters(self, parameters: Mapping[str, Any] | None = None) -> None:
+        """Check some parameters, or all that the estimator has."""
+        parameters = self.get_params(deep=False) if parameters is None else parameters
+        params.check(type(self).__name__, parameters, getattr(self, "_constraints", {}))
+
+    def _takers(self, argument: str) -> str:
+        """The last sentence of a message on an unknown argument of a method: the methods that take it."""
+        methods = imported_methods().values()
+        fits = [f"{each.__name__}.fit" for each in methods if argument in getattr(each, "_side", {})]
+        own = [
+            f"{type(self).__name__}.{name}"
+            for name, method in getmembers(type(self), isfunction)
+            if not name.startswith(("_", "set_")) and argument in signature(method).parameters
+        ]
+        takers = [*fits, *own]
+        if not takers:
+            return ""
+        return f" {' and '.join(takers)} take{'s' if len(takers) == 1 else ''} it."
 
     def _restore(self) -> None:
         """Rebuild unsaved attributes after load."""
@@ -399,6 +452,10 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
             stored.require("rows" in self.held_out_metrics_, "held-out rows have no number")
             for name, value in self.held_out_metrics_.items():
                 stored.number(value, f"the metric {name!r} of held-out rows")
+        if self.chosen_threshold_ is not None:
+            stored.record(self.chosen_threshold_, "the chosen threshold", ThresholdChoice)
+            stored.number(self.chosen_threshold_.threshold, "the chosen threshold")
+            stored.record(self.chosen_threshold_.metrics or {}, "the metrics of the chosen threshold", dict)
         if hasattr(self, "feature_names_in_"):
             stored.strings(self.feature_names_in_, "the names of features", self.n_features_in_)
 
@@ -549,7 +606,7 @@ class XMCEstimator(XMCPredictor):
     max_memory : bytes, or a string such as "8 GB", that a fit may take by its `estimate`; None: no limit
     n_jobs : number of threads; None means all cores. The result does not depend on it
     random_state : seed; the same seed gives the same model
-    verbose : 1 shows progress on a terminal
+    verbose : 1, or True, shows progress on a terminal
 
     Attributes
     ----------
@@ -566,7 +623,7 @@ class XMCEstimator(XMCPredictor):
         "max_memory": params.MEMORY,
         "n_jobs": params.N_JOBS,
         "random_state": params.SEED,
-        "verbose": params.whole(0),
+        "verbose": params.VERBOSE,
     }
 
     # Parameters are dataclass fields: `__init__` stores each under its name, as scikit-learn requires.
@@ -586,6 +643,12 @@ class XMCEstimator(XMCPredictor):
     # Whether `_fit` and `_candidates` may be given fewer columns of X and Y than `fit`: those that occur.
     _leaves_out_columns: ClassVar[bool] = False
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "fit" in vars(cls):
+            cls.fit = explained(cls.fit)  # type: ignore[method-assign]
+
+    @explained
     def fit(self, X: Any, y: Any, *, label_names: Sequence[str] | None = None) -> Self:
         """Fit the model to rows and their labels.
 
@@ -635,9 +698,12 @@ class XMCEstimator(XMCPredictor):
         is_part : whether the model is a part of another one, with the same columns
         """
         self._check_parameters()
+        targets.warn_of_order(X, Y)
         X = self._checked_rows(X, reset=True)
         Y, self.names_ = self._checked_labels(X, Y, label_names)
         side = self._checked_side(Y, **side)
+        if not is_part and side.get("sample_weight") is None:  # weights may divide a row among its labels
+            targets.warn_of_split_rows(X, Y)
         self.n_samples_fit_, self.n_labels_ = Y.shape
         self.columns_ = UsedColumns(None, None)
         if self._leaves_out_columns and not is_part:
@@ -657,6 +723,7 @@ class XMCEstimator(XMCPredictor):
                 self.threshold_, self.held_out_metrics_ = self._choose_threshold(
                     X, Y, held_out, threshold_rng, **side
                 )
+            self.chosen_threshold_ = ThresholdChoice(self.threshold, self.threshold_, self.held_out_metrics_)
         return self
 
     def estimate(
@@ -765,11 +832,6 @@ class XMCEstimator(XMCPredictor):
         self.n_samples_fit_, self.n_labels_ = Y.shape
 
 
-def _checked_threshold(threshold: Any) -> float:
-    params.check("predict", {"threshold": threshold}, {"threshold": params.number(0)})
-    return float(threshold)
-
-
 def _generator(random_state: Any) -> Generator:
     if isinstance(random_state, np.random.RandomState):
         random_state = random_state.randint(2**31 - 1)
@@ -808,6 +870,8 @@ def restored(name: Any, parameters: Any, state: Any, path: PathLike) -> XMCPredi
             raise ModelError(f"{path} has parameters that {name} does not take: {error}.") from None
         model._check_parameters()
         for attribute, value in learnt.items():
+            if isinstance(getattr(method, attribute, None), property):
+                continue  # folders of earlier versions hold what is derived now
             setattr(model, attribute, restored(*value, path) if isinstance(value, Fitted) else value)
         if learnt:
             model._restore()

@@ -2,10 +2,10 @@
 
 Every function takes the true labels and the predictions of any model:
 
-    Y_true     (n, L) sparse or dense indicator, or a list of lists of label ids
+    Y_true     (n, L) sparse or dense indicator, or a list or column of lists of label ids
     predicted  (n, k) integer ids, best first, −1 pads; or the pair that `predict_topk`
                returns; or an (n, L) sparse matrix of scores, absent = not predicted; or a
-               list of lists of ids, best first
+               list or column of lists of ids, best first
 
 Most metrics are the ratio of two sums over rows (`Ranking.sums`), and the bootstrap resamples the terms of
 these sums. Ties between scores go to the smaller label id.
@@ -223,11 +223,12 @@ class Ranking:
 
 def label_matrix(Y: Any, n_labels: int = 0) -> csr_matrix:
     """The labels as csr of ones with sorted ids and at least `n_labels` columns."""
+    Y = _as_list(Y)
     if issparse(Y):
         matrix = Y.tocsr()
         if not matrix.has_canonical_format or (matrix.data != 1).any():
             matrix = indicator(matrix)
-    elif isinstance(Y, np.ndarray) and Y.ndim == 2:
+    elif getattr(Y, "ndim", 0) == 2:
         matrix = indicator(Y)
     elif isinstance(Y, Sequence):
         if any(isinstance(label, str) for row in Y for label in row):
@@ -250,10 +251,18 @@ def ranked_ids(predicted: Any, k: int) -> Array:
     """(n, k) int64 ids, best first, from any supported form of predictions."""
     if isinstance(predicted, tuple) and len(predicted) == 2:
         predicted = predicted[0]
+    predicted = _as_list(predicted)
     if issparse(predicted):
         scores = predicted.tocsr()
         if np.isnan(scores.data).any():
             raise DataError("The predicted scores hold NaN.")
+        if np.diff(scores.indptr).max(initial=0) > 1 and (scores.data == scores.data[0]).all():
+            warnings.warn(
+                "All predicted scores are equal, as in the 0/1 matrix that predict returns, so that the "
+                "labels of a row are ranked by their ids. Pass predict_topk(X, k) or decision_function(X).",
+                DataWarning,
+                stacklevel=2,
+            )
         ids = np.full((scores.shape[0], k), -1, np.int64)
         best = np.empty(ids.shape)
         kernels.DEFAULT.rank_rows(scores.indptr, scores.indices, scores.data.astype(np.float64), ids, best)
@@ -272,6 +281,11 @@ def ranked_ids(predicted: Any, k: int) -> Array:
     padded = np.full((len(ids), k), -1, np.int64)
     padded[:, : ids.shape[1]] = ids[:, :k]
     return padded
+
+
+def _as_list(rows: Any) -> Any:
+    """A column of lists, such as a Pandas series, as a list; anything else as it is."""
+    return list(rows) if getattr(rows, "ndim", 0) == 1 else rows
 
 
 def _share(part: Any, whole: Any) -> float:

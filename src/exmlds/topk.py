@@ -132,13 +132,17 @@ class Suggestions(list[list[Suggestion]]):
         self.score_name = score_name
 
     def columns(self) -> dict[str, list[Any]]:
-        """One entry for each suggestion: row, rank from 1, label, name, and `score_name`."""
+        """One entry for each suggestion.
+
+        Its columns are row, the name of a row; position, its number from 0; rank, from 1; label, name, and
+        `score_name`.
+        """
         found = [
-            (row, rank, *suggestion)
-            for row, suggestions in zip(self.row_names, self)
+            (row, position, rank, *suggestion)
+            for position, (row, suggestions) in enumerate(zip(self.row_names, self))
             for rank, suggestion in enumerate(suggestions, 1)
         ]
-        names = ("row", "rank", "label", "name", self.score_name)
+        names = ("row", "position", "rank", "label", "name", self.score_name)
         return dict(zip(names, map(list, zip(*found)))) if found else {name: [] for name in names}
 
     def to_pandas(self) -> Any:

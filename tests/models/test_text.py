@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.sparse import csr_matrix
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
+from sklearn.utils.validation import has_fit_parameter
 
 from exmlds import ExMLDS, ExMLDS1, FeatureNeighbors, ModelError, MostFrequent, TextClassifier, load
 from exmlds.errors import NoKnownWordWarning
@@ -138,6 +140,9 @@ def test_columns_of_data_frames(model: TextClassifier, library: str) -> None:
         (csr_matrix(np.ones((2, 2))), "takes texts"),
         (["a", None], "Row 1, counted from 0, is not a text but None"),
         (["a", float("nan")], "Row 1, counted from 0, is not a text but nan, a float. Replace missing texts"),
+        (pd.Series(["a", None], dtype="string"), "Row 1, .* but <NA>, a NAType. Replace missing texts"),
+        (["a", 3], "Row 1, counted from 0, is not a text but 3, a int. Texts must be strings."),
+        ([["a"], ["b"]], "Row 0, .* a list. Are X and y swapped?"),
         (3, "Got int instead"),
         ({"text": TEXTS}, "one column of texts"),
     ],
@@ -170,10 +175,56 @@ def test_what_is_not_fitted_says_so(model: TextClassifier) -> None:
     for ask in (TextClassifier().predict_proba, TextClassifier().similar_labels):
         with pytest.raises(NotFittedError):
             ask(["text"])
-    with pytest.raises(ValueError, match="There is no text"):
-        model.predict_topk([])
     with pytest.raises(NotImplementedError, match="FeatureNeighbors has no label space"):
         TextClassifier(model=FeatureNeighbors()).fit(TEXTS, LABELS).label_embeddings()
+
+
+@pytest.mark.parametrize("texts", [[], (), pd.Series([], dtype=object), np.array([], object), iter([])])
+@pytest.mark.parametrize("method", [FeatureNeighbors(), ExMLDS(random_state=0)], ids=["neighbors", "exmlds"])
+def test_no_texts_get_no_labels(method: Any, texts: Any) -> None:
+    model = TextClassifier(model=method).fit(TEXTS, LABELS)
+    assert model.suggest(texts).to_pandas().empty
+    assert model.predict_labels(texts) == []
+    assert [found.shape for found in model.predict_topk(texts, 3)] == [(0, 3), (0, 3)]
+    assert model.predict(texts).shape == model.predict_proba(texts).shape == (0, 2)
+    with pytest.raises(ValueError, match="There is no text; give at least one"):
+        clone(model).fit(texts, [])
+    with pytest.raises(ValueError, match="There is no row to score"):
+        model.score(texts, [])
+
+
+def test_no_texts_have_no_embeddings() -> None:
+    model = TextClassifier(model=ExMLDS1(n_components=2, random_state=0)).fit(TEXTS, LABELS)
+    assert model.transform([]).shape == (0, model.transform(TEXTS).shape[1])
+
+
+def test_an_array_of_one_column(model: TextClassifier) -> None:
+    column = pd.DataFrame({"text": TEXTS})[["text"]].to_numpy()
+    assert model.predict_labels(column, k=1) == model.predict_labels(TEXTS, k=1)
+    assert clone(model).fit(column, LABELS).score(column, LABELS) == 1.0
+
+
+def test_what_the_model_has_learnt_is_learnt_by_the_classifier() -> None:
+    model = TextClassifier(model=ExMLDS(random_state=0)).fit(TEXTS, LABELS)
+    assert model.search_results_ is model.model_.search_results_
+    assert model.shortlist_ == model.model_.shortlist_
+    with pytest.raises(AttributeError, match="nothing_"):
+        model.nothing_  # noqa: B018
+    with pytest.raises(AttributeError, match="search_results_"):
+        TextClassifier().search_results_  # noqa: B018
+
+
+def test_weights_reach_the_model() -> None:
+    assert has_fit_parameter(TextClassifier(), "sample_weight")
+    model = TextClassifier(model=ExMLDS(random_state=0))
+    assert (
+        model.fit(TEXTS, LABELS, sample_weight=[1] * 4 + [0] * 4).predict_labels(TEXTS, k=2)
+        == [["sport"]] * 8
+    )
+    with pytest.raises(
+        TypeError, match="ExMLDS1.fit takes no argument 'sample_weight'. ExMLDS.fit and ExMLDS1"
+    ):
+        TextClassifier(model=ExMLDS1()).fit(TEXTS, LABELS, sample_weight=[1] * 8)
 
 
 def test_parameters_of_defaults_can_be_set() -> None:

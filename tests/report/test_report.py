@@ -473,6 +473,17 @@ def test_mistakes_are_named_by_the_ids_of_documents() -> None:
     assert "--row N</code>" in page.rendered(make(model, frame, wrong)).decode()
 
 
+def test_mistakes_join_with_suggestions_by_the_index_of_a_frame() -> None:
+    model = TextClassifier(model=FeatureNeighbors(n_neighbors=3)).fit(TEXTS, LABELS)
+    frame = pd.DataFrame({"text": TEXTS[4:7]}, index=["t9", "t7", "t8"])
+    report = make(model, frame, [["sport"]] * 3)
+    suggested = model.suggest(frame, k=1).to_pandas()
+    rows = dict(zip(suggested["position"], suggested["row"]))
+    assert {example.row: example.id for example in report.examples} == rows
+    html = page.rendered(report).decode()
+    assert '<p class="small id">t7, row 1</p>' in html
+
+
 # The command.
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.sparse import coo_array, csc_matrix, csr_matrix
 
@@ -158,6 +159,60 @@ def test_strings_that_look_like_lists() -> None:
 def test_names_with_commas_are_no_lists(names: list[str]) -> None:
     targets.encode(names)  # a warning is an error here
     targets.encode([[name] for name in names])
+
+
+@pytest.mark.parametrize("form", [list, pd.Series, lambda rows: [row.tolist() for row in rows]])
+def test_rows_of_0_and_1_are_ambiguous(form: Any) -> None:
+    with pytest.raises(ValueError, match=r"ambiguous: lists of 0 and 1 of equal length.*np\.stack\(Y\)"):
+        targets.encode(form(list(np.eye(3, dtype=int))))
+    assert targets.encode(np.stack(form(list(np.eye(3, dtype=int)))))[0].nnz == 3
+
+
+def long_format(n: int) -> tuple[csr_matrix, csr_matrix]:
+    """A row for each label of n texts, which have two labels each."""
+    X = csr_matrix(np.eye(n)).astype(np.float32)[np.repeat(np.arange(n), 2)]
+    return X, csr_matrix(np.eye(5, dtype=np.float32)[np.arange(2 * n) % 5])
+
+
+@pytest.mark.parametrize("form", [csr_matrix, csr_matrix.toarray])
+def test_a_row_for_each_label_is_warned_of(form: Any) -> None:
+    X, Y = long_format(4)
+    with pytest.warns(DataWarning, match=r'4 texts, or rows of X, occur several .*groupby\("text"'):
+        targets.warn_of_split_rows(form(X), Y)
+
+
+def test_other_rows_that_recur_are_no_mistake() -> None:
+    X, Y = long_format(4)
+    several = Y.copy().tolil()
+    several[0, 4] = 1
+    targets.warn_of_split_rows(X, several.tocsr())  # a row has its labels
+    targets.warn_of_split_rows(X[[0, 1] * 8], Y[[0, 1] * 8])  # labels of equal rows recur
+    targets.warn_of_split_rows(*long_format(2))  # too few
+    targets.warn_of_split_rows(csr_matrix((8, 3), dtype=np.float32), Y)  # nothing is known of these rows
+    rest = csr_matrix(np.diag(np.arange(1, 101, dtype=np.float32)))
+    targets.warn_of_split_rows(
+        csr_matrix(np.vstack([X.toarray() @ np.eye(4, 100), rest.toarray()]), dtype=np.float32),
+        csr_matrix(np.eye(5, dtype=np.float32)[np.arange(108) % 5]),
+    )  # a small share of all rows
+
+
+def test_an_index_in_another_order_is_warned_of() -> None:
+    X = pd.DataFrame({"x": [1.0, 2.0, 3.0]}, index=["a", "b", "c"])
+    y = pd.Series([["one"], ["two"], ["three"]], index=["a", "b", "c"])
+    with pytest.warns(DataWarning, match=r"same index in another order.*y = y\.loc\[X\.index\]"):
+        targets.warn_of_order(X, y.iloc[::-1])
+    for other in (y, y.reset_index(drop=True), y.tolist(), y.iloc[:2]):
+        targets.warn_of_order(X, other)
+
+
+@pytest.mark.parametrize("missing", [None, float("nan"), np.float32("nan"), pd.NA, pd.NaT])
+def test_missing_labels_are_named(missing: Any) -> None:
+    with pytest.raises(ValueError, match="Row 1 has no label but"):
+        targets.encode(["a", missing])
+
+
+def test_labels_may_be_an_iterator() -> None:
+    assert targets.encode(iter([[7], [8, 9]]))[1].tolist() == [7, 8, 9]
 
 
 def test_labels_are_normalized_to_nfc() -> None:

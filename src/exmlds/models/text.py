@@ -5,6 +5,7 @@ from __future__ import annotations
 import reprlib
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from itertools import chain
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,8 +18,8 @@ from ..base import XMCEstimator, class_reference, restored
 from ..errors import NoKnownWordWarning
 from ..runtime import progress
 from ..runtime.memory import Estimate
-from ..validation import params, stored
-from ..validation.arrays import Matrix
+from ..validation import params, stored, targets
+from ..validation.arrays import Matrix, one_form
 from ..voting.explain import Explanation
 from ..voting.label_space import LabelSpaceMixin
 from ..voting.votes import VotingModel
@@ -32,11 +33,8 @@ NAMED = {
     "hashing": lambda: HashingVectorizer(alternate_sign=False, dtype=np.float32),
 }
 
-# What the wrapped estimator learns about labels and rows.
-COPIED = (
-    *("names_", "n_labels_", "columns_", "column_counts_", "sparse_rows_"),
-    *("n_samples_fit_", "threshold_", "held_out_metrics_", "n_features_in_"),
-)
+OWN = ("model_", "vectorizer_", "feature_names_", "texts_")  # what is learnt beside the model
+OF_PREDICTIONS = ("threshold", "max_labels", "n_jobs", "verbose")  # parameters that a fitted model uses
 
 
 class TextClassifier(LabelSpaceMixin):
@@ -49,7 +47,8 @@ class TextClassifier(LabelSpaceMixin):
     model : an estimator of this package; None is `ExMLDS()`
     keep_rows : keep the training texts with the model, so that `explain` can show them
 
-    The parameters of every method, such as `threshold`, are those of the estimator.
+    The parameters of every method, such as `threshold`, are those of the estimator; where the classifier is
+    fitted, those that predictions use are the ones of `model_`.
 
     A text without any word that the vectorizer knows, such as an empty one, gets no labels: all that an
     estimator could say of it is how frequent each label is. A `NoKnownWordWarning` names such texts. The
@@ -59,7 +58,7 @@ class TextClassifier(LabelSpaceMixin):
     ----------
     model_, vectorizer_ : as fitted;  feature_names_ : (d,) the terms, or None where they are hashed
     texts_ : (n,) the training texts, or None
-    classes_, label_counts_, n_samples_fit_, threshold_ : those of the model
+    classes_, label_counts_, threshold_, search_results_ : those of `model_`, as all others
 
     Examples
     --------
@@ -99,9 +98,21 @@ class TextClassifier(LabelSpaceMixin):
         self.keep_rows = keep_rows
 
     def __getattr__(self, name: str) -> Any:
+        model = vars(self).get("model_")
+        is_learnt = name.endswith("_") and not name.startswith("_")
+        if model is not None and (is_learnt or name in OF_PREDICTIONS):
+            return getattr(model, name)
         if name in XMCEstimator._constraints:  # parameters of every method
-            return getattr(self.model or ExMLDS(), name)
+            return getattr(self._unfitted, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    @property
+    def held_out_metrics_(self) -> dict[str, float] | None:  # type: ignore[override]
+        return self.model_.held_out_metrics_
+
+    @property
+    def _unfitted(self) -> XMCEstimator:
+        return ExMLDS() if self.model is None else self.model
 
     def set_params(self, **params: Any) -> Self:
         """As of every estimator; parameters of the model and the vectorizer also where these are defaults.
@@ -115,15 +126,20 @@ class TextClassifier(LabelSpaceMixin):
             params["model"] = ExMLDS()
         if vectorizer in NAMED and any(name.startswith("vectorizer__") for name in params):
             params["vectorizer"] = NAMED[vectorizer]()
-        super().set_params(**params)
         if hasattr(self, "model_"):
-            of_predictions = ("threshold", "max_labels", "n_jobs", "verbose")
-            given = {name: params[f"model__{name}"] for name in of_predictions if f"model__{name}" in params}
+            given = {name: params[f"model__{name}"] for name in OF_PREDICTIONS if f"model__{name}" in params}
             self.model_.set_params(**given)
-            self.threshold_, self.held_out_metrics_ = self.model_.threshold_, self.model_.held_out_metrics_
-        return self
+        return super().set_params(**params)
 
-    def fit(self, X: Any, y: Any = None, *, label_names: Sequence[str] | None = None, **side: Any) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        label_names: Sequence[str] | None = None,
+        sample_weight: Any = None,
+        **side: Any,
+    ) -> Self:
         """Fit the model to texts and their labels, in one pass over the texts.
 
         Parameters
@@ -131,21 +147,23 @@ class TextClassifier(LabelSpaceMixin):
         X : texts: a list, a column or a data frame of one column of Pandas or Polars, or any iterable of
             strings; or documents with `text` and `labels`, such as those of `exmlds.data.open_texts`
         y, label_names : as for every method; y is None where documents have their labels
+        sample_weight : (n,) weight of each text, where the estimator takes weights, as `ExMLDS` does
         side : other arguments of the estimator's `fit`
         """
+        targets.warn_of_order(X, y)
+        if sample_weight is not None:
+            side["sample_weight"] = sample_weight
         own_labels: list[Any] = []
         kept: list[str] = []
         vectorizer, vectors = self._fit_vectorizer(
             X, own_labels if y is None else None, kept if self.keep_rows else None
         )
-        model = ExMLDS() if self.model is None else clone(self.model)
-        self.model_ = model.fit(vectors, own_labels if y is None else y, label_names=label_names, **side)
+        labels = own_labels if y is None else y
+        self.model_ = clone(self._unfitted).fit(vectors, labels, label_names=label_names, **side)
         self.vectorizer_, self.feature_names_ = vectorizer, None
         if hasattr(vectorizer, "get_feature_names_out"):
             self.feature_names_ = vectorizer.get_feature_names_out().astype(object)
         self.texts_ = np.array(kept, object) if self.keep_rows else None
-        for name in COPIED:
-            setattr(self, name, getattr(self.model_, name))
         return self
 
     def _fit_vectorizer(
@@ -154,16 +172,29 @@ class TextClassifier(LabelSpaceMixin):
         """A fitted vectorizer and the (n, d) vectors; labels and texts are added to the lists, if given."""
         params.check(type(self).__name__, self.get_params(deep=False), self._constraints)
         vectorizer = NAMED[self.vectorizer]() if isinstance(self.vectorizer, str) else clone(self.vectorizer)
-        with progress.shown(self.verbose > 0):
-            return vectorizer, _fitted_vectors(vectorizer, _texts(X, labels, kept))
+        with progress.shown(self._unfitted.verbose > 0):
+            texts = _texts(X, labels, kept)
+            first = next(texts, None)
+            if first is None:
+                raise ValueError("There is no text; give at least one.")
+            return vectorizer, _fitted_vectors(vectorizer, chain([first], texts))
 
     def side_rows(self, side: Mapping[str, Any], rows: Array) -> dict[str, Any]:
         """The arguments of the estimator's `fit` for some of the rows."""
-        return (self.model or ExMLDS()).side_rows(side, rows)
+        return self._unfitted.side_rows(side, rows)
+
+    def transform(self, X: Any) -> Array:
+        """(n, n_learners × r) float32 embeddings of texts, learner after learner, as of the estimator."""
+        rows = self._checked_rows(X, reset=False)
+        if not rows.shape[0]:
+            return np.empty((0, self._n_features_out), np.float32)
+        return self._voting_model().embed(rows)
 
     def predict_proba(self, X: Any) -> csr_matrix:
         """The scores or probabilities of the estimator: calibrated probabilities where it is an `ExMLDS`."""
         vectors = self._vectors(X)
+        if not vectors.shape[0]:
+            return csr_matrix((0, self.n_labels_), dtype=np.float32)
         has_words = csr_matrix(np.diff(vectors.indptr)[:, None] > 0, dtype=np.float32)
         return csr_matrix(self.model_.predict_proba(vectors).multiply(has_words))
 
@@ -191,14 +222,18 @@ class TextClassifier(LabelSpaceMixin):
 
     def _checked_rows(self, X: Any, *, reset: bool) -> Matrix:
         vectors = self._vectors(X)
+        if not vectors.shape[0]:  # an estimator refuses a matrix without rows, as scikit-learn requires
+            return self.columns_.rows(one_form(vectors, self.sparse_rows_))
         return self.model_._checked_rows(vectors, reset=False)
 
     def _vectors(self, X: Any) -> csr_matrix:
         """(n, d) csr, the vectors of texts."""
         check_is_fitted(self)
-        if isinstance(X, (list, tuple)) and not X:
-            raise ValueError("There is no text; give at least one.")
-        vectors = csr_matrix(self.vectorizer_.transform(_texts(X)), dtype=np.float32)
+        texts = _texts(X)
+        first = next(texts, None)
+        if first is None:
+            return csr_matrix((0, self.n_features_in_), dtype=np.float32)
+        vectors = csr_matrix(self.vectorizer_.transform(chain([first], texts)), dtype=np.float32)
         _warn_of_no_words(vectors)
         return vectors
 
@@ -212,7 +247,7 @@ class TextClassifier(LabelSpaceMixin):
     ) -> Estimate:
         """The memory that a fit of the model will take, and its size; see `XMCEstimator.estimate`."""
         params.check(type(self).__name__, self.get_params(deep=False), self._constraints)
-        return (self.model or ExMLDS()).estimate(n, d, n_labels, nnz, nnz_labels)
+        return self._unfitted.estimate(n, d, n_labels, nnz, nnz_labels)
 
     def plain_parameters(self) -> dict[str, Any]:
         """As they stand in a manifest: a vectorizer and a model by class and parameters."""
@@ -245,6 +280,8 @@ class TextClassifier(LabelSpaceMixin):
         return kept
 
     def _restore(self) -> None:
+        for name in [name for name in vars(self) if name.endswith("_") and name not in OWN]:
+            delattr(self, name)  # folders of earlier versions repeat what the model holds
         kept: Any = self.vectorizer_
         vectorizer = vectorizers.restore(kept)
         if self.feature_names_ is not None:
@@ -259,15 +296,18 @@ class TextClassifier(LabelSpaceMixin):
         self.vectorizer_ = vectorizer
 
     def _check_learnt(self) -> None:
-        super()._check_learnt()
         stored.record(self.model_, "the model", XMCEstimator)
-        model, sizes = self.model_, (self.n_features_in_, self.n_labels_)
-        alike = (model.n_features_in_, model.n_labels_) == sizes and model._widths == self._widths
-        stored.require(alike, "the model has other features or labels than the classifier of texts")
         n_terms = self.vectorizer_.transform([""]).shape[1]
         stored.require(n_terms == self.n_features_in_, "the vectorizer has other features than the model")
         if self.texts_ is not None:
             stored.strings(self.texts_, "the training texts", self.n_samples_fit_)
+
+
+def text_column(X: Any) -> Any:
+    """The only column of a data frame or of an (n, 1) array; anything else as it is."""
+    if hasattr(X, "columns") and len(X.columns) == 1:
+        return X[X.columns[0]]
+    return X[:, 0] if isinstance(X, np.ndarray) and X.ndim == 2 and X.shape[1] == 1 else X
 
 
 def _texts(X: Any, labels: list[Any] | None = None, kept: list[str] | None = None) -> Iterator[str]:
@@ -276,20 +316,20 @@ def _texts(X: Any, labels: list[Any] | None = None, kept: list[str] | None = Non
         raise ValueError("Give a list of texts, also for one text: [text].")
     if issparse(X) or (isinstance(X, np.ndarray) and X.dtype.kind in "biufc"):
         raise ValueError("TextClassifier takes texts. Give a matrix of features to the model itself.")
-    if hasattr(X, "columns") and len(X.columns) == 1:
-        X = X[X.columns[0]]
+    X = text_column(X)
     if isinstance(X, Mapping) or hasattr(X, "columns"):
         raise ValueError('TextClassifier takes one column of texts. Give it alone, such as table["text"].')
-    if isinstance(X, Sized) and not len(X):
-        raise ValueError("There is no text; give at least one.")
     if not isinstance(X, Iterable):
         raise ValueError(f"TextClassifier takes a list of texts. Got {type(X).__name__} instead.")
     with progress.stage("reading texts", len(X) if isinstance(X, Sized) else None) as advance:
         for row, item in enumerate(X):
             text = getattr(item, "text", item)
             if not isinstance(text, str):
-                is_missing = text is None or text != text  # NaN
-                advice = "Replace missing texts by empty ones." if is_missing else "Are X and y swapped?"
+                advice = "Texts must be strings."
+                if targets.is_missing(text):
+                    advice = "Replace missing texts by empty ones."
+                elif isinstance(text, (list, tuple, set, frozenset, np.ndarray)):
+                    advice = "Are X and y swapped?"
                 raise ValueError(
                     f"Row {row}, counted from 0, is not a text but {reprlib.repr(text)}, "
                     f"a {type(text).__name__}. {advice}"

@@ -1,8 +1,7 @@
 """The evaluation report of a model on test rows: measured here, rendered as HTML by `page`.
 
     test = read_xc("test.txt")
-    report = make(model, test.X, test.Y)
-    Path("report.html").write_bytes(page.rendered(report))
+    make(model, test.X, test.Y).save("report.html")
 
 An `EvaluationReport` holds only plain values: numbers, strings, lists and named tuples.
 A notebook shows it as a table.
@@ -260,7 +259,8 @@ def make(
 
     Parameters
     ----------
-    X : the test rows, in any form that `predict` takes; the page shows the ids of documents
+    X : the test rows, in any form that `predict` takes; the page shows the ids of documents and the index
+        of data frames
     Y : their true labels: a csr matrix whose first columns are `classes_`, or any form that `fit` takes
     k : the values of k for metrics at k
     propensity : A and B of the propensity model, for PSP and PSnDCG
@@ -287,7 +287,7 @@ def make(
     # Labels that are not in training have no training row.
     counts = np.pad(model.label_counts_, (0, truth.shape[1] - n_classes))
     weights = metrics.inverse_propensity(counts, *propensity, n_rows=model.n_samples_fit_)
-    threshold = float(model.threshold_)
+    threshold = model._usable_threshold()
     predicted = _Predicted(truth, ids[:, :considered], scores[:, :considered] >= threshold)
     names = _Names(model.classes_)
     right, any_label = first.hits[:, 0] > 0, ids[:, 0] >= 0
@@ -314,6 +314,7 @@ def make(
             threshold=threshold,
             name_of=names.__getitem__,
             documents=documents,
+            index=X.index if hasattr(X, "iloc") else None,
         ),
         groups=metrics.by_frequency(truth, first.ids, counts, most),
         scores=method._score_meaning,

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from ..models.text import TextClassifier
+from ..models.text import TextClassifier, text_column
 
 Array = np.ndarray
 
@@ -28,7 +28,8 @@ class RankedLabel(NamedTuple):
 class Mistake(NamedTuple):
     """A row whose top label is wrong.
 
-    row, id : its number, counted from 0, and the id of the document, None if it has none
+    row : its number, counted from 0, which is the `position` in a table of suggestions
+    id : that of the document, or its label in the index of a data frame; None if it has none but the number
     text : its text or the beginning of it on one line, None if the rows are no texts
     ranked : the top label, and the others that reach the threshold, best first
     missed : true labels that do not reach the threshold
@@ -47,7 +48,7 @@ def documents_of(model: Any, X: Any) -> list[Any] | None:
     """The rows as texts or documents, or None if they are no texts."""
     if not isinstance(model, TextClassifier):
         return None
-    return list(X[X.columns[0]] if hasattr(X, "columns") else X)
+    return list(text_column(X))
 
 
 def most_confident(scores: Array, top: Array, wrong: Array, n: int) -> Array:
@@ -75,8 +76,12 @@ def examples(
     threshold: float,
     name_of: Callable[[int], str],
     documents: Sequence[Any] | None,
+    index: Sequence[Any] | None = None,
 ) -> list[Mistake]:
-    """The mistakes of some rows; name_of gives the name of a column of truth."""
+    """The mistakes of some rows.
+
+    name_of : gives the name of a column of truth;  index : of the data frame that the rows came in
+    """
     found = []
     for row in rows.tolist():
         true = set(truth[row].indices.tolist())
@@ -86,7 +91,7 @@ def examples(
         found.append(
             Mistake(
                 row,
-                None if documents is None else getattr(documents[row], "id", None),
+                _id(row, documents, index),
                 None if documents is None else _beginning(getattr(documents[row], "text", documents[row])),
                 [
                     RankedLabel(
@@ -102,6 +107,12 @@ def examples(
             )
         )
     return found
+
+
+def _id(row: int, documents: Sequence[Any] | None, index: Sequence[Any] | None) -> str | None:
+    if index is not None:
+        return None if str(index[row]) == str(row) else str(index[row])
+    return None if documents is None else getattr(documents[row], "id", None)
 
 
 def _beginning(text: str) -> str:

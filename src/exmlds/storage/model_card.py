@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Iterable, Mapping
 from importlib.metadata import version
+from math import isnan
 from typing import Any, NamedTuple
 
 from ..display import harmless
@@ -20,7 +21,8 @@ class ModelFacts(NamedTuple):
     method : the name of its class;  takes : what it is given, "texts" or "rows of features"
     sizes : numbers of training rows, features and labels by name
     frequent : the most frequent labels and their training rows;  n_rare : labels with fewer than `FEW_ROWS`
-    threshold : the score from which a label is assigned
+    threshold : the score from which a label is assigned; NaN where it is chosen at the next fit
+    is_set_by_hand : whether that is another one than the fit had
     quality : metrics on held-out rows by name, with "rows", their number; None where no rows were held out
     parameters : those that are not the defaults
     keeps_data : whether training rows or texts are in the folder
@@ -32,6 +34,7 @@ class ModelFacts(NamedTuple):
     frequent: list[tuple[str, int]]
     n_rare: int
     threshold: float
+    is_set_by_hand: bool
     quality: Mapping[str, float] | None
     parameters: Mapping[str, Any]
     keeps_data: bool
@@ -41,11 +44,14 @@ def render(facts: ModelFacts) -> str:
     """The card as Markdown."""
     held_out = "No rows were held out when this model was trained: evaluate it on rows that it has not seen."
     if facts.quality is not None:
+        chosen = "The threshold and the combination of scores were"
+        if facts.is_set_by_hand:
+            chosen = "The combination of scores was"
         measures = [(name, f"{value:.3f}") for name, value in facts.quality.items() if name != "rows"]
         held_out = (
-            f"Measured on {facts.quality['rows']:,} rows that were held out during training. The threshold "
-            "and the combination of scores were chosen on the same rows, so the figures are a little too "
-            "good.\n\n" + _table(("metric", "value"), measures)
+            f"Measured on {facts.quality['rows']:,} rows that were held out during training. "
+            f"{chosen} chosen on the same rows, so the figures are a little too good.\n\n"
+            + _table(("metric", "value"), measures)
         )
     kept = "the training data themselves" if facts.keeps_data else "none of the training rows"
     settings = [(name, repr(value)) for name, value in facts.parameters.items()]
@@ -53,7 +59,7 @@ def render(facts: ModelFacts) -> str:
         "Data": _table(("", "number"), [(name, f"{n:,}") for name, n in facts.sizes.items()])
         + "\n\nThe most frequent labels:\n\n"
         + _table(("label", "training rows"), [(name, f"{count:,}") for name, count in facts.frequent]),
-        "Quality": f"{held_out}\n\nA label is assigned where its score reaches {facts.threshold:.3f}.",
+        "Quality": f"{held_out}\n\n{_assignment(facts)}",
         "Settings": _table(("parameter", "value"), settings)
         if settings
         else "All parameters are the defaults.",
@@ -71,6 +77,13 @@ def render(facts: ModelFacts) -> str:
     }
     body = "\n\n".join(f"## {title}\n\n{text}" for title, text in sections.items())
     return f"# A model of the method {facts.method}\n\n{body}\n"
+
+
+def _assignment(facts: ModelFacts) -> str:
+    if isnan(facts.threshold):
+        return "The threshold is chosen at the next fit; until then, the model assigns no labels."
+    origin = ". This threshold was set by hand after the fit." if facts.is_set_by_hand else "."
+    return f"A label is assigned where its score reaches {facts.threshold:.3f}{origin}"
 
 
 def _versions() -> list[tuple[str, str]]:

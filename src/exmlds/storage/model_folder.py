@@ -82,12 +82,14 @@ RECORDS = {
     "stacker/1": _record(
         "stages.stacking", "Stacker", "mean scale weights bias label_bias logits probabilities top_weights"
     ),
+    "threshold-choice/1": _record("base", "ThresholdChoice", "given threshold metrics"),
     "used-columns/1": _record("validation.columns", "UsedColumns", "features labels"),
 }
 
 # The names on disk of the learnt attributes of the package's estimators. An attribute that is renamed keeps
 # its name on disk; the attributes of a user's own method keep their Python names.
 ATTRIBUTES = {
+    "chosen_threshold_": "chosen_threshold",
     "classifiers_": "classifiers",
     "column_counts_": "label_counts",
     "columns_": "used_columns",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable, Mapping
 from numbers import Integral, Real
 from typing import Any, NamedTuple
@@ -77,6 +78,9 @@ def either(*constraints: Constraint) -> Constraint:
 
 
 NEIGHBORS = whole(1, 2**20)  # every query has arrays of this length
+VERBOSE = Constraint(
+    "a whole number of at least 0", lambda value: isinstance(value, bool) or whole(0).allows(value)
+)
 N_JOBS = Constraint(
     "None (all cores) or a whole number that is not 0",
     lambda value: value is None or (_is(value, Integral) and value != 0),
@@ -134,7 +138,7 @@ PRECISION = Constraint("a string such as 'precision=0.9'", lambda value: 0 < as_
 def check_count(name: str, value: Any) -> None:
     """Raise a ValueError unless an argument is a whole number of at least 1."""
     if not whole(1).allows(value):
-        raise ValueError(f"{name} must be {whole(1).description}. Got {value!r} instead.")
+        raise ValueError(f"{name} must be {whole(1).description}. Got {reprlib.repr(value)} instead.")
 
 
 def check(owner: str, parameters: Mapping[str, Any], constraints: Mapping[str, Constraint]) -> None:
@@ -142,4 +146,6 @@ def check(owner: str, parameters: Mapping[str, Any], constraints: Mapping[str, C
     for name, value in parameters.items():
         if name in constraints and not constraints[name].allows(value):
             allowed = constraints[name].description
-            raise ValueError(f"The {name!r} parameter of {owner} must be {allowed}. Got {value!r} instead.")
+            raise ValueError(
+                f"The {name!r} parameter of {owner} must be {allowed}. Got {reprlib.repr(value)} instead."
+            )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 import unicodedata
 import warnings
 from collections import Counter
@@ -21,6 +22,12 @@ MIN_LISTS = 3  # different strings that must look like lists of labels
 MIN_SHARE = 0.1  # share of the rows that such strings must have
 MIN_RECURRING = 2 / 3  # share of their pieces that must be pieces of other strings too
 MIN_MOVABLE = 1 / 4  # share of their pieces that must occur first in one string and later in another
+MIN_SPLIT = 3  # different rows of X that must occur several times, each time with another label
+
+AMBIGUOUS = (
+    "Y is ambiguous: lists of 0 and 1 of equal length. Pass a matrix of 0 and 1 as an array, np.stack(Y); "
+    "lists must hold the labels themselves."
+)
 
 
 def encode(Y: Any, label_names: Sequence[str] | None = None) -> tuple[csr_matrix, Array | None]:
@@ -38,10 +45,8 @@ def encode(Y: Any, label_names: Sequence[str] | None = None) -> tuple[csr_matrix
         matrix = indicator(Y)
         return matrix, None if label_names is None else _classes(label_names, matrix.shape[1])
     rows = label_rows(Y)
-    _refuse_indicator(Y, rows)
-    if all(isinstance(row, str) for row in Y):
-        _refuse_written_lists(rows)
-        _warn_of_lists(rows)
+    if _could_be_indicator(Y, rows):
+        raise ValueError(AMBIGUOUS)
     if label_names is not None:
         classes = _classes(label_names, len(label_names))
         return from_rows(rows, _listed(rows, classes)), classes
@@ -99,18 +104,25 @@ def indicator(Y: Any) -> csr_matrix:
 
 
 def label_rows(Y: Any) -> list[list[Any]]:
-    """Convert Y to one list of labels per row; strings are stripped, and empty ones are dropped."""
+    """Convert Y to one list of labels per row; strings are stripped, and empty ones are dropped.
+
+    Where each row is one string, warn of strings that look like lists of labels.
+    """
     if isinstance(Y, str) or not isinstance(Y, Iterable):
         raise ValueError(
             f"Y must be a matrix of 0 and 1, or one list of labels per row. Got {type(Y).__name__} instead."
         )
-    rows = []
+    rows, are_strings = [], True
     for i, row in enumerate(Y):
+        are_strings = are_strings and isinstance(row, str)
         if isinstance(row, (list, tuple, set, frozenset, np.ndarray)) and not _is_scalar_array(row):
             labels = [_plain(label, i) for label in row]
         else:
             labels = [_plain(row, i)]
         rows.append([label for label in labels if label != ""])
+    if are_strings:
+        _refuse_written_lists(rows)
+        _warn_of_lists(rows)
     return rows
 
 
@@ -153,36 +165,84 @@ def _pieces(string: str, separator: str) -> list[str]:
     return [piece for part in string.split(separator) if (piece := part.strip())]
 
 
+def warn_of_split_rows(X: Any, Y: csr_matrix) -> None:
+    """Warn of a table with a line for each label of a text rather than for each text.
+
+    X : (n, d) csr or dense, the rows in one form;  Y : (n, L) csr of ones
+    """
+    if np.diff(Y.indptr).max(initial=0) > 1:
+        return
+    labels_of: dict[int, list[int]] = {}
+    for row in np.flatnonzero(np.diff(Y.indptr)).tolist():
+        key = _row_hash(X, row)
+        if key is not None:
+            labels_of.setdefault(key, []).append(Y.indices[Y.indptr[row]])
+    # In equal rows that were not split, labels recur.
+    split = [labels for labels in labels_of.values() if 1 < len(labels) == len(set(labels))]
+    if len(split) >= MIN_SPLIT and sum(map(len, split)) >= MIN_SHARE * Y.shape[0]:
+        warnings.warn(
+            f"{len(split):,} texts, or rows of X, occur several times with different labels. Group them, one "
+            'row a text: df.groupby("text", sort=False)["labels"].agg(list).reset_index().',
+            DataWarning,
+            stacklevel=2,
+        )
+
+
+def _row_hash(X: Any, row: int) -> int | None:
+    """A number that equal rows share; None for a row of zeros, which says nothing."""
+    if issparse(X):
+        stored = slice(X.indptr[row], X.indptr[row + 1])
+        parts = [X.indices[stored], X.data[stored]]
+    else:
+        parts = [X[row]]
+    return hash(tuple(part.tobytes() for part in parts)) if parts[-1].any() else None
+
+
+def warn_of_order(X: Any, y: Any) -> None:
+    """Warn of data frames or columns of Pandas whose indices differ in their order only."""
+    if not (hasattr(X, "iloc") and hasattr(y, "iloc")) or X.index.equals(y.index):
+        return
+    if len(X) == len(y) and set(X.index) == set(y.index):
+        warnings.warn(
+            "X and y have the same index in another order, and rows are matched by their positions. Align "
+            "them first: y = y.loc[X.index].",
+            DataWarning,
+            stacklevel=2,
+        )
+
+
 def _refuse_written_lists(rows: list[list[Any]]) -> None:
     """Refuse lists that became strings, as in a column of lists that was written to a CSV file."""
     filled = [row[0] for row in rows if row]
     if filled and all(label.startswith("[") and label.endswith("]") for label in filled):
         raise ValueError(
-            f"The labels in y are lists that were written as strings, such as {filled[0]!r}. Read them: "
-            "y = [ast.literal_eval(labels) for labels in y]."
+            f"The labels in y are lists that were written as strings, such as {reprlib.repr(filled[0])}. "
+            "Read them: y = [ast.literal_eval(labels) for labels in y]."
         )
 
 
 def _warn_of_lists(rows: list[list[Any]]) -> None:
     if unsplit := find_unsplit(rows):
         warnings.warn(
-            f"{unsplit.n:,} of {len(rows):,} labels look like lists of labels, such as {unsplit.example!r}; "
-            f"each is learnt as one label. Split them first: "
+            f"{unsplit.n:,} of {len(rows):,} labels look like lists of labels, such as "
+            f"{reprlib.repr(unsplit.example)}; each is taken as one label. Split them first: "
             f"y = [labels.split({unsplit.separator!r}) for labels in y].",
             DataWarning,
             stacklevel=2,
         )
 
 
-def _refuse_indicator(Y: Any, rows: list[list[Any]]) -> None:
-    """Refuse nested lists of 0 and 1, which could be an indicator matrix or lists of the labels 0 and 1."""
-    are_lists = all(isinstance(row, (list, tuple)) for row in Y)
+def refuse_indicator_rows(Y: Any, rows: list[list[Any]]) -> None:
+    """Refuse nested lists of 0 and 1 that can't be lists of labels, since they repeat some."""
+    if _could_be_indicator(Y, rows) and any(len(set(row)) < len(row) for row in rows):
+        raise ValueError(AMBIGUOUS)
+
+
+def _could_be_indicator(Y: Any, rows: list[list[Any]]) -> bool:
+    """Whether nested lists of 0 and 1 could be a matrix rather than lists of the labels 0 and 1."""
+    are_lists = all(isinstance(row, (list, tuple, np.ndarray)) for row in Y)
     one_length = len({len(row) for row in rows}) == 1 and len(rows[0]) > 1
-    if are_lists and one_length and all(label in (0, 1) for row in rows for label in row):
-        raise ValueError(
-            "Y is ambiguous: lists of 0 and 1 of equal length. Pass a matrix of 0 and 1 as an array, "
-            "np.array(Y); lists must hold the labels themselves."
-        )
+    return are_lists and one_length and all(label in (0, 1) for row in rows for label in row)
 
 
 def _is_scalar_array(row: Any) -> bool:
@@ -195,6 +255,13 @@ def plain_name(name: str) -> str:
     return name if name.isascii() else unicodedata.normalize("NFC", name)
 
 
+def is_missing(value: Any) -> bool:
+    """Whether a value is None, NaN, or the missing value of Pandas."""
+    if isinstance(value, (float, np.floating)):
+        return bool(value != value)  # NaN
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
+
+
 def _plain(label: Any, row: int) -> Any:
     if isinstance(label, np.generic) or _is_scalar_array(label):
         label = label.item()
@@ -204,10 +271,12 @@ def _plain(label: Any, row: int) -> Any:
         return label
     if isinstance(label, bool) or (isinstance(label, float) and label.is_integer()):
         return int(label)
-    if label is None or label != label:  # NaN
+    if is_missing(label):
         raise ValueError(f"Row {row} has no label but {label!r}: leave it out, or give an empty list.")
     kind = " Unknown label type: continuous targets can't be learnt." if isinstance(label, float) else ""
-    raise ValueError(f"Labels must be strings or whole numbers. Got {label!r} in row {row} instead.{kind}")
+    raise ValueError(
+        f"Labels must be strings or whole numbers. Got {reprlib.repr(label)} in row {row} instead.{kind}"
+    )
 
 
 def from_rows(rows: Sequence[Iterable[Any]], column: dict[Any, int]) -> csr_matrix:
