@@ -277,6 +277,18 @@ def test_demo(run: Run) -> None:
             ["train", "{files}/train.txt", "-o", "m", "--set", "shortlist=0"],
             "must be 'auto' or a whole number",
         ),
+        (
+            ["train", "{files}/train.txt", "-o", "m", "--seed", "0", "--set", "random_state=5"],
+            "--seed and --set random_state set the same parameter",
+        ),
+        (
+            ["train", "{files}/train.txt", "-o", "m", "--complete-labels", "1", "--set", "complete_labels=0"],
+            "--complete-labels and --set complete_labels set the same parameter",
+        ),
+        (
+            ["tune", "{files}/train.txt", "-o", "t.toml", "--set", "random_state=5"],
+            "--seed sets random_state",
+        ),
         (["train", "{files}/train.txt", "-o", "m", "--config", "no.toml"], "no.toml: cannot be read"),
         (["predict", "nothing", "{files}/test.txt.gz"], "nothing: there is no such model"),
         (["predict", "{files}", "{files}/test.txt.gz"], "is not a model"),
