@@ -98,3 +98,36 @@ def test_json_lines_with_names(tmp_path: Path) -> None:
         path.write_text(line)
         with pytest.raises(DataError, match=message):
             read_predictions(path, label_names=["a", "b"], n_labels=2)
+
+
+@pytest.mark.parametrize("delimiter", [",", "\t"])
+@pytest.mark.parametrize("start", [b"", b"\xef\xbb\xbf"], ids=["plain", "BOM"])
+def test_tables(tmp_path: Path, delimiter: str, start: bytes) -> None:
+    lines = ["id,rank,label,score", "1,1,b,0.5", "1,2,a,0.5", "2,,,", "3,1,2,0.75", ""]
+    path = tmp_path / "predictions.csv"
+    path.write_bytes(start + "\r\n".join(lines).replace(",", delimiter).encode())
+    names = ["a", "b", "c, d"]
+    ids, scores = read_predictions(path, label_names=names, n_labels=3)
+    assert ids.tolist() == [[1, 0], [-1, -1], [2, -1]]
+    assert scores.tolist() == [[0.5, 0.5], [0, 0], [0.75, 0]]
+    shuffled = [lines[0], *reversed(lines[1:-1])]
+    path.write_text("\n".join(shuffled).replace(",", delimiter))
+    assert read_predictions(path, label_names=names, n_labels=3)[0].tolist() == ids.tolist()
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("1,1,z,0.5", r"p.csv:2: .* \(label 'z' is not one of the data's labels"),
+        ("1,1,9,0.5", "label 9 is not one"),
+        ("1,1,0,nan", "the score is not finite"),
+        ("first,1,0,1", "p.csv:2: not the number of a row, a rank, a label and a score"),
+        ("1,1,0", "p.csv:2: not the number"),
+        ("2,1,0,0.5", "has no line with the id 1; the ids are the row numbers, from 1"),
+    ],
+)
+def test_wrong_tables_are_refused(tmp_path: Path, line: str, message: str) -> None:
+    path = tmp_path / "p.csv"
+    path.write_text(f"id,rank,label,score\n{line}\n")
+    with pytest.raises(DataError, match=message):
+        read_predictions(path, label_names=["a", "b"], n_labels=2)

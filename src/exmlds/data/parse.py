@@ -85,7 +85,13 @@ class TextFile:
                 if declared is not None and declared > LARGEST:
                     raise DataError(f"{problem}; at most {LARGEST}.")
                 if declared is not None and wanted not in (None, declared):
-                    raise DataError(f"{problem}, but {wanted} are expected.")
+                    hint = (
+                        f" If a training file without a header gave that number, by its largest {noun}, add "
+                        "the header `rows features labels` to it and train again."
+                    )
+                    raise DataError(
+                        f"{problem}, but {wanted} are expected.{hint if declared > wanted else ''}"
+                    )
             self.n_features = self.header.n_features
             self.n_labels = self.n_labels if self.header.n_labels is None else self.header.n_labels
 
@@ -142,10 +148,12 @@ class TextFile:
         self._warn_of_gaps(whole)
         X, Y = matrices(whole, self.n_features, self.n_labels)
         if disorder and ordered:
-            repeated = put_in_order(self.path, X, Y)
+            features, labels = put_in_order(self.path, X, Y)
+            merged = [f"{features} repeated features were summed"] if features else []
+            merged += [f"{labels} repeated labels were merged"] if labels else []
+            done = ", ".join(merged) or "unsorted ids were sorted"
             warnings.warn(
-                f"{self.path}: unsorted ids were sorted; {repeated[0]} repeated features were summed, "
-                f"{repeated[1]} repeated labels were merged.",
+                f"{self.path}: {done}.",
                 DataWarning,
                 stacklevel=3,
             )
