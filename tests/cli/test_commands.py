@@ -446,6 +446,7 @@ def test_warnings_are_one_line(run: Run, tmp_path: Path) -> None:
     done = run("train", tmp_path / "odd.txt", "-o", tmp_path / "m")
     assert done.code == 0
     assert done.err.startswith("exmlds: warning: ")
+    assert done.err.endswith("odd.txt: unsorted ids were sorted.\n")
     assert done.err.count("\n") == 1
 
 

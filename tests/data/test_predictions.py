@@ -54,6 +54,17 @@ def test_unknown_labels_are_refused(tmp_path: Path) -> None:
         read_predictions(path, n_labels=5)
 
 
+def test_repeated_labels_and_padding_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "predictions.txt"
+    path.write_text("1:0.5\n4:0.5 3:0.4 4:0.3\n")
+    with pytest.raises(DataError, match=r"predictions.txt: row 2, counted from 1, predicts label 4 twice"):
+        read_predictions(path)
+    assert read_predictions(path, k=2)[0].tolist() == [[1, -1], [4, 3]]
+    path.write_text("1:0.5 -1:0.0\n")
+    with pytest.raises(DataError, match=r"'-1:0.0' has an id below 0; .* leave the padding of rows out"):
+        read_predictions(path)
+
+
 def test_what_is_written_is_read(tmp_path: Path) -> None:
     ids = np.array([[3, 1], [2, -1], [-1, -1]])
     scores = np.array([[0.1, 0.07], [1e-9, 0], [0, 0]], np.float32)

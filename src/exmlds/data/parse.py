@@ -149,11 +149,11 @@ class TextFile:
         X, Y = matrices(whole, self.n_features, self.n_labels)
         if disorder and ordered:
             features, labels = put_in_order(self.path, X, Y)
-            merged = [f"{features} repeated features were summed"] if features else []
-            merged += [f"{labels} repeated labels were merged"] if labels else []
-            done = ", ".join(merged) or "unsorted ids were sorted"
+            done = ["unsorted ids were sorted"]
+            done += [f"{features} repeated features were summed"] if features else []
+            done += [f"{labels} repeated labels were merged"] if labels else []
             warnings.warn(
-                f"{self.path}: {done}.",
+                f"{self.path}: {', '.join(done)}.",
                 DataWarning,
                 stacklevel=3,
             )
@@ -283,10 +283,13 @@ class TextFile:
         shown = token[:40].decode("utf-8", "backslashreplace") + ("…" if len(token) > 40 else "")
         row = "l1,l2 f:v f:v" if self.labelled else "id:value id:value"
         kind = "number" if shown.partition(":")[0].isdigit() and ":" in shown else "whole number"
+        smallest = f"ids start from {self.base}"
+        if token.startswith(b"-1") and not self.labelled:
+            smallest += "; leave the padding of rows out"
         messages = {
             parse_errors.NOT_A_NUMBER: f"{shown!r} is not a {kind}; a row looks like `{row}`.",
             parse_errors.NOT_FINITE: f"{shown!r} is not a finite float32; remove it or scale the values.",
-            parse_errors.NEGATIVE_ID: f"{shown!r} has an id below {self.base}; ids start from {self.base}.",
+            parse_errors.NEGATIVE_ID: f"{shown!r} has an id below {self.base}; {smallest}.",
             parse_errors.EMPTY_ID: f"{shown!r} has an empty label id; labels look like `3,17`.",
             parse_errors.FEATURE_OUT_OF_RANGE: self._out_of_range(shown, 0, self.n_features),
             parse_errors.LABEL_OUT_OF_RANGE: self._out_of_range(shown, 1, self.n_labels),

@@ -52,13 +52,30 @@ def read_predictions(
         first = file.readline(1 << 10).removeprefix(BOM_UTF8).rstrip()
     columns = {name: i for i, name in enumerate(label_names or [])}
     if first.startswith(b"{"):
-        return _padded(*_read_json(path, columns, n_labels), k)
-    if first in DELIMITERS:
-        return _padded(*_read_table(path, DELIMITERS[first], columns, n_labels), k)
+        found = _read_json(path, columns, n_labels)
+    elif first in DELIMITERS:
+        found = _read_table(path, DELIMITERS[first], columns, n_labels)
+    else:
+        found = _read_pairs(path, n_labels)
+    ids, best = _padded(*found, k)
+    _refuse_repeated(path, ids)
+    return ids, best
+
+
+def _read_pairs(path: Path, n_labels: int | None) -> tuple[Array, Array, Array]:
     scores = read_matrix(path, n_columns=n_labels, ordered=False, noun="label")
     if n_labels is not None and scores.shape[1] > n_labels:
         raise DataError(f"{path} has {scores.shape[1]} labels, but {n_labels} are expected.")
-    return _padded(scores.indices, scores.data, np.diff(scores.indptr), k)
+    return scores.indices, scores.data, np.diff(scores.indptr)
+
+
+def _refuse_repeated(path: Path, ids: Array) -> None:
+    """Raise an error if a row of ids, (n, k), has a label twice."""
+    ordered = np.sort(ids, axis=1)
+    rows, places = np.nonzero((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0))
+    if len(rows):
+        row, label = int(rows[0]), int(ordered[rows[0], places[0]])
+        raise DataError(f"{path}: row {row + 1}, counted from 1, predicts label {label} twice.")
 
 
 def _padded(labels: Array, scores: Array, counts: Array, k: int | None) -> tuple[Array, Array]:
