@@ -76,7 +76,7 @@ def test_results_of_other_sets_are_kept_and_only_committed_readings_are_logged(m
 ARGUMENTS = {
     "paper": ("--test", "--seeds", "2"),
     "joint": ("--test", "--set", "n_epochs=1"),
-    "missing": ("--test", "--sets", "bibtex"),
+    "missing": ("--test", "--shares", "0.8", "--variants", "paper-full,paper-visible", "--seeds", "1"),
     "peers": ("--test", "--only", "ours"),
     "scaling": ("--rows", "1e3,2e3"),
     "memory": ("--shapes", "wide"),

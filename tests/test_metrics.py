@@ -316,6 +316,14 @@ def test_options_of_the_scorer_and_the_bootstrap_count(library: Dataset, rng: np
 def test_too_few_predictions_warn() -> None:
     with pytest.warns(DataWarning, match="No row has more than 1 predictions; at 3"):
         metrics.report(np.eye(4), np.arange(4)[:, None], k=[1, 3])
+    for measure in (metrics.precision_at_k, metrics.recall_at_k, metrics.ndcg_at_k, metrics.coverage_at_k):
+        with pytest.warns(DataWarning, match="No row has more than 1 predictions; at 3"):
+            measure(np.eye(4), np.arange(4)[:, None], 3)
+    wide = np.tile(np.arange(4), (4, 1))
+    with pytest.warns(
+        DataWarning, match="No row of the second predictions has more than 1 predictions; at 3"
+    ):
+        metrics.compare(np.eye(4), wide, wide[:, :1], ["P@3"])
 
 
 def napkinxc_metrics() -> Any:

@@ -74,6 +74,8 @@ def test_hide_labels_is_the_fixed_recipe() -> None:
         assert hidden.nnz == keep.sum()
     with pytest.raises(ValueError, match="must be in"):
         selection.hide_labels(Y, 1.1)
+    with pytest.raises(ValueError, match=r"must be an \(n, L\) matrix of labels. Got list instead"):
+        selection.hide_labels([["a", "b"], ["c"]], 0.5)  # type: ignore[arg-type]
 
 
 def test_hide_labels_does_not_touch_its_input() -> None:

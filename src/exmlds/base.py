@@ -7,16 +7,16 @@ checks, named labels, top-k, thresholds, allow and deny lists, scores as csr, sa
 from __future__ import annotations
 
 import copy
-import re
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from importlib import import_module
 from importlib.metadata import entry_points
 from inspect import getmembers, isfunction, signature
-from typing import Any, ClassVar, NamedTuple, Self, cast
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.random import Generator
@@ -358,7 +358,7 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
     def card(self) -> str:
         """The model card in Markdown, which `save` writes to README.md in the model folder."""
         check_is_fitted(self)
-        counts, method = self.column_counts_, cast(XMCPredictor, getattr(self, "model_", self))
+        counts, method = self.column_counts_, self._method
         chosen = method.chosen_threshold_
         defaults = {name: given.default for name, given in signature(type(method)).parameters.items()}
         frequent = np.argsort(-counts, kind="stable")[:10].tolist()
@@ -385,6 +385,11 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
                 or getattr(self, "kept_rows_", None) is not None,
             )
         )
+
+    @property
+    def _method(self) -> XMCPredictor:
+        """The method that ranks labels: the estimator itself, or the one that a `TextClassifier` wraps."""
+        return self
 
     def with_engine(self, engine: kernels.Engine) -> Self:
         """The estimator with another engine; everything else is shared."""
@@ -466,7 +471,7 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
             if isinstance(value, XMCPredictor)
             else value
             for name, value in vars(self).items()
-            if name.endswith("_")
+            if model_folder.is_learnt(name)
         }
         return model_folder.to_stored_names(learnt)
 
@@ -718,13 +723,37 @@ class XMCEstimator(XMCPredictor):
         fit_rng, threshold_rng = rng.spawn(2)
         name = f"training {type(self).__name__}"
         with progress.shown(self.verbose > 0), progress.phase(name, X.shape[0]), one_blas_thread():
+            before = dict(vars(self))
             held_out = self._fit(X, Y, fit_rng, **side, **run)
+            self._check_names_of_learnt(before)
             with progress.phase("threshold", X.shape[0], until=1.0):
                 self.threshold_, self.held_out_metrics_ = self._choose_threshold(
                     X, Y, held_out, threshold_rng, **side
                 )
             self.chosen_threshold_ = ThresholdChoice(self.threshold, self.threshold_, self.held_out_metrics_)
         return self
+
+    def _check_names_of_learnt(self, before: Mapping[str, Any]) -> None:
+        """Raise an error if `_fit` has set an attribute that `save` would leave out.
+
+        before : the attributes before `_fit`
+        """
+        unsaved = [
+            name
+            for name, value in vars(self).items()
+            if not model_folder.is_learnt(name)
+            and (name not in before or before[name] is not value)
+            and name not in self.get_params(deep=False)
+            and not isinstance(getattr(type(self), name, None), cached_property)
+            and not (name.startswith("_") and not is_ours(type(self)._restore))  # which rebuilds it
+        ]
+        if unsaved:
+            public = f"{unsaved[0].strip('_')}_"
+            raise ValueError(
+                f"{type(self).__name__}._fit sets {unsaved[0]!r}, which would not be saved with the model: "
+                "the name of an attribute that a fit learns ends in an underscore and does not begin with "
+                f"one. Call it {public!r}."
+            )
 
     def estimate(
         self, n: int, d: int, n_labels: int, nnz: int | None = None, nnz_labels: int | None = None
@@ -822,7 +851,9 @@ class XMCEstimator(XMCPredictor):
 
     def _probe(self) -> Self:
         """An unfitted clone whose threshold needs no rows."""
-        return clone(self).set_params(threshold=0.0).with_engine(self.engine)
+        probe = clone(self).with_engine(self.engine)
+        probe.threshold = 0.0  # not by `set_params`: the `__init__` of a user's class may not take it
+        return probe
 
     def _start_as(self, X: Matrix, Y: csr_matrix) -> None:
         """Take over the columns of another estimator, to learn from some of its rows."""
@@ -851,7 +882,7 @@ def restored(name: Any, parameters: Any, state: Any, path: PathLike) -> XMCPredi
     if not isinstance(name, str) or not isinstance(parameters, dict) or not isinstance(state, dict):
         raise ModelError(f"{path} is damaged: its manifest does not describe an estimator.")
     learnt = model_folder.to_attributes(state)
-    strange = [attribute for attribute in learnt if not re.fullmatch(r"[a-z]\w*_", attribute)]
+    strange = [attribute for attribute in learnt if not model_folder.is_learnt(attribute)]
     if strange:
         raise ModelError(f"{path} is damaged: {strange[0]!r} is not what an estimator learns.")
     method = find_method(name)

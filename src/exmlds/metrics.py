@@ -42,37 +42,37 @@ def precision_at_k(Y_true: Any, predicted: Any, k: int = 5) -> float:
     >>> precision_at_k([[0, 2], [1]], [[2, 1], [0, 1]], k=2)
     0.5
     """
-    return Ranking(Y_true, predicted, k).value(f"P@{k}")
+    return _ranked(Y_true, predicted, k).value(f"P@{k}")
 
 
 def recall_at_k(Y_true: Any, predicted: Any, k: int = 5) -> float:
     """Mean over rows of the share of true labels among the first k predictions; 0 for rows without any."""
-    return Ranking(Y_true, predicted, k).value(f"R@{k}")
+    return _ranked(Y_true, predicted, k).value(f"R@{k}")
 
 
 def ndcg_at_k(Y_true: Any, predicted: Any, k: int = 5) -> float:
     """Discounted gain of the first k predictions over that of the ideal order, min(k, true labels) hits."""
-    return Ranking(Y_true, predicted, k).value(f"nDCG@{k}")
+    return _ranked(Y_true, predicted, k).value(f"nDCG@{k}")
 
 
 def psp_at_k(Y_true: Any, predicted: Any, inverse_propensity: Array, k: int = 5) -> float:
     """Propensity-scored precision: the sum over all rows of hits / p_l, over the largest possible sum."""
-    return Ranking(Y_true, predicted, k, inverse_propensity).value(f"PSP@{k}")
+    return _ranked(Y_true, predicted, k, inverse_propensity).value(f"PSP@{k}")
 
 
 def psndcg_at_k(Y_true: Any, predicted: Any, inverse_propensity: Array, k: int = 5) -> float:
     """Propensity-scored nDCG: the discounted sum of hits / p_l over all rows, over the largest possible."""
-    return Ranking(Y_true, predicted, k, inverse_propensity).value(f"PSnDCG@{k}")
+    return _ranked(Y_true, predicted, k, inverse_propensity).value(f"PSnDCG@{k}")
 
 
 def macro_f1_at_k(Y_true: Any, predicted: Any, k: int = 5) -> float:
     """Mean over all L labels of the F1 of the first k predictions; 0 for a label that never occurs."""
-    return Ranking(Y_true, predicted, k).value(f"macro-F1@{k}")
+    return _ranked(Y_true, predicted, k).value(f"macro-F1@{k}")
 
 
 def coverage_at_k(Y_true: Any, predicted: Any, k: int = 5) -> float:
     """Share of the labels of Y_true that are correctly predicted at least once among the first k."""
-    return Ranking(Y_true, predicted, k).value(f"coverage@{k}")
+    return _ranked(Y_true, predicted, k).value(f"coverage@{k}")
 
 
 def micro_averages(n_right: int, n_assigned: int, n_true: int) -> dict[str, float]:
@@ -219,6 +219,24 @@ class Ranking:
         if family == "coverage":
             return _share((found > 0).sum(), (true > 0).sum())
         return float(np.mean(2 * found / np.maximum(true + predicted, 1))) if len(true) else 0.0
+
+
+def _ranked(
+    Y_true: Any, predicted: Any, k: int, inverse_propensity: Array | None = None, which: str = ""
+) -> Ranking:
+    """The ranking that a public function was given, with a warning if all its rows have fewer than k labels.
+
+    which : says in the warning which of two predictions is meant
+    """
+    ranking = Ranking(Y_true, predicted, k, inverse_propensity)
+    most = int(np.max((ranking.ids >= 0).sum(axis=1), initial=0))
+    if most < min(k, ranking.Y.shape[1]):
+        warnings.warn(
+            f"No row{which} has more than {most} predictions; at {k}, the empty places count as wrong.",
+            DataWarning,
+            stacklevel=3,
+        )
+    return ranking
 
 
 def label_matrix(Y: Any, n_labels: int = 0) -> csr_matrix:
@@ -471,7 +489,8 @@ def compare(
     """
     names = list(names)
     k = max((parse_name(name)[1] for name in names), default=1)
-    a, b = (Ranking(Y_true, found, k, inverse_propensity) for found in (first, second))
+    a = _ranked(Y_true, first, k, inverse_propensity, " of the first predictions")
+    b = _ranked(Y_true, second, k, inverse_propensity, " of the second predictions")
     return compare_rankings(a, b, names, level=level, n_resamples=n_resamples, random_state=random_state)
 
 
@@ -580,14 +599,7 @@ def report(
     coverage     33.33   66.67
     2 rows, 3 labels
     """
-    ranking = Ranking(Y_true, predicted, max(k), inverse_propensity)
-    most = int(np.max((ranking.ids >= 0).sum(axis=1), initial=0))
-    if most < min(max(k), ranking.Y.shape[1]):
-        warnings.warn(
-            f"No row has more than {most} predictions; at {max(k)}, the empty places count as wrong.",
-            DataWarning,
-            stacklevel=2,
-        )
+    ranking = _ranked(Y_true, predicted, max(k), inverse_propensity)
     families = [f for f in FAMILIES if f not in NEED_PROPENSITY or inverse_propensity is not None]
     names = [f"{family}@{each}" for family in families for each in k]
     result = MetricReport({name: ranking.value(name) for name in names}, *ranking.Y.shape)

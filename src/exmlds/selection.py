@@ -89,7 +89,15 @@ def folds(n: int, n_folds: int = 5, *, random_state: Seed = None) -> Iterator[tu
 
 
 def hide_labels(Y: csr_matrix, fraction: float, *, random_state: Seed = None) -> csr_matrix:
-    """Hide a fraction of the labels at random: one uniform draw per entry, in csr order."""
+    """Hide about this fraction of the labels: each is hidden with this probability, independently.
+
+    Y : (n, L) sparse or dense matrix; there is one uniform draw per entry, in csr order
+    """
+    if not issparse(Y) and not (isinstance(Y, np.ndarray) and Y.ndim == 2):
+        raise ValueError(
+            f"Y must be an (n, L) matrix of labels. Got {type(Y).__name__} instead; MultiLabelBinarizer of "
+            "scikit-learn turns lists of labels into one."
+        )
     if not 0 <= fraction <= 1:
         raise ValueError(f"The 'fraction' parameter must be in [0, 1]. Got {fraction} instead.")
     visible = csr_matrix(Y, copy=True)

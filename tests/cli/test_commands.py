@@ -24,6 +24,7 @@ from scipy.sparse import csr_matrix, save_npz
 import exmlds
 from exmlds import metrics
 from exmlds.data import Dataset, make_library, read_predictions, read_xc, write_npz, write_xc
+from exmlds.selection import hide_labels
 
 Run = Callable[..., Any]
 
@@ -46,7 +47,10 @@ def test_train_predict_evaluate(run: Run, files: Path, tmp_path: Path) -> None:
     )  # fmt: skip
     found = json.loads(by_model.out)
     assert 0 < found.pop("at_threshold")["F1"] <= 1
-    assert found == json.loads(by_file.out)
+    assert found.pop("propensities_from") == "the training labels of the model"
+    expected_of_file = json.loads(by_file.out)
+    assert expected_of_file.pop("propensities_from") == "the labels of train.txt"
+    assert found == expected_of_file
     assert json.loads(by_model.out)["P@1"] > 0.8
     assert {"PSP@1", "nDCG@3", "by_frequency"} <= set(json.loads(by_model.out))
 
@@ -154,6 +158,22 @@ def test_compare_by_propensity_scored_precision(run: Run, files: Path, tmp_path:
     assert other["PSP@5"]["first"] != by_train["PSP@5"]["first"]
     assert "PSP@1" not in compared(*predictions)
     assert "--train FILE" in run("compare", *predictions, files / "test.txt.gz").out
+
+
+def test_the_source_of_propensities_is_stated(run: Run, files: Path, tmp_path: Path) -> None:
+    train = read_xc(files / "train.txt")
+    visible = hide_labels(train.Y, 0.5, random_state=0)
+    exmlds.MostFrequent().fit(train.X, visible).save(tmp_path / "hidden")
+    test, by_file = files / "test.txt.gz", ("--train", files / "train.txt")
+    stated = "Propensities of PSP and PSnDCG from the"
+    assert f"{stated} training labels of the model\n" in run("evaluate", tmp_path / "hidden", test).out
+    assert f"{stated} labels of train.txt\n" in run("evaluate", tmp_path / "hidden", test, *by_file).out
+    done = run("compare", files / "model", tmp_path / "hidden", test)
+    assert "so that PSP depends on their order; --train FILE names" in done.err
+    assert "propensities of PSP from the training labels of the first model\n" in done.out
+    done = run("compare", files / "model", tmp_path / "hidden", test, *by_file)
+    assert (done.err, "propensities of PSP from the labels of train.txt\n" in done.out) == ("", True)
+    assert run("compare", files / "model", files / "frequent", test).err == ""
 
 
 def test_inspect_shows_what_the_fit_has_chosen(run: Run, library: Dataset, tmp_path: Path) -> None:
@@ -276,6 +296,18 @@ def test_demo(run: Run) -> None:
         (
             ["train", "{files}/train.txt", "-o", "m", "--set", "shortlist=0"],
             "must be 'auto' or a whole number",
+        ),
+        (
+            ["train", "{files}/train.txt", "-o", "m", "--seed", "0", "--set", "random_state=5"],
+            "--seed and --set random_state set the same parameter",
+        ),
+        (
+            ["train", "{files}/train.txt", "-o", "m", "--complete-labels", "1", "--set", "complete_labels=0"],
+            "--complete-labels and --set complete_labels set the same parameter",
+        ),
+        (
+            ["tune", "{files}/train.txt", "-o", "t.toml", "--set", "random_state=5"],
+            "--seed sets random_state",
         ),
         (["train", "{files}/train.txt", "-o", "m", "--config", "no.toml"], "no.toml: cannot be read"),
         (["predict", "nothing", "{files}/test.txt.gz"], "nothing: there is no such model"),
@@ -414,6 +446,7 @@ def test_warnings_are_one_line(run: Run, tmp_path: Path) -> None:
     done = run("train", tmp_path / "odd.txt", "-o", tmp_path / "m")
     assert done.code == 0
     assert done.err.startswith("exmlds: warning: ")
+    assert done.err.endswith("odd.txt: unsorted ids were sorted.\n")
     assert done.err.count("\n") == 1
 
 
@@ -439,7 +472,10 @@ def test_evaluating_on_other_data_is_refused(run: Run, files: Path, tmp_path: Pa
         assert (done.code, "declares 9 features, but 371 are expected" in done.err) == (2, True)
     run("predict", files / "model", files / "test.txt.gz", "-o", tmp_path / "p.txt")
     done = run("evaluate", "--predictions", tmp_path / "p.txt", files / "test.txt.gz", "--train", other)
-    assert (done.code, "declares 5 labels, but 37 are expected" in done.err) == (2, True)
+    assert (done.code, done.err.endswith("declares 5 labels, but 37 are expected.\n")) == (2, True)
+    other.write_text("1 371 38\n0 1:1\n")
+    hint = "37 are expected. If a training file without a header gave that number, by its largest label, add"
+    assert hint in run("evaluate", files / "model", other).err
     write_xc(tmp_path / "same.txt", read_xc(files / "test.txt.gz"))
     (tmp_path / "label_names.txt").write_text("\n".join(f"other {i}" for i in range(37)))
     done = run("evaluate", files / "model", tmp_path / "same.txt")
@@ -451,6 +487,8 @@ def test_k_beyond_the_predictions_is_a_warning(run: Run, files: Path, tmp_path: 
     done = run("evaluate", "--predictions", tmp_path / "p.txt", files / "test.txt.gz", "-k", 5)
     assert "No row has more than 3 predictions" in done.err
     assert "need the training file: --train" in done.out
+    done = run("compare", files / "model", tmp_path / "p.txt", files / "test.txt.gz", "-k", 5)
+    assert "No row of the second predictions has more than 3 predictions" in done.err
 
 
 def test_options_count(run: Run, files: Path, tmp_path: Path) -> None:
@@ -491,13 +529,21 @@ def test_the_output_is_checked_before_the_work(run: Run, files: Path, tmp_path: 
     assert "holds something else than a model" in done.err
 
 
-def test_json_predictions_can_be_evaluated(run: Run, files: Path, tmp_path: Path) -> None:
+def test_what_predict_writes_can_be_evaluated(run: Run, files: Path, tmp_path: Path) -> None:
     results = []
-    for options in (["-o", tmp_path / "p.txt"], ["-o", tmp_path / "p.jsonl", "--json"]):
-        run("predict", files / "model", files / "test.txt.gz", *options)
-        done = run("evaluate", "--predictions", options[1], files / "test.txt.gz", "--json")
+    for name in ("p.txt", "p.jsonl", "p.csv", "p.tsv.gz"):
+        run("predict", files / "model", files / "test.txt.gz", "-o", tmp_path / name)
+        done = run("evaluate", "--predictions", tmp_path / name, files / "test.txt.gz", "--json")
         results.append(json.loads(done.out)["P@5"])
-    assert results[0] == results[1] > 0.2
+    assert len(set(results)) == 1 < 5 * results[0]
+
+
+def test_a_wrong_number_of_predicted_rows(run: Run, files: Path, tmp_path: Path) -> None:
+    hint = "; an empty last row needs a space on its line"
+    for n, ending in ((149, hint), (148, "")):
+        (tmp_path / "p.txt").write_text("0:1\n" * n)
+        done = run("evaluate", "--predictions", tmp_path / "p.txt", files / "test.txt.gz")
+        assert done.err.endswith(f"p.txt has {n} rows, but the data has 150{ending}.\n")
 
 
 def test_output_never_destroys(run: Run, files: Path, tmp_path: Path) -> None:

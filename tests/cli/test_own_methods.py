@@ -6,14 +6,16 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 import exmlds
-from exmlds import DataError
+from exmlds import DataError, ModelError
 from exmlds.cli.settings import find_method
 from exmlds.data import Dataset, write_xc
 
@@ -108,6 +110,88 @@ def test_in_python(folder: Path, library: Dataset) -> None:
     np.testing.assert_array_equal(again.predict_topk(library.X)[1], model.predict_topk(library.X)[1])
     assert model.score(library.X[300:], library.Y[300:]) > 0.3
     assert model.estimate(100, 10, 5).memory > 0
+
+
+class Constant(exmlds.XMCEstimator):
+    """Gives every row all labels in the order of their columns."""
+
+    def _fit(self, X: Any, Y: Any, rng: Any, **side: Any) -> None:
+        self.W_, self.W2_ = np.eye(2), [1, 2]
+
+    def _candidates(self, X: Any, k: int) -> Any:
+        return np.tile(np.arange(k), (X.shape[0], 1)), np.full((X.shape[0], k), 0.5)
+
+
+def test_capital_letters_in_names_of_learnt_attributes(tmp_path: Path, library: Dataset) -> None:
+    Constant().fit(library.X, library.Y).save(tmp_path / "model")
+    again = exmlds.load(tmp_path / "model")
+    assert isinstance(again, Constant)
+    np.testing.assert_array_equal(again.W_, np.eye(2))
+    assert again.W2_ == [1, 2]
+
+
+@pytest.mark.parametrize("name", ["prior", "_prior", "_prior_", "scale"])
+def test_what_fit_sets_and_save_would_drop_is_refused(name: str) -> None:
+    class Dropping(Constant):
+        scale = 1.0
+
+        def _fit(self, X: Any, Y: Any, rng: Any, **side: Any) -> None:
+            setattr(self, name, 0.25)
+
+    rule = f"ends in an underscore and does not begin with one. Call it '{name.strip('_')}_'"
+    with pytest.raises(ValueError, match=f"Dropping._fit sets '{name}', which would not be saved.* {rule}"):
+        Dropping().fit(np.eye(3), np.eye(3, dtype=int))
+
+
+def test_parameters_and_what_is_made_again_may_be_set_in_fit(tmp_path: Path) -> None:
+    class Rebuilding(Constant):
+        @cached_property
+        def total(self) -> float:
+            return float(self.W_.sum())
+
+        def _fit(self, X: Any, Y: Any, rng: Any, **side: Any) -> None:
+            super()._fit(X, Y, rng)
+            self.max_labels, self._doubled = 2, 2 * self.total
+            self._restore()
+
+        def _restore(self) -> None:
+            self._doubled = 2 * self.total
+
+    Rebuilding().fit(np.eye(3), np.eye(3, dtype=int)).save(tmp_path / "model")
+    again: Any = exmlds.load(tmp_path / "model")
+    assert (again.max_labels, again._doubled) == (2, 4.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "problem"),
+    [
+        ("model_", LogisticRegression(), "it is a LogisticRegression"),
+        ("clf_", [LogisticRegression()], "it is a LogisticRegression"),
+        ("counts_", {1: 2}, "it is a dict whose keys are not all strings"),
+        ("days_", np.array(["2026-01-01"], "datetime64[D]"), "its dtype is datetime64"),
+    ],
+)
+def test_what_cannot_be_saved_is_named(tmp_path: Path, name: str, value: Any, problem: str) -> None:
+    class Odd(Constant):
+        def _fit(self, X: Any, Y: Any, rng: Any, **side: Any) -> None:
+            setattr(self, name, value)
+
+    model = Odd().fit(np.eye(3), np.eye(3, dtype=int))
+    with pytest.raises(ModelError, match=f"^{name}[.0]* cannot be saved: {problem}.* must be an estimator"):
+        model.save(tmp_path / "model")
+
+
+def test_an_init_may_leave_shared_parameters_out(folder: Path, run: Run) -> None:
+    short = """    def __init__(self, *, power=1.0):
+        self.power = power
+"""
+    start, end = SOURCE.index("    def __init__"), SOURCE.index("    def _fit")
+    (folder / "my_methods.py").write_text(SOURCE[:start] + short + SOURCE[end:])
+    assert run("train", "train.txt", "-o", "model", "--method", OWN).code == 0
+    assert run("evaluate", "model", "test.txt", "--method", OWN).code == 0
+    done = run("train", "train.txt", "-o", "model", "--method", OWN, "--seed", 1)
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert "has no parameter 'random_state'; its parameters are power" in done.err
 
 
 IDS, SCORES = np.array([[2, 0, 1]]), np.array([[0.9, 0.5, 0.2]])

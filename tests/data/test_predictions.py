@@ -54,6 +54,17 @@ def test_unknown_labels_are_refused(tmp_path: Path) -> None:
         read_predictions(path, n_labels=5)
 
 
+def test_repeated_labels_and_padding_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "predictions.txt"
+    path.write_text("1:0.5\n4:0.5 3:0.4 4:0.3\n")
+    with pytest.raises(DataError, match=r"predictions.txt: row 2, counted from 1, predicts label 4 twice"):
+        read_predictions(path)
+    assert read_predictions(path, k=2)[0].tolist() == [[1, -1], [4, 3]]
+    path.write_text("1:0.5 -1:0.0\n")
+    with pytest.raises(DataError, match=r"'-1:0.0' has an id below 0; .* leave the padding of rows out"):
+        read_predictions(path)
+
+
 def test_what_is_written_is_read(tmp_path: Path) -> None:
     ids = np.array([[3, 1], [2, -1], [-1, -1]])
     scores = np.array([[0.1, 0.07], [1e-9, 0], [0, 0]], np.float32)
@@ -98,3 +109,36 @@ def test_json_lines_with_names(tmp_path: Path) -> None:
         path.write_text(line)
         with pytest.raises(DataError, match=message):
             read_predictions(path, label_names=["a", "b"], n_labels=2)
+
+
+@pytest.mark.parametrize("delimiter", [",", "\t"])
+@pytest.mark.parametrize("start", [b"", b"\xef\xbb\xbf"], ids=["plain", "BOM"])
+def test_tables(tmp_path: Path, delimiter: str, start: bytes) -> None:
+    lines = ["id,rank,label,score", "1,1,b,0.5", "1,2,a,0.5", "2,,,", "3,1,2,0.75", ""]
+    path = tmp_path / "predictions.csv"
+    path.write_bytes(start + "\r\n".join(lines).replace(",", delimiter).encode())
+    names = ["a", "b", "c, d"]
+    ids, scores = read_predictions(path, label_names=names, n_labels=3)
+    assert ids.tolist() == [[1, 0], [-1, -1], [2, -1]]
+    assert scores.tolist() == [[0.5, 0.5], [0, 0], [0.75, 0]]
+    shuffled = [lines[0], *reversed(lines[1:-1])]
+    path.write_text("\n".join(shuffled).replace(",", delimiter))
+    assert read_predictions(path, label_names=names, n_labels=3)[0].tolist() == ids.tolist()
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("1,1,z,0.5", r"p.csv:2: .* \(label 'z' is not one of the data's labels"),
+        ("1,1,9,0.5", "label 9 is not one"),
+        ("1,1,0,nan", "the score is not finite"),
+        ("first,1,0,1", "p.csv:2: not the number of a row, a rank, a label and a score"),
+        ("1,1,0", "p.csv:2: not the number"),
+        ("2,1,0,0.5", "has no line with the id 1; the ids are the row numbers, from 1"),
+    ],
+)
+def test_wrong_tables_are_refused(tmp_path: Path, line: str, message: str) -> None:
+    path = tmp_path / "p.csv"
+    path.write_text(f"id,rank,label,score\n{line}\n")
+    with pytest.raises(DataError, match=message):
+        read_predictions(path, label_names=["a", "b"], n_labels=2)

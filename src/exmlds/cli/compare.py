@@ -59,8 +59,10 @@ def compare(
         options = TextOptions(text_column, format, encoding_errors, label_column, label_separator)
         test, rankers = read_for(data, labels, first, second, options=options)
         a, b = (ranked(ranker, test, max(ks)) for ranker in rankers)
-        counts, n_train = training_counts(rankers, train, test.Y.shape[1])
-        weights = None if counts is None else metrics.inverse_propensity(counts, *a_and_b, n_rows=n_train)
+        counts = training_counts(rankers, train, test.Y.shape[1])
+        weights = None
+        if counts is not None:
+            weights = metrics.inverse_propensity(counts.of_labels, *a_and_b, n_rows=counts.n_rows)
         families = ("P", "nDCG", "R", *(() if weights is None else ("PSP",)))
         names = [f"{family}@{at}" for family in families for at in ks]
         rows = metrics.compare(test.Y, a, b, names, inverse_propensity=weights, n_resamples=resamples)
@@ -82,5 +84,7 @@ def compare(
         ],
     )
     say(f"{test.Y.shape[0]:,} rows, {resamples:,} bootstrap resamples of them")
-    if weights is None:
+    if counts is None:
         say("PSP needs the training file: --train FILE")
+    else:
+        say(f"propensities of PSP from {counts.source}")

@@ -35,7 +35,10 @@ def evaluate(
     ] = None,
     k: MetricKs = "1 3 5",
     predictions: Annotated[
-        Path | None, Option(help="A file of predictions, one row of `label:score` pairs per line.")
+        Path | None,
+        Option(
+            help="A file of predictions: a row of `label:score` pairs per line, or what `predict` writes."
+        ),
     ] = None,
     train: TrainFile = None,
     labels: LabelsFile = None,
@@ -77,6 +80,7 @@ class _EvaluateResult(NamedTuple):
     k: int
     at_threshold: dict[str, float] | None
     unseen: dict[str, int] | None
+    propensities_from: str | None
     groups: list[metrics.FrequencyGroup]
 
 
@@ -101,15 +105,15 @@ def _run(
     """Compute every measure of the ranked labels, ids, (n, k)."""
     from .. import metrics
 
-    counts, n_train = training_counts([ranker], train, test.Y.shape[1])
-    weights, unseen, groups = None, None, []
+    counts = training_counts([ranker], train, test.Y.shape[1])
+    weights, unseen, source, groups = None, None, None, []
     if counts is not None:
-        weights = metrics.inverse_propensity(counts, *a_and_b, n_rows=n_train)
-        unseen = _unseen(test, counts)
-        groups = metrics.by_frequency(test.Y, ids, counts, max(ks))
+        weights = metrics.inverse_propensity(counts.of_labels, *a_and_b, n_rows=counts.n_rows)
+        unseen, source = _unseen(test, counts.of_labels), counts.source
+        groups = metrics.by_frequency(test.Y, ids, counts.of_labels, max(ks))
     report = metrics.report(test.Y, ids, k=ks, inverse_propensity=weights, intervals=intervals)
     at_threshold = None if isinstance(ranker, Path) else _at_threshold(ranker, test)
-    return _EvaluateResult(report, max(ks), at_threshold, unseen, groups)
+    return _EvaluateResult(report, max(ks), at_threshold, unseen, source, groups)
 
 
 def _print_json(result: _EvaluateResult) -> None:
@@ -123,6 +127,7 @@ def _print_json(result: _EvaluateResult) -> None:
         values["at_threshold"] = result.at_threshold
     if result.unseen is not None:
         values["unseen"] = result.unseen
+        values["propensities_from"] = result.propensities_from
     values["by_frequency"] = [group._asdict() for group in result.groups]
     print_json(values)
 
@@ -146,6 +151,7 @@ def _print_tables(result: _EvaluateResult) -> None:
     if not result.groups:
         print("PSP, PSnDCG and the table from head to tail need the training file: --train FILE")
         return
+    print(f"Propensities of PSP and PSnDCG from {result.propensities_from}")
     print()
     header = ("tenth", "labels", "training rows", "in test", "found", "recall %", "precision %", "coverage %")
     rows = []

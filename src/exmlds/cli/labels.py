@@ -37,7 +37,7 @@ def labels(
     columns = {str(name): column for column, name in enumerate(names)}
     if sum(option is not None for option in (similar, search, typical)) > 1:
         raise DataError("Pass only one of --similar, --search and --typical.")
-    inner = getattr(fitted, "model_", fitted)
+    inner = fitted._method
     for name in (similar, typical):
         if name is not None and not hasattr(inner, "similar_labels"):
             trained_by = method_name(type(inner).__name__)

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 FORMATS = ("text", "jsonl", "csv", "tsv")
 TABLES = ("csv", "tsv")
 SPREADSHEETS = (".xlsx", ".xlsm", ".xls", ".ods")
-HEADER = ("id", "rank", "label", "score")
 
 
 def refuse_spreadsheet(output: Path | None, endings: str) -> None:
@@ -68,7 +67,9 @@ class PredictionWriter:
         if bom:
             file.write(BOM_UTF8)
         if format in TABLES:
-            self._write_cells([HEADER])
+            from ..data.predictions import TABLE_COLUMNS
+
+            self._write_cells([TABLE_COLUMNS])
 
     def write(self, ids: Sequence[str], columns: np.ndarray, scores: np.ndarray) -> None:
         """Write the rows of a block.

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from typer import Option
 
-from ..errors import DataError
+from ..errors import DataError, DataWarning
 from .arguments import complete_data
 
 if TYPE_CHECKING:
@@ -20,8 +21,8 @@ TrainFile = Annotated[
     str | None,
     Option(
         "--train",
-        help="The training file, for propensity-scored metrics; predictions need it, and a model has the "
-        "counts of its labels itself.",
+        help="The training file, for propensity-scored metrics; predictions need it, and without it, the "
+        "labels count that a model was trained on.",
         autocompletion=complete_data,
     ),
 ]
@@ -50,22 +51,47 @@ def parse_propensity(text: str | None, data: str) -> tuple[float, float]:
     return A, B
 
 
-def training_counts(
-    rankers: Sequence[Any], train: str | None, n_labels: int
-) -> tuple[np.ndarray | None, int]:
-    """Training rows of each label and of all, from the training file or from the first model, if any."""
+class TrainingCounts(NamedTuple):
+    """The numbers of training rows that propensities are estimated from.
+
+    of_labels : (L,) rows of each label
+    n_rows : rows in all
+    source : a phrase that says where the numbers come from
+    """
+
+    of_labels: np.ndarray
+    n_rows: int
+    source: str
+
+
+def training_counts(rankers: Sequence[Any], train: str | None, n_labels: int) -> TrainingCounts | None:
+    """The counts of the training file or, without it, of the first model, if any."""
     import numpy as np
 
     from ..data import read_xc
-    from .sources import locate, refuse_texts
+    from .sources import display_name, locate, refuse_texts
 
     if train is not None:
         path = locate(train, "train")
         refuse_texts(path, "--train")
         Y = read_xc(path, n_labels=n_labels).Y
-        return np.bincount(Y.indices, minlength=n_labels), Y.shape[0]
-    for ranker in rankers:
-        if not isinstance(ranker, Path):
-            unseen = n_labels - len(ranker.label_counts_)
-            return np.pad(ranker.label_counts_, (0, unseen)), ranker.n_samples_fit_
-    return None, 0
+        counts = np.bincount(Y.indices, minlength=n_labels)
+        return TrainingCounts(counts, Y.shape[0], f"the labels of {display_name(train)}")
+    models = [ranker for ranker in rankers if not isinstance(ranker, Path)]
+    if not models:
+        return None
+    first, *others = models
+    if not all(
+        np.array_equal(first.label_counts_, other.label_counts_)
+        and first.n_samples_fit_ == other.n_samples_fit_
+        for other in others
+    ):
+        warnings.warn(
+            "The models were trained on different rows or labels, and the propensities of PSP come from the "
+            "first one, so that PSP depends on their order; --train FILE names the training labels to use.",
+            DataWarning,
+            stacklevel=2,
+        )
+    counts = np.pad(first.label_counts_, (0, n_labels - len(first.label_counts_)))
+    source = f"the training labels of the {'first ' if others else ''}model"
+    return TrainingCounts(counts, first.n_samples_fit_, source)

@@ -256,8 +256,8 @@ def ranked(
     n, n_labels = test.Y.shape
     ids, _ = data.read_predictions(ranker, k=k + spare, n_labels=n_labels, label_names=test.label_names)
     if len(ids) != n:
-        hint = "an empty last row needs a space on its line"
-        raise DataError(f"{ranker} has {len(ids)} rows, but the data has {n}; {hint}.")
+        hint = "; an empty last row needs a space on its line" if len(ids) == n - 1 else ""
+        raise DataError(f"{ranker} has {len(ids)} rows, but the data has {n}{hint}.")
     return ids if pairs is None else _drop_denied(ids, pairs, k)
 
 

@@ -109,13 +109,18 @@ def _configured(
     from ..errors import DataError
     from .settings import make_model
 
+    if complete_labels is not None and "complete_labels" not in make_model(method, config, [])._constraints:
+        raise DataError("Only exmlds and exmlds3 take --complete-labels; choose one with --method.")
     assignments = [*(set_ or [])]
-    if complete_labels is not None:
-        if "complete_labels" not in make_model(method, config, [])._constraints:
-            raise DataError("Only exmlds and exmlds3 take --complete-labels; choose one with --method.")
-        assignments.append(f"complete_labels={complete_labels}")
-    model = make_model(method, config, assignments)
-    return model if seed is None else model.set_params(random_state=seed)
+    assigned = {assignment.partition("=")[0].strip() for assignment in assignments}
+    options = {"complete_labels": ("--complete-labels", complete_labels), "random_state": ("--seed", seed)}
+    for name, (option, value) in options.items():
+        if value is None:
+            continue
+        if name in assigned:
+            raise DataError(f"{option} and --set {name} set the same parameter; leave one of them out.")
+        assignments.append(f"{name}={value}")
+    return make_model(method, config, assignments)
 
 
 def _check_method(

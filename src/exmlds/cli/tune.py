@@ -61,6 +61,8 @@ def tune(
 
     model = make_model(method, config, [*(set_ or [])])
     fixed = {assignment.partition("=")[0].strip() for assignment in set_ or []}
+    if "random_state" in fixed:
+        raise DataError("--seed sets random_state; leave --set random_state out.")
     space = {name: values for name, values in model._space.items() if name not in fixed}
     if not space:
         raise DataError(f"{method_name(type(model).__name__)} has no parameter left to tune.")

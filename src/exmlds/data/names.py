@@ -37,7 +37,15 @@ def find_names(
         path = data.with_name(candidate)
         if path.is_file():
             names = read_names(path)
-            if len(names) == width or (not fixed and len(names) > width):
+            if not fixed and len(names) > width:
+                warnings.warn(
+                    f"{path} has {len(names)} lines, but the largest id of {data.name} is {width - 1}; "
+                    f"without a header, the matrix gets {len(names)} columns, one for each name.",
+                    DataWarning,
+                    stacklevel=4,
+                )
+                width = len(names)
+            if len(names) == width:
                 return _made_unique(path, names) if unique else names
             warnings.warn(
                 f"{path} has {len(names)} lines, but {data.name} has {width} columns; it is not used.",

@@ -85,7 +85,13 @@ class TextFile:
                 if declared is not None and declared > LARGEST:
                     raise DataError(f"{problem}; at most {LARGEST}.")
                 if declared is not None and wanted not in (None, declared):
-                    raise DataError(f"{problem}, but {wanted} are expected.")
+                    hint = (
+                        f" If a training file without a header gave that number, by its largest {noun}, add "
+                        "the header `rows features labels` to it and train again."
+                    )
+                    raise DataError(
+                        f"{problem}, but {wanted} are expected.{hint if declared > wanted else ''}"
+                    )
             self.n_features = self.header.n_features
             self.n_labels = self.n_labels if self.header.n_labels is None else self.header.n_labels
 
@@ -142,10 +148,12 @@ class TextFile:
         self._warn_of_gaps(whole)
         X, Y = matrices(whole, self.n_features, self.n_labels)
         if disorder and ordered:
-            repeated = put_in_order(self.path, X, Y)
+            features, labels = put_in_order(self.path, X, Y)
+            done = ["unsorted ids were sorted"]
+            done += [f"{features} repeated features were summed"] if features else []
+            done += [f"{labels} repeated labels were merged"] if labels else []
             warnings.warn(
-                f"{self.path}: unsorted ids were sorted; {repeated[0]} repeated features were summed, "
-                f"{repeated[1]} repeated labels were merged.",
+                f"{self.path}: {', '.join(done)}.",
                 DataWarning,
                 stacklevel=3,
             )
@@ -275,10 +283,13 @@ class TextFile:
         shown = token[:40].decode("utf-8", "backslashreplace") + ("…" if len(token) > 40 else "")
         row = "l1,l2 f:v f:v" if self.labelled else "id:value id:value"
         kind = "number" if shown.partition(":")[0].isdigit() and ":" in shown else "whole number"
+        smallest = f"ids start from {self.base}"
+        if token.startswith(b"-1") and not self.labelled:
+            smallest += "; leave the padding of rows out"
         messages = {
             parse_errors.NOT_A_NUMBER: f"{shown!r} is not a {kind}; a row looks like `{row}`.",
             parse_errors.NOT_FINITE: f"{shown!r} is not a finite float32; remove it or scale the values.",
-            parse_errors.NEGATIVE_ID: f"{shown!r} has an id below {self.base}; ids start from {self.base}.",
+            parse_errors.NEGATIVE_ID: f"{shown!r} has an id below {self.base}; {smallest}.",
             parse_errors.EMPTY_ID: f"{shown!r} has an empty label id; labels look like `3,17`.",
             parse_errors.FEATURE_OUT_OF_RANGE: self._out_of_range(shown, 0, self.n_features),
             parse_errors.LABEL_OUT_OF_RANGE: self._out_of_range(shown, 1, self.n_labels),

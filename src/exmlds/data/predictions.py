@@ -1,8 +1,11 @@
-"""Files of predictions: one row per line, as `label:score` pairs, best first."""
+"""Files of predictions: one row per line, as `label:score` pairs, best first; or JSON lines, or a table."""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
+import math
 import os
 from codecs import BOM_UTF8
 from collections.abc import Sequence
@@ -18,6 +21,9 @@ from .xc import read_matrix
 
 Array = np.ndarray
 
+TABLE_COLUMNS = ("id", "rank", "label", "score")
+DELIMITERS = {delimiter.join(TABLE_COLUMNS).encode(): delimiter for delimiter in ",\t"}  # by the header
+
 
 def read_predictions(
     path: PathLike,
@@ -29,26 +35,47 @@ def read_predictions(
     """Read the predictions of any system.
 
     The file holds rows of `label:score` or of labels alone, with or without a header `n L`; or a csr matrix
-    in .npz; or the output of `exmlds predict --json`, one {"labels": […], "scores": […]} per line.
+    in .npz; or the output of `exmlds predict`: JSON lines of {"labels": […], "scores": […]}, or CSV or TSV
+    with the columns id, rank, label and score, where the id is the number of the row, from 1.
 
     Parameters
     ----------
     k : the number of labels to keep per row; by default, that of the longest row
     n_labels : the number of labels; a larger label id is an error
-    label_names : the names by column, to look up those of a JSON file
+    label_names : the names by column, to look up those of JSON lines, CSV and TSV
 
     Returns (n, k) int64 ids, padded with −1, and (n, k) float32 scores. Labels are sorted by score; equal
     scores keep the order of the file.
     """
     path = Path(path)
     with reading(path) as file:
-        is_json = file.read(4).removeprefix(BOM_UTF8).startswith(b"{")
-    if is_json:
-        return _padded(*_read_json(path, label_names, n_labels), k)
+        first = file.readline(1 << 10).removeprefix(BOM_UTF8).rstrip()
+    columns = {name: i for i, name in enumerate(label_names or [])}
+    if first.startswith(b"{"):
+        found = _read_json(path, columns, n_labels)
+    elif first in DELIMITERS:
+        found = _read_table(path, DELIMITERS[first], columns, n_labels)
+    else:
+        found = _read_pairs(path, n_labels)
+    ids, best = _padded(*found, k)
+    _refuse_repeated(path, ids)
+    return ids, best
+
+
+def _read_pairs(path: Path, n_labels: int | None) -> tuple[Array, Array, Array]:
     scores = read_matrix(path, n_columns=n_labels, ordered=False, noun="label")
     if n_labels is not None and scores.shape[1] > n_labels:
         raise DataError(f"{path} has {scores.shape[1]} labels, but {n_labels} are expected.")
-    return _padded(scores.indices, scores.data, np.diff(scores.indptr), k)
+    return scores.indices, scores.data, np.diff(scores.indptr)
+
+
+def _refuse_repeated(path: Path, ids: Array) -> None:
+    """Raise an error if a row of ids, (n, k), has a label twice."""
+    ordered = np.sort(ids, axis=1)
+    rows, places = np.nonzero((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0))
+    if len(rows):
+        row, label = int(rows[0]), int(ordered[rows[0], places[0]])
+        raise DataError(f"{path}: row {row + 1}, counted from 1, predicts label {label} twice.")
 
 
 def _padded(labels: Array, scores: Array, counts: Array, k: int | None) -> tuple[Array, Array]:
@@ -65,10 +92,7 @@ def _padded(labels: Array, scores: Array, counts: Array, k: int | None) -> tuple
     return ids, best
 
 
-def _read_json(
-    path: Path, label_names: Sequence[str] | None, n_labels: int | None
-) -> tuple[Array, Array, Array]:
-    column = {name: i for i, name in enumerate(label_names or [])}
+def _read_json(path: Path, columns: dict[str, int], n_labels: int | None) -> tuple[Array, Array, Array]:
     ids: list[int] = []
     scores: list[float] = []
     counts: list[int] = []
@@ -76,7 +100,7 @@ def _read_json(
         for number, line in enumerate(log_reading(path, iter(file)), start=1):
             try:
                 row = json.loads(line)
-                labels = [_column(label, column, n_labels) for label in row["labels"]]
+                labels = [_column(label, columns, n_labels) for label in row["labels"]]
                 values = np.array(row["scores"], np.float32)
                 if values.shape != (len(labels),) or not np.isfinite(values).all():
                     raise ValueError("labels and finite scores must be equally many")
@@ -86,6 +110,37 @@ def _read_json(
             scores.extend(values.tolist())
             counts.append(len(labels))
     return np.array(ids, np.int64), np.array(scores, np.float32), np.array(counts, np.int64)
+
+
+def _read_table(
+    path: Path, delimiter: str, columns: dict[str, int], n_labels: int | None
+) -> tuple[Array, Array, Array]:
+    """The labels and scores of all rows, and the count of each row, from lines in any order."""
+    cells: list[tuple[int, int, int, float]] = []  # row, rank, label, score
+    rows: set[int] = set()
+    with reading(path) as file:
+        table = csv.reader(io.TextIOWrapper(file, "utf-8-sig", newline=""), delimiter=delimiter)
+        next(table)
+        try:
+            for id, rank, label, score in filter(None, table):
+                rows.add(int(id) - 1)
+                if not label:  # a row without predictions
+                    continue
+                is_number = label not in columns and label.isdecimal()
+                column = _column(int(label) if is_number else label, columns, n_labels)
+                if not math.isfinite(float(score)):
+                    raise ValueError("the score is not finite")
+                cells.append((int(id) - 1, int(rank), column, float(score)))
+        except (ValueError, csv.Error) as error:
+            problem = "not the number of a row, a rank, a label and a score"
+            raise DataError(f"{path}:{table.line_num}: {problem} ({error}).") from None
+    missing = min(set(range(len(rows))) - rows, default=None)
+    if missing is not None:
+        raise DataError(f"{path} has no line with the id {missing + 1}; the ids are the row numbers, from 1.")
+    cells.sort()
+    of_row, _, labels, scores = zip(*cells) if cells else ((), (), (), ())
+    counts = np.bincount(np.array(of_row, np.int64), minlength=len(rows))
+    return np.array(labels, np.int64), np.array(scores, np.float32), counts
 
 
 def write_predictions(file: PathLike | IO[bytes], ids: Array, scores: Array) -> None:
@@ -108,8 +163,8 @@ def write_predictions(file: PathLike | IO[bytes], ids: Array, scores: Array) -> 
         file.write(f"{line or ' '}\n".encode())
 
 
-def _column(label: Any, column: dict[str, int], n_labels: int | None) -> int:
-    found = column.get(label) if isinstance(label, str) else label
+def _column(label: Any, columns: dict[str, int], n_labels: int | None) -> int:
+    found = columns.get(label) if isinstance(label, str) else label
     if not isinstance(found, int) or isinstance(found, bool) or not 0 <= found < (n_labels or 2**31):
         raise ValueError(f"label {label!r} is not one of the data's labels")
     return found

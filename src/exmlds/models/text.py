@@ -199,6 +199,10 @@ class TextClassifier(LabelSpaceMixin):
         return csr_matrix(self.model_.predict_proba(vectors).multiply(has_words))
 
     @property
+    def _method(self) -> XMCEstimator:
+        return self.model_
+
+    @property
     def _score_meaning(self) -> str:
         return self.model_._score_meaning
 

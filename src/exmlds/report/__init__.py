@@ -274,7 +274,7 @@ def make(
     >>> make(model, [[3.0], [4.0]], [["a"], ["b"]], k=[1]).measures["P@1"].value
     0.5
     """
-    method: Any = getattr(model, "model_", model)  # a TextClassifier wraps the method
+    method: Any = model._method
     if isinstance(X, Iterator):  # its texts are read twice
         X = list(X)
     truth = metrics.label_matrix(Y) if issparse(Y) else model.label_matrix(Y, unknown="append")
@@ -407,10 +407,9 @@ def _settings(model: Any) -> list[Setting]:
         for name, value in model.get_params(deep=False).items()
         if name != "model"
     ]
-    inner = getattr(model, "model_", None)
-    if inner is None:
+    if model._method is model:
         return own
-    return own + [setting._replace(name=f"model__{setting.name}") for setting in _settings(inner)]
+    return own + [setting._replace(name=f"model__{setting.name}") for setting in _settings(model._method)]
 
 
 def _chosen(model: Any, name: str, given: Any) -> str:

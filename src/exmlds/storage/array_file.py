@@ -66,9 +66,7 @@ class ArrayWriter:
         self.sums: list[int] = []
 
     def add(self, array: Array, name: str) -> str:
-        """Append an array; returns its name, with a number where another array has that name."""
-        if array.dtype.name not in DTYPES:
-            raise ModelError(f"{name} cannot be saved: its dtype is {array.dtype}.")
+        """Append an array of one of DTYPES; returns its name, with a number where another has that name."""
         name = f"{len(self.arrays)}-{name}" if name in self.arrays else name
         # The order is kept, because BLAS rounds differently for a transposed matrix.
         order: Literal["C", "F"] = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"

@@ -36,7 +36,7 @@ import numpy as np
 from scipy.sparse import csr_matrix, issparse
 
 from ..errors import DataWarning, ModelError
-from .array_file import ADVICE, ArrayWriter, open_regular, read, view
+from .array_file import ADVICE, DTYPES, ArrayWriter, open_regular, read, view
 from .files import PathLike, near_path, replacing
 from .model_card import CARD
 
@@ -136,6 +136,15 @@ ATTRIBUTES = {
     "voters_": "voters",
 }
 _FROM_DISK = {stored: name for name, stored in ATTRIBUTES.items()}
+
+
+def is_learnt(name: str) -> bool:
+    """Whether an attribute of this name is learnt by a fit, so that it is saved.
+
+    >>> [is_learnt(name) for name in ("means_", "W2_", "prior", "_cache_")]
+    [True, True, False, False]
+    """
+    return name.isidentifier() and name.endswith("_") and not name.startswith("_")
 
 
 def to_stored_names(learnt: dict[str, Any]) -> dict[str, Any]:
@@ -389,19 +398,33 @@ class _Encoder:
             return [self.encode(item, f"{name}.{i}") for i, item in enumerate(value)]
         if isinstance(value, dict) and all(isinstance(key, str) for key in value):
             return {"$dict": {key: self.encode(item, f"{name}.{key}") for key, item in value.items()}}
-        raise ModelError(f"{name} cannot be saved: it is a {type(value).__name__}.")
+        keys = " whose keys are not all strings" if isinstance(value, dict) else ""
+        raise _unsavable(name, f"it is a {type(value).__name__}{keys}")
 
     def _array(self, array: Array, name: str) -> dict[str, Any]:
+        if array.dtype.name not in DTYPES:
+            raise _unsavable(name, f"its dtype is {array.dtype}")
         return {"$array": self.writer.add(array, name)}
 
     def _strings(self, strings: Array, name: str) -> dict[str, Any]:
         if strings.ndim != 1 or not all(isinstance(string, str) for string in strings):
-            raise ModelError(f"{name} cannot be saved: it holds objects other than strings.")
+            raise _unsavable(name, "it holds objects other than strings")
         encoded = [string.encode("utf-8", "surrogatepass") for string in strings]
         ends = np.cumsum([len(string) for string in encoded], dtype=np.int64)
         text = np.frombuffer(b"".join(encoded), np.uint8)
         parts = {"text": self._array(text, f"{name}.text"), "ends": self._array(ends, f"{name}.ends")}
         return {"$strings": parts}
+
+
+def _unsavable(name: str, problem: str) -> ModelError:
+    """The error about a part of the state; name : its path, such as "state.means_"."""
+    attribute, *parts = name.split(".")[1:]
+    named = ".".join([_FROM_DISK.get(attribute, attribute), *parts])
+    return ModelError(
+        f"{named} cannot be saved: {problem}. What a fit learns must be an estimator of exmlds, or consist "
+        "of plain values, arrays of numbers or strings, csr matrices, lists, dicts with string keys and "
+        "registered NamedTuples."
+    )
 
 
 class _Decoder:
@@ -466,9 +489,7 @@ def _tag_of(kind: type[Any], name: str) -> tuple[str, tuple[str, ...]]:
     for tag, record in RECORDS.items():
         if (record.module, record.name) == (kind.__module__, kind.__qualname__):
             return tag, record.fields
-    raise ModelError(
-        f"{name} cannot be saved: {kind.__qualname__} has no tag. Give it one with `model_folder.register`."
-    )
+    raise _unsavable(name, f"{kind.__qualname__} has no tag; give it one with `model_folder.register`")
 
 
 def plain_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
