@@ -12,6 +12,7 @@ from scipy.sparse import csr_matrix
 from exmlds import ExMLDS, ExMLDS3, ExMLDS4, load, metrics
 from exmlds.data import Dataset, make_xmc
 from exmlds.data import load as load_data
+from exmlds.reranking import pipeline
 from exmlds.reranking.pipeline import add_top_reranker
 from exmlds.selection import HoldOut, TrainingSet, hide_labels
 from exmlds.stages import stacking
@@ -33,6 +34,50 @@ def model(made: tuple[Dataset, Dataset]) -> ExMLDS:
 def precision(model: Any, data: Dataset) -> float:
     ranking = metrics.Ranking(data.Y, model.predict_topk(data.X, 5)[0], 5)
     return float(np.mean([ranking.value(f"P@{k}") for k in (1, 3, 5)]))
+
+
+@pytest.mark.parametrize("effort", ["fast", "best"])
+def test_effort(made: tuple[Dataset, Dataset], effort: str) -> None:
+    train, test = made
+    fitted = ExMLDS(effort=effort, random_state=0).fit(train.X, train.Y)
+    usual = ExMLDS(random_state=0).fit(train.X, train.Y)
+    assert precision(fitted, test) > precision(usual, test) - 0.02
+    if effort == "fast":
+        assert fitted.search_results_["step"] == []  # nothing is searched
+        assert fitted.shortlist_ == 120
+        assert fitted.second_shortlister_ is None
+    else:
+        assert len(fitted.search_results_["step"]) > 2
+        learners = [len(one.learners_) for one in (fitted.shortlister_, fitted.second_shortlister_)]
+        assert max(learners) == 3
+
+
+def test_given_parameters_take_precedence_over_effort(made: tuple[Dataset, Dataset]) -> None:
+    train, _ = made
+    fitted = ExMLDS(effort="fast", shortlist=30, cost=2.0, n_learners=2, random_state=0)
+    fitted.fit(train.X[:400], train.Y[:400])
+    assert (fitted.shortlist_, fitted.cost_, len(fitted.shortlister_.learners_)) == (30, 2.0, 2)
+
+
+def test_the_refit_keeps_short_lists_and_adds_new_rows(made: tuple[Dataset, Dataset]) -> None:
+    """Labels of new rows get their negatives from the rows nearest to these."""
+    train, _ = made
+    rows = TrainingSet(train.X, train.Y, {}, {})
+    before = np.flatnonzero(np.arange(rows.n) % 4)
+    shortlister = ExMLDS4(n_epochs=2, n_learners=1, features="l2", temperature=0.05, random_state=0)
+    shortlister.fit_as_shortlister(rows)
+    listed = pipeline.shortlists_leave_one_out(shortlister, rows.X, 30)
+    start = pipeline.WarmStart(before, listed=listed[before])
+    extended, more = pipeline.extend_shortlists(shortlister, rows, 30, start)
+    np.testing.assert_array_equal(extended, listed)
+    new = np.setdiff1d(np.arange(rows.n), before)
+    near = np.vstack([one.neighbors for one in shortlister.search_neighbors(rows.X[new], new)])
+    expected = np.zeros(rows.Y.shape, bool)
+    for row, nearest in zip(new, near):
+        for other in nearest[nearest >= 0]:
+            if other in before:
+                expected[other] |= rows.Y[[row]].toarray().ravel() > 0
+    np.testing.assert_array_equal(more.toarray() > 0, expected)
 
 
 def test_better_than_votes_alone(made: tuple[Dataset, Dataset], model: ExMLDS) -> None:

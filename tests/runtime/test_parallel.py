@@ -12,6 +12,7 @@ from threading import Event
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from exmlds.runtime import parallel
 from exmlds.runtime.parallel import blocks, map_blocks, one_blas_thread
 
 
@@ -106,3 +107,20 @@ def test_a_child_that_is_forked_while_another_thread_predicts_can_predict():
 def test_blocks_come_in_order(n_jobs):
     rows = blocks(10, 3)
     assert list(map_blocks(lambda block: block, rows, n_jobs=n_jobs, stage="test", total=10)) == rows
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2, 5])
+def test_workers_give_the_results_in_order(n_jobs: int) -> None:
+    with parallel.Workers(n_jobs) as workers:
+        for n in (0, 1, 2, 7, 30):
+            todo = parallel.blocks(n, 3)
+            assert workers.map(lambda block: block.start, todo) == [block.start for block in todo]
+
+
+def test_an_error_of_a_worker_reaches_the_caller() -> None:
+    def fail(block: slice) -> None:
+        if block.start:
+            raise ValueError("too bad")
+
+    with parallel.Workers(2) as workers, pytest.raises(ValueError, match="too bad"):
+        workers.map(fail, parallel.blocks(4, 1))

@@ -39,6 +39,10 @@ def train(
         list[str] | None,
         Option("--set", metavar="KEY=VALUE", help="A parameter of the method; may be repeated."),
     ] = None,
+    effort: Annotated[
+        str | None,
+        Option(metavar="fast|balanced|best", help="How long a fit may take for what accuracy (exmlds)."),
+    ] = None,
     config: Annotated[
         Path | None, Option(help="A TOML config file, as `exmlds info METHOD` prints it.")
     ] = None,
@@ -82,7 +86,7 @@ def train(
     from ..runtime import progress
     from .texts import opened
 
-    model = _configured(method, config, set_, complete_labels, seed)
+    model = _configured(method, config, set_, effort, complete_labels, seed)
     side = {"label_cooccurrence": label_cooccurrence, "checkpoint": checkpoint}
     _check_method(model, output, observed=observed, **side)
     options = TextOptions(text_column, format, encoding_errors, label_column, label_separator)
@@ -102,18 +106,26 @@ def _configured(
     method: str | None,
     config: Path | None,
     set_: list[str] | None,
+    effort: str | None,
     complete_labels: str | None,
     seed: int | None,
 ) -> Any:
-    """The model that --method, --config, --set, --complete-labels and --seed describe."""
+    """The model that --method, --config, --set and the options for single parameters describe."""
     from ..errors import DataError
     from .settings import make_model
 
-    if complete_labels is not None and "complete_labels" not in make_model(method, config, [])._constraints:
+    constraints = make_model(method, config, [])._constraints
+    if complete_labels is not None and "complete_labels" not in constraints:
         raise DataError("Only exmlds and exmlds3 take --complete-labels; choose one with --method.")
+    if effort is not None and "effort" not in constraints:
+        raise DataError("Only exmlds takes --effort; leave out --method.")
     assignments = [*(set_ or [])]
     assigned = {assignment.partition("=")[0].strip() for assignment in assignments}
-    options = {"complete_labels": ("--complete-labels", complete_labels), "random_state": ("--seed", seed)}
+    options = {
+        "effort": ("--effort", effort),
+        "complete_labels": ("--complete-labels", complete_labels),
+        "random_state": ("--seed", seed),
+    }
     for name, (option, value) in options.items():
         if value is None:
             continue

@@ -148,7 +148,7 @@ class Workers:
     def map(self, work: Callable[[slice], Result], rows: list[slice]) -> list[Result]:
         """The result of each block, in order; each thread works on consecutive blocks."""
         _check_cancelled(getattr(_current, "cancelled", None))
-        if self.pool is None or len(rows) == 1:
+        if self.pool is None or len(rows) < 2:
             return [work(block) for block in rows]
         share = -(-len(rows) // self.threads)
         # The calling thread takes the first share itself.
