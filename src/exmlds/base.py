@@ -67,11 +67,13 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
     threshold_ : the score from which `predict` assigns a label
     held_out_metrics_ : P@1, P@3, P@5, and precision, recall and F1 at the threshold, on the "rows" that were
         held out to choose it; None where none were
+    training_digest_ : of the files that `exmlds train` has read; None where the model was fitted in Python
     """
 
     n_samples_fit_: int
     threshold_: float
     held_out_metrics_: dict[str, float] | None = None
+    training_digest_: str | None = None
     n_features_in_: int
     n_labels_: int
     # Kept of the labels and rows: (L,) names, or None where the columns have none; the columns that a model
@@ -399,6 +401,8 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
             stored.require("rows" in self.held_out_metrics_, "held-out rows have no number")
             for name, value in self.held_out_metrics_.items():
                 stored.number(value, f"the metric {name!r} of held-out rows")
+        if self.training_digest_ is not None:
+            stored.record(self.training_digest_, "the digest of the training data", str)
         if hasattr(self, "feature_names_in_"):
             stored.strings(self.feature_names_in_, "the names of features", self.n_features_in_)
 
@@ -635,6 +639,7 @@ class XMCEstimator(XMCPredictor):
         is_part : whether the model is a part of another one, with the same columns
         """
         self._check_parameters()
+        self.training_digest_ = None
         X = self._checked_rows(X, reset=True)
         Y, self.names_ = self._checked_labels(X, Y, label_names)
         side = self._checked_side(Y, **side)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..errors import DataError, did_you_mean
+from ..errors import DataError, DataWarning, did_you_mean
 from ..storage.files import near_path
 from .standard_input import copied_input
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from ..data import Dataset, Document
     from .texts import TextOptions
 
+MOST_COMPARED = 50_000  # ids that a mistyped one is compared with
 MAX_K = 1000  # of metrics at k; a ranking has that many cells for each row
 
 
@@ -53,8 +55,12 @@ def display_name(source: str) -> str:
     return "standard input" if source == "-" else Path(source).name
 
 
-def check_output(output: Path | None, *inputs: Path) -> None:
-    """Raise an error if a file cannot be written, would overwrite an input, or is in a model folder."""
+def check_output(output: Path | None, *inputs: Path | None) -> None:
+    """Raise an error if a file cannot be written, would overwrite an input, or is in a model folder.
+
+    A file in a folder of documents is one of the inputs if its name is that of a document or of subjects.
+    """
+    from ..data.text import corpus_file
     from ..storage.model_folder import is_model
 
     if output is None:
@@ -63,8 +69,13 @@ def check_output(output: Path | None, *inputs: Path) -> None:
         raise DataError(f"{output} is a folder; name a file.")
     if output.is_file() or not output.exists():  # devices and pipes are written to directly
         _try_writing(output, Path(os.path.realpath(output)).parent)
-    if any(output.exists() and path.exists() and output.samefile(path) for path in inputs):
-        raise DataError(f"{output} is being read; write to another file.")
+    for path in filter(None, inputs):
+        if output.exists() and path.exists() and output.samefile(path):
+            raise DataError(f"{output} is being read; write to another file.")
+        target = Path(os.path.realpath(output))
+        if str(target.parent) == os.path.realpath(path) and corpus_file(target):
+            problem = f"{output} would be one of the documents of {path}, which is being read"
+            raise DataError(f"{problem}; write to another folder.")
     if is_model(output.parent):
         raise DataError(f"{output.parent} is a model folder; write to another folder.")
 
@@ -85,6 +96,43 @@ def _try_writing(output: Path, folder: Path) -> None:
         TemporaryFile(dir=folder).close()
     except OSError as error:
         raise DataError(f"{output}: cannot be written ({error.strerror}).") from None
+
+
+def digest_of(path: Path) -> str:
+    """A digest of a file, or of the documents in a folder, the same whether they are gzipped or not."""
+    from hashlib import blake2b
+
+    from ..data.text import require_documents
+    from ..storage.files import reading
+
+    paths = [document.path for document in require_documents(path).documents] if path.is_dir() else [path]
+    digest = blake2b(digest_size=16)
+    for each in paths:
+        with reading(each) as file:
+            while chunk := file.read(1 << 20):
+                digest.update(chunk)
+        digest.update(b"\0")
+    return digest.hexdigest()
+
+
+def _warn_of_training_data(models: list[XMCEstimator], path: Path, texts: Sequence[str]) -> None:
+    """Warn if the test set is the data that a model was trained on, or if most of its texts are in it."""
+    digest = digest_of(path) if any(model.training_digest_ for model in models) else ""
+    for model in models:
+        kept = set(() if (own := getattr(model, "texts_", None)) is None else own)
+        n_seen = sum(text in kept for text in texts)
+        if model.training_digest_ == digest:
+            seen = "is the data that the model was trained on"
+        elif 2 * n_seen > len(texts):
+            seen = f"has {n_seen:,} texts, of {len(texts):,}, that the model was trained on"
+        else:
+            continue
+        warnings.warn(
+            f"{display_name(str(path))} {seen}: metrics on rows that it has seen are far too good. "
+            "Evaluate on other rows.",
+            DataWarning,
+            stacklevel=2,
+        )
 
 
 def refuse_texts(path: Path, who: str = "this command") -> None:
@@ -141,6 +189,7 @@ def read_for(
     for model, name in zip(models, (name for name in rankers if name.is_dir())):
         check_kind(model, name, path, options)
     if not takes_texts(models[0]):
+        _warn_of_training_data(models, path, ())
         return _with_labels(read(source, "test", labels, model=models[0]), source), opened
     if labels is not None:
         raise DataError(f"--labels is for numbers; {path} holds its labels itself.")
@@ -150,6 +199,7 @@ def read_for(
     Y = models[0].label_matrix([document.labels for document in documents], unknown="append")
     test = _with_labels(Dataset(documents, Y), source)
     _check_known(models[0], documents, Y, source)
+    _warn_of_training_data(models, path, [document.text for document in documents])
     return test, opened
 
 
@@ -160,15 +210,26 @@ def _with_labels(test: Dataset, source: str) -> Dataset:
 
 
 def _check_known(model: XMCEstimator, documents: list[Document], Y: Any, source: str) -> None:
-    """Raise an error if the model knows none of the labels: names may have been read in place of URIs."""
-    if Y[:, : len(model.classes_)].nnz:
+    """Raise an error if the model knows none of the labels, and warn if it knows few of them.
+
+    Names may have been read in place of URIs.
+    """
+    n_known = Y[:, : len(model.classes_)].nnz
+    if 2 * n_known >= Y.nnz:
         return
-    labels = [label for document in documents for label in document.labels]
-    raise DataError(
-        f"none of the {len(set(labels)):,} labels in {display_name(source)} is known to the model, such as "
-        f"{labels[0]!r}; the model knows {str(model.classes_[0])!r}. Are these names and URIs "
-        "(--label-column label|uri)?"
+    known = set(map(str, model.classes_))
+    unknown = [label for document in documents for label in document.labels if label not in known]
+    problem = f"none of the {len(set(unknown)):,} labels in {display_name(source)} is known to the model"
+    if n_known:
+        share = f"{100 * (1 - n_known / Y.nnz):.0f}%"
+        problem = f"{share} of the label occurrences in {display_name(source)} are unknown to the model"
+    message = (
+        f"{problem}, such as {unknown[0]!r}; the model knows {str(model.classes_[0])!r}. Are these names and "
+        "URIs (--label-column label|uri)?"
     )
+    if not n_known:
+        raise DataError(message)
+    warnings.warn(message, DataWarning, stacklevel=2)
 
 
 class QueryRow(NamedTuple):
@@ -222,14 +283,15 @@ def _find_document(path: Path, documents: Iterable[Document], row: str | None) -
         return 0, next(iter(documents))
     number = int(row) if row.isdecimal() else None
     by_id: list[tuple[int, Document]] = []
-    by_number, any_id = None, False
+    by_number = None
+    ids: list[str] = []
     for i, document in enumerate(documents):
-        any_id |= document.id is not None
+        ids += [document.id] if document.id is not None else []
         if document.id == row:
             by_id.append((i, document))
         if i == number:
             by_number = i, document
-            if not any_id:  # otherwise, a later document may have the number as its id
+            if not ids:  # otherwise, a later document may have the number as its id
                 break
     if len(by_id) > 1:
         rows = ", ".join(str(i) for i, _ in by_id[:10])
@@ -237,8 +299,9 @@ def _find_document(path: Path, documents: Iterable[Document], row: str | None) -
     found = by_id[0] if by_id else by_number
     if found is not None:
         return found
-    if any_id:
-        raise DataError(f"{path} has no document with the id {row!r}, and no row of that number.")
+    if ids:
+        problem = f"{path} has no document with the id {row!r}, and no row of that number."
+        raise DataError(problem + did_you_mean(row, ids[:MOST_COMPARED]))
     raise DataError(f"{path} has no row {row}; rows are counted from 0, and its documents have no ids.")
 
 
