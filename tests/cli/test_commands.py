@@ -261,7 +261,7 @@ def test_demo(run: Run) -> None:
     ("arguments", "message"),
     [
         (["train", "nothing.txt", "-o", "m"], "nothing.txt: there is no such file"),
-        (["train", "nothing", "-o", "m"], "nothing is neither a file nor a data set"),
+        (["train", "nothing", "-o", "m"], "nothing is neither a file, a folder nor a data set"),
         (["train", "{files}", "-o", "m"], "is a folder; name a file in it"),
         (["train", "{files}/train.txt", "-o", "{files}/train.txt"], "is a file; a model is a folder"),
         (

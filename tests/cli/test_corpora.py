@@ -93,6 +93,12 @@ def test_unknown_endings_are_refused(files: Path, run: Run, tmp_path: Path, name
     assert run("predict", files / "model", files / "new", "-o", tmp_path / name, "--json").code == 0
 
 
+def test_a_report_is_html(files: Path, run: Run, tmp_path: Path) -> None:
+    done = run("report", files / "model", files / "new", "-o", tmp_path / "r.pdf")
+    assert (done.code, list(tmp_path.iterdir())) == (2, [])
+    assert "r.pdf: a report is one HTML file; end the name in .html" in done.err
+
+
 def test_a_path_given_as_a_text_is_reported(files: Path, run: Run) -> None:
     done = run("predict", files / "model", "--text", files / "new" / "sea0.txt")
     assert done.code == 0
@@ -169,6 +175,57 @@ def test_names_that_are_not_utf8(files: Path, run: Run, tmp_path: Path, format: 
     done = run("predict", files / "model", folder, "--output-format", format)
     assert done.code == 0
     assert r"caf\udce9.txt" in done.out
+
+
+@pytest.mark.parametrize("name", ["s.csv", "s.tsv", "s.jsonl", "s.txt.gz"])
+@pytest.mark.parametrize("is_folder", [True, False])
+def test_predictions_for_texts_are_evaluated(
+    files: Path, run: Run, tmp_path: Path, name: str, is_folder: bool
+) -> None:
+    data, predictions = files / "new", tmp_path / name
+    if not is_folder:
+        data = tmp_path / "new.csv"
+        rows = [(text, f"urn:{topic}") for topic, texts in TOPICS.items() for text in (*texts, "nothing")]
+        with data.open("w", newline="") as file:
+            csv.writer(file).writerows([("text", "labels"), *rows])
+    assert run("predict", files / "model", data, "-k", "2", "-o", predictions).code == 0
+    evaluated = run("evaluate", "--predictions", predictions, data, "-k", "1", "2", "--json")
+    found = json.loads(evaluated.out)
+    expected = json.loads(run("evaluate", files / "model", data, "-k", "1", "2", "--json").out)
+    for metric in ("P@1", "R@2", "nDCG@2"):
+        assert found[metric] == pytest.approx(expected[metric])
+    compared = run("compare", files / "model", predictions, data, "-k", "1", "--json")
+    assert json.loads(compared.out)[0]["difference"] == 0
+
+
+def test_predictions_are_matched_by_id(files: Path, run: Run, tmp_path: Path) -> None:
+    predictions = tmp_path / "s.jsonl"
+    run("predict", files / "model", files / "new", "-o", predictions)
+    lines = predictions.read_text().splitlines(keepends=True)
+    arguments = ("evaluate", "--predictions", predictions, files / "new", "-k", "1", "--json")
+    before = run(*arguments).out
+    predictions.write_text("".join(reversed(lines)))
+    assert run(*arguments).out == before
+    predictions.write_text("".join(lines[1:]))
+    done = run(*arguments)
+    assert done.code == 2
+    assert (
+        "no predictions for 1 of the 9 documents, such as 'baking0.txt'; its first id is 'baking1.txt'"
+        in done.err
+    )
+    for damaged in (
+        "{",
+        '{"labels": ["a"], "scores": []}',
+        "id,rank,label,score\na,2",
+        "a\tb\n",
+        "id,rank,label,score\n",
+    ):
+        predictions.write_text(damaged)
+        done = run(*arguments)
+        assert (done.code, "not a row of predictions" in done.err or "it has no rows" in done.err) == (
+            2,
+            True,
+        )
 
 
 @pytest.mark.parametrize(

@@ -667,7 +667,7 @@ def test_incompatible_arguments(files: Path, numbers: Path, run: Run) -> None:
         (("compare", numbers / "model", predictions, files / "train.jsonl"), "trained on features, but"),
         (("predict", files / "model", "--text", "a", "--format", "csv"), "--text is used as it is"),
         (("explain", files / "model", "--text", "a", "--text-column", "b"), "--text is used as it is"),
-        (("explain", files / "model"), "Pass either a file or --text"),
+        (("explain", files / "model"), "Pass either a file, a folder, or --text"),
         (("explain", numbers / "model", "--text", "a"), "not on texts"),
         (("explain", files / "model", "--text", "a", "--label", "bakin"), "has no label 'bakin'"),
         (("explain", files / "model", files / "test.csv", "--row", "100"), "has no row 100"),

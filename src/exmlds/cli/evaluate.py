@@ -29,13 +29,16 @@ def evaluate(
         str | None,
         Argument(
             metavar="DATA",
-            help="A file, or the name of a data set (its test split is used).",
+            help="A file, a folder of documents, or the name of a data set (its test split is used).",
             autocompletion=complete_data,
         ),
     ] = None,
     k: MetricKs = "1 3 5",
     predictions: Annotated[
-        Path | None, Option(help="A file of predictions, one row of `label:score` pairs per line.")
+        Path | None,
+        Option(
+            help="A file of predictions: rows of `label:score` pairs or, for texts, as `predict` writes them."
+        ),
     ] = None,
     train: TrainFile = None,
     labels: LabelsFile = None,

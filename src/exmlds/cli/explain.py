@@ -19,7 +19,11 @@ def explain(
     model: ModelFolder,
     data: Annotated[
         str | None,
-        Argument(metavar="DATA", help="A file, or the name of a data set.", autocompletion=complete_data),
+        Argument(
+            metavar="DATA",
+            help="A file, a folder of documents, or the name of a data set.",
+            autocompletion=complete_data,
+        ),
     ] = None,
     text: GivenText = None,
     label: Annotated[

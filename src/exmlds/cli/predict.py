@@ -34,7 +34,7 @@ def predict(
         str | None,
         Argument(
             metavar="DATA",
-            help="A file, - for standard input, or the name of a data set.",
+            help="A file, a folder of documents, - for standard input, or the name of a data set.",
             autocompletion=complete_data,
         ),
     ] = None,

@@ -61,6 +61,8 @@ def report(
     model_folder.read_manifest(model)  # raises an error that explains why it is not a model
     if output == Path("-"):
         raise DataError("-o must be a file; a report cannot be written to standard output.")
+    if output.suffix.lower() not in (".html", ".htm", ""):
+        raise DataError(f"{output}: a report is one HTML file; end the name in .html.")
     if label_table == output:
         raise DataError("-o and --label-table name the same file.")
     if bom and label_table is None:

@@ -38,7 +38,7 @@ def locate(source: str, split: str) -> Path:
         return path  # the reader explains what is wrong with it
     here = ", ".join(data.available()) or "none: set EXMLDS_DATA to the folder that holds them"
     hint = did_you_mean(source, data.available(), str) or near_path(path)
-    raise DataError(f"{source} is neither a file nor a data set; data sets here: {here}.{hint}")
+    raise DataError(f"{source} is neither a file, a folder nor a data set; data sets here: {here}.{hint}")
 
 
 def refuse_swapped(usage: str, *arguments: object) -> None:
@@ -164,11 +164,13 @@ def read_for(
 ) -> tuple[Dataset, list[XMCEstimator | Path]]:
     """Read the test set, and load each ranker: a model, or the path of a file of predictions.
 
-    For models of texts, X is a list of documents, and labels that are unknown to the models get columns after
-    the known ones.
+    For texts, X is a list of documents, and labels that are unknown to the models get columns after the known
+    ones: those of predictions first, then those of the documents.
     """
     from .. import load
-    from ..data import Dataset
+    from ..data import Dataset, is_text
+    from ..data.named_predictions import read_named_predictions
+    from ..validation.targets import from_rows
     from .texts import check_kind, takes_texts
     from .texts import opened as open_texts
 
@@ -181,14 +183,14 @@ def read_for(
         if len(model.classes_) != len(models[0].classes_):
             counts = " and ".join(str(len(m.classes_)) for m in models)
             raise DataError(f"The models know {counts} labels; they were trained on different data.")
-    if not models:
+    path = locate(source, "test")
+    if not models and (labels is not None or not path.exists() or not options.holds_texts(path)):
         test = read(source, "test", labels)
         options.check_numbers(source)
         return _with_labels(test, source), opened
-    path = locate(source, "test")
     for model, name in zip(models, (name for name in rankers if name.is_dir())):
         check_kind(model, name, path, options)
-    if not takes_texts(models[0]):
+    if models and not takes_texts(models[0]):
         _warn_of_training_data(models, path, ())
         return _with_labels(read(source, "test", labels, model=models[0]), source), opened
     if labels is not None:
@@ -196,9 +198,20 @@ def read_for(
     if any(model.classes_.tolist() != models[0].classes_.tolist() for model in models[1:]):
         raise DataError("The models know different labels; they were trained on different data.")
     documents = list(open_texts(path, options))
-    Y = models[0].label_matrix([document.labels for document in documents], unknown="append")
-    test = _with_labels(Dataset(documents, Y), source)
-    _check_known(models[0], documents, Y, source)
+    known = models[0].classes_.tolist() if models else []
+    columns = {label: column for column, label in enumerate(known)}
+    for ranker in opened:
+        if isinstance(ranker, Path) and is_text(ranker):
+            for row in read_named_predictions(ranker):
+                for label in row.labels:
+                    columns.setdefault(label, len(columns))
+        elif not models:
+            problem = f"{ranker} holds numbers of labels, but {path} holds names"
+            raise DataError(f"{problem}; write predictions as `exmlds predict` does for texts.")
+    Y = from_rows([document.labels for document in documents], columns)
+    test = _with_labels(Dataset(documents, Y, list(map(str, columns))), source)
+    if models:
+        _check_known(models[0], documents, Y, source)
     _warn_of_training_data(models, path, [document.text for document in documents])
     return test, opened
 
@@ -257,7 +270,7 @@ def one_row(
     from .texts import check_kind, opened, takes_texts
 
     if (data is None) == (text is None):
-        raise DataError("Pass either a file or --text.")
+        raise DataError("Pass either a file, a folder, or --text.")
     if text is not None:
         if not takes_texts(model):
             raise DataError(f"{name} was trained on features, not on texts.")
@@ -317,11 +330,29 @@ def ranked(
         return ranker.predict_topk(test.X, k, deny=denied)[0]
     spare = 0 if pairs is None else int(pairs.getnnz(axis=1).max(initial=0))
     n, n_labels = test.Y.shape
-    ids, _ = data.read_predictions(ranker, k=k + spare, n_labels=n_labels, label_names=test.label_names)
+    if isinstance(test.X, list) and data.is_text(ranker):
+        ids = _named_ranking(ranker, test, k + spare)
+    else:
+        ids, _ = data.read_predictions(ranker, k=k + spare, n_labels=n_labels, label_names=test.label_names)
     if len(ids) != n:
         hint = "an empty last row needs a space on its line"
         raise DataError(f"{ranker} has {len(ids)} rows, but the data has {n}; {hint}.")
     return ids if pairs is None else _drop_denied(ids, pairs, k)
+
+
+def _named_ranking(path: Path, test: Dataset, k: int) -> np.ndarray:
+    """(n, k) int64, the ranked label ids of predictions for texts, which are matched by their ids."""
+    import numpy as np
+
+    from ..data.named_predictions import aligned, read_named_predictions
+    from ..data.predictions import padded
+
+    column = {label: i for i, label in enumerate(test.label_names or [])}
+    documents: Any = test.X
+    rows = aligned(read_named_predictions(path), [document.id for document in documents], path)
+    labels = np.array([column[label] for row in rows for label in row.labels], np.int64)
+    scores = np.array([score for row in rows for score in row.scores], np.float32)
+    return padded(labels, scores, np.array([len(row.labels) for row in rows], np.int64), k)[0]
 
 
 def _drop_denied(ids: np.ndarray, pairs: Any, k: int) -> np.ndarray:

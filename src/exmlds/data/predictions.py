@@ -44,14 +44,14 @@ def read_predictions(
     with reading(path) as file:
         is_json = file.read(4).removeprefix(BOM_UTF8).startswith(b"{")
     if is_json:
-        return _padded(*_read_json(path, label_names, n_labels), k)
+        return padded(*_read_json(path, label_names, n_labels), k)
     scores = read_matrix(path, n_columns=n_labels, ordered=False, noun="label")
     if n_labels is not None and scores.shape[1] > n_labels:
         raise DataError(f"{path} has {scores.shape[1]} labels, but {n_labels} are expected.")
-    return _padded(scores.indices, scores.data, np.diff(scores.indptr), k)
+    return padded(scores.indices, scores.data, np.diff(scores.indptr), k)
 
 
-def _padded(labels: Array, scores: Array, counts: Array, k: int | None) -> tuple[Array, Array]:
+def padded(labels: Array, scores: Array, counts: Array, k: int | None) -> tuple[Array, Array]:
     """(n, k) ids and scores, from those of all rows concatenated and the count of each row."""
     n = len(counts)
     k = max(1, int(counts.max(initial=0))) if k is None else k
