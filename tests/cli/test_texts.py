@@ -662,7 +662,7 @@ def test_incompatible_arguments(files: Path, numbers: Path, run: Run) -> None:
         ),
         (
             ("compare", predictions, predictions, files / "train.jsonl"),
-            "holds texts, which this command does not accept",
+            "predictions.txt holds numbers of labels, but",
         ),
         (("compare", numbers / "model", predictions, files / "train.jsonl"), "trained on features, but"),
         (("predict", files / "model", "--text", "a", "--format", "csv"), "--text is used as it is"),

@@ -98,13 +98,18 @@ def _try_writing(output: Path, folder: Path) -> None:
         raise DataError(f"{output}: cannot be written ({error.strerror}).") from None
 
 
-def digest_of(path: Path) -> str:
-    """A digest of a file, or of the documents in a folder, the same whether they are gzipped or not."""
+def digest_of(path: Path) -> str | None:
+    """A digest of a file, or of the documents in a folder, the same whether they are gzipped or not.
+
+    It is None for a pipe, which can be read only once.
+    """
     from hashlib import blake2b
 
     from ..data.text import require_documents
     from ..storage.files import reading
 
+    if not path.is_file() and not path.is_dir():
+        return None
     paths = [document.path for document in require_documents(path).documents] if path.is_dir() else [path]
     digest = blake2b(digest_size=16)
     for each in paths:
@@ -117,11 +122,11 @@ def digest_of(path: Path) -> str:
 
 def _warn_of_training_data(models: list[XMCEstimator], path: Path, texts: Sequence[str]) -> None:
     """Warn if the test set is the data that a model was trained on, or if most of its texts are in it."""
-    digest = digest_of(path) if any(model.training_digest_ for model in models) else ""
+    digest = digest_of(path) if any(model.training_digest_ for model in models) else None
     for model in models:
         kept = set(() if (own := getattr(model, "texts_", None)) is None else own)
         n_seen = sum(text in kept for text in texts)
-        if model.training_digest_ == digest:
+        if digest is not None and model.training_digest_ == digest:
             seen = "is the data that the model was trained on"
         elif 2 * n_seen > len(texts):
             seen = f"has {n_seen:,} texts, of {len(texts):,}, that the model was trained on"

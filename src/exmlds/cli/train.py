@@ -207,8 +207,9 @@ def _run(
         side["checkpoint"] = checkpoint
     if label_cooccurrence is not None:
         side["label_cooccurrence"] = read_cooccurrence(label_cooccurrence)
+    digest = digest_of(path)
     fitted, timing = fit(side)
-    fitted.training_digest_ = digest_of(path)
+    fitted.training_digest_ = digest
     fitted.save(output)
     if checkpoint is not None:
         discard(checkpoint)  # only now: the model on disk replaces it
