@@ -61,8 +61,6 @@ def report(
     model_folder.read_manifest(model)  # raises an error that explains why it is not a model
     if output == Path("-"):
         raise DataError("-o must be a file; a report cannot be written to standard output.")
-    if output.suffix.lower() not in (".html", ".htm", ""):
-        raise DataError(f"{output}: a report is one HTML file; end the name in .html.")
     if label_table == output:
         raise DataError("-o and --label-table name the same file.")
     if bom and label_table is None:
@@ -70,6 +68,8 @@ def report(
     refuse_spreadsheet(label_table, ".csv")
     for path in (output, label_table):
         check_output(path, locate(data, "test"), labels)
+    if output.suffix.lower() not in (".html", ".htm", ""):
+        raise DataError(f"{output}: a report is one HTML file; end the name in .html.")
     import_methods(method)
     with progress.shown(), replacing(output) as file:
         test, (fitted,) = read_for(
