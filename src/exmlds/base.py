@@ -80,12 +80,14 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
     threshold_ : the score from which `predict` assigns a label
     held_out_metrics_ : P@1, P@3, P@5, and precision, recall and F1 at the threshold, on the "rows" that were
         held out to choose it; None where none were
+    training_digest_ : of the files that `exmlds train` has read; None where the model was fitted in Python
     """
 
     n_samples_fit_: int
     threshold_: float
     held_out_metrics_: dict[str, float] | None = None
     chosen_threshold_: ThresholdChoice | None = None
+    training_digest_: str | None = None
     n_features_in_: int
     n_labels_: int
     # Kept of the labels and rows: (L,) names, or None where the columns have none; the columns that a model
@@ -461,6 +463,8 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
             stored.record(self.chosen_threshold_, "the chosen threshold", ThresholdChoice)
             stored.number(self.chosen_threshold_.threshold, "the chosen threshold")
             stored.record(self.chosen_threshold_.metrics or {}, "the metrics of the chosen threshold", dict)
+        if self.training_digest_ is not None:
+            stored.record(self.training_digest_, "the digest of the training data", str)
         if hasattr(self, "feature_names_in_"):
             stored.strings(self.feature_names_in_, "the names of features", self.n_features_in_)
 
@@ -704,6 +708,7 @@ class XMCEstimator(XMCPredictor):
         """
         self._check_parameters()
         targets.warn_of_order(X, Y)
+        self.training_digest_ = None
         X = self._checked_rows(X, reset=True)
         Y, self.names_ = self._checked_labels(X, Y, label_names)
         side = self._checked_side(Y, **side)

@@ -281,7 +281,7 @@ def test_demo(run: Run) -> None:
     ("arguments", "message"),
     [
         (["train", "nothing.txt", "-o", "m"], "nothing.txt: there is no such file"),
-        (["train", "nothing", "-o", "m"], "nothing is neither a file nor a data set"),
+        (["train", "nothing", "-o", "m"], "nothing is neither a file, a folder nor a data set"),
         (["train", "{files}", "-o", "m"], "is a folder; name a file in it"),
         (["train", "{files}/train.txt", "-o", "{files}/train.txt"], "is a file; a model is a folder"),
         (
@@ -960,3 +960,13 @@ def test_train_sums_up(run: Run, files: Path, tmp_path: Path) -> None:
     assert following == f"exmlds predict '{model}' NEW_FILE, or exmlds evaluate '{model}' TEST_FILE"
     as_json = run("train", files / "train.txt", "-o", model, "--method", "most-frequent", "--json")
     assert 0 < json.loads(as_json.out)["held_out"]["P@1"] < 1
+
+
+def test_convert_overwrites_no_input(files: Path, run: Run, tmp_path: Path) -> None:
+    assert run("convert", files / "train.txt", tmp_path / "X.a.npz").code == 0
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    for target in ("Y.a.npz", "a.npz"):
+        done = run("convert", tmp_path / "X.a.npz", tmp_path / target)
+        assert (done.code, "is being read; write to another file" in done.err) == (2, True)
+    done = run("convert", tmp_path / "X.a.npz", tmp_path / "Y.a.npz", "--labels", tmp_path / "Y.a.npz")
+    assert (done.code, {path.name: path.read_bytes() for path in tmp_path.iterdir()}) == (2, before)

@@ -8,6 +8,8 @@ import io
 import json
 import sys
 import tracemalloc
+import unicodedata
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -240,6 +242,17 @@ def came(data: str | bytes, **options: Any) -> list[str]:
     return [document.text for document in stream_texts(file, "pipe", **options)]
 
 
+def test_labels_that_hold_the_separator(tmp_path: Path) -> None:
+    cities = ["Paris, France", "Rome, Italy", "Oslo, Norway", "Bern, Switzerland"]
+    path = written(tmp_path, "text,labels\n" + "".join(f'a visit,"{name}, travel"\n' for name in 2 * cities))
+    with pytest.warns(DataWarning, match=r"4 labels only follow .* 'France' after 'Paris'. If ',' is within"):
+        read_texts(path, label_separator=",")
+    rows = ["a,b", "b,c", "c,a", "b,a"] * 2
+    read_texts(
+        written(tmp_path, "text,labels\n" + "".join(f'x,"{row}"\n' for row in rows)), label_separator=","
+    )
+
+
 def test_stream_texts() -> None:
     row = '{"text": "a", "title": "b", "words": "c"}'
     assert came(f"\ufeffplain\r\n\n{row}\n [x\n") == ["plain", "", row, " [x"]
@@ -249,7 +262,10 @@ def test_stream_texts() -> None:
     assert came(f"{row}\n\n{row}", format="jsonl") == ["a", "a"]
     assert came(f"{row}\n", format="lines") == [row]
     assert came(row, text=["words", "title"]) == ["c\nb"]
-    assert came(b"caf\xe9", errors="replace") == ["caf\ufffd"]
+    with pytest.warns(
+        DataWarning, match=r"pipe: bytes that are not UTF-8 were read as �. Damaged .1.: pipe:1"
+    ):
+        assert came(b"caf\xe9", errors="replace") == ["caf\ufffd"]
 
 
 @pytest.mark.parametrize(
@@ -744,6 +760,47 @@ def test_annif_folder_of_keys_and_packed(tmp_path: Path) -> None:
         open_texts(folder)
 
 
+def test_annif_folder_endings_in_any_case(tmp_path: Path) -> None:
+    folder = corpus(tmp_path / "upper")
+    for name, text in {
+        "UPPER.TXT": "Ants",
+        "UPPER.KEY": "insects",
+        "b.Txt": "Bees",
+        "b.Tsv": "u:b\tb",
+    }.items():
+        written(folder, text, name)
+    assert read_texts(folder, labels="label") == (["Ants", "Bees"], [["insects"], ["b"]])
+    written(folder, "Ants again", "UPPER.txt")
+    with pytest.raises(DataError, match=r"has both UPPER.TXT and UPPER.txt; remove one of them"):
+        open_texts(folder)
+
+
+def test_annif_folder_matches_names_in_either_normal_form(tmp_path: Path) -> None:
+    folder = corpus(tmp_path / "forms")
+    written(folder, "A district", unicodedata.normalize("NFD", "Töölö.txt"))
+    written(folder, "Helsinki", unicodedata.normalize("NFC", "Töölö.key"))
+    assert read_texts(folder) == (["A district"], [["Helsinki"]])
+
+
+@pytest.mark.parametrize("header", ["uri\tlabel", "Subject\tLabel", "Concept\tPreferred name"])
+def test_annif_folder_skips_header_lines(tmp_path: Path, header: str) -> None:
+    folder = corpus(tmp_path / "headers", a_txt="Ants", a_tsv=f"{header}\n<urn:a>\tants\n", b_txt="Bees")
+    corpus(folder, b_tsv="<urn:b>\tbees\n")
+    for labels, found in {"uri": [["urn:a"], ["urn:b"]], "label": [["ants"], ["bees"]]}.items():
+        with pytest.warns(DataWarning, match=r"first line of 1 .tsv files is a header and is skipped: a.tsv"):
+            assert read_texts(folder, labels=labels)[1] == found
+
+
+def test_annif_folder_names_the_files_that_are_not_read(tmp_path: Path) -> None:
+    folder = corpus(tmp_path / "left", a_txt="Ants", a_tsv="<urn:a>\tants", a_key="bees", c_key="x", d_tsv="")
+    with pytest.warns(DataWarning) as caught:
+        assert read_texts(folder)[1] == [["urn:a"]]
+    messages = [str(warning.message) for warning in caught]
+    assert messages[0].endswith("1 documents have several files of subjects; those read are a.tsv.")
+    assert messages[1].endswith("2 files of subjects have no document (.txt): c.key, d.tsv.")
+    assert read_texts(folder, labelled=False)[0] == ["Ants"]
+
+
 def test_annif_csv_and_jsonl(tmp_path: Path) -> None:
     path = written(
         tmp_path, "id,text,subject_uris\n1,Ants,<urn:a> <urn:b>\n2,Bees,http://ex.org/b;c\n3,Cats,\n"
@@ -792,7 +849,7 @@ def test_folders_that_are_no_corpus(tmp_path: Path) -> None:
         open_texts(tmp_path)
     assert not is_text(tmp_path)
     corpus(tmp_path, a_txt="Ants", b_txt="")
-    with pytest.raises(DataError, match="a.txt needs a doc.tsv or a doc.key"):
+    with pytest.raises(DataError, match="a.txt needs a.tsv or a.key"):
         open_texts(tmp_path)
     assert is_text(tmp_path)
     assert read_texts(tmp_path, labelled=False)[0] == ["Ants", ""]
@@ -852,12 +909,39 @@ def test_broken_encodings(tmp_path: Path, name: str) -> None:
     path = written(tmp_path, text.encode().replace("🌊".encode(), b"\xe9\xff"))
     line = 3 if name in ("csv", "semicolons", "tsv") else 2
     with pytest.raises(
-        DataError, match=rf"data:{line}: not UTF-8 .*Save the file as UTF-8, or pass errors=\"replace\""
+        DataError, match=rf"data:{line}: not UTF-8 .*with encoding=\"latin-1\", or pass errors=\"replace\""
     ):
         read_texts(path)
-    texts, labels = read_texts(path, errors="replace")
+    with pytest.warns(DataWarning, match=rf"not UTF-8 were read as �. Damaged .1.: .*data:{line}\."):
+        texts, labels = read_texts(path, errors="replace")
     assert texts == ["On ants, and bees", "Tides ��"]
     assert without_uris(labels) == TWO[1]
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "cp1252", "utf-16", "utf-32-be", "shift_jis"])
+@pytest.mark.parametrize("name", FILES)
+def test_other_encodings(tmp_path: Path, name: str, encoding: str) -> None:
+    sign = "海" if encoding == "shift_jis" else "×"
+    text, format = FILES[name]
+    path = written(tmp_path, text.replace("🌊", sign).encode(encoding))
+    assert open_texts(path, encoding=encoding).format == format
+    texts, labels = read_texts(path, encoding=encoding)
+    assert texts == ["On ants, and bees", f"Tides {sign}"]
+    assert without_uris(labels) == TWO[1]
+
+
+def test_other_encodings_of_folders_and_their_errors(tmp_path: Path) -> None:
+    folder = corpus(tmp_path / "corpus", a_txt=b"caf\xe9 \x85 \x81", a_key=b"K\xf6ln")
+    assert read_texts(folder, encoding="latin-1") == (["café \x85 \x81"], [["Köln"]])
+    with pytest.raises(DataError, match=r"a.txt: not cp1252 .*at byte 8.*encoding=\"…\""):
+        read_texts(folder, encoding="cp1252")
+    with pytest.warns(DataWarning, match=r"not cp1252 were read as �. Damaged .1.: .*a.txt\."):
+        assert read_texts(folder, encoding="cp1252", errors="replace")[0] == ["café … �"]
+    with pytest.warns(DataWarning, match=r"not UTF-8 were read as �. Damaged .2.: .*a.txt, .*a.key:1\."):
+        read_texts(folder, errors="replace")
+    for encoding in ("latin-11", "hex", "", "\0"):
+        with pytest.raises(DataError, match="encoding must be an encoding that Python knows"):
+            open_texts(folder, encoding=encoding)
 
 
 def test_half_a_character_in_json(tmp_path: Path) -> None:
@@ -1047,7 +1131,9 @@ def test_fuzz_anything(tmp_path: Path, raw: bytes, labelled: bool, errors: str) 
     path = written(tmp_path, raw)
     try:
         assert is_text(path) in (True, False)
-        documents = list(open_texts(path, labelled=labelled, errors=errors))  # type: ignore[arg-type]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DataWarning)
+            documents = list(open_texts(path, labelled=labelled, errors=errors))  # type: ignore[arg-type]
     except DataError as error:
         assert str(tmp_path) in str(error)
         return

@@ -59,7 +59,7 @@ def test_same_as_the_parts_by_hand(model: TextClassifier) -> None:
     ids=str,
 )
 @pytest.mark.parametrize("method", [FeatureNeighbors(n_neighbors=3), ExMLDS1(n_components=2, random_state=0)])
-@pytest.mark.filterwarnings("ignore::exmlds.errors.NoKnownWordWarning")
+@pytest.mark.filterwarnings("ignore::exmlds.errors.DataWarning")  # of texts without a known word
 def test_saved_and_loaded_as_one_folder(vectorizer: Any, method: Any, tmp_path: Path) -> None:
     model = TextClassifier(vectorizer=vectorizer, model=method).fit(TEXTS, LABELS)
     model.save(tmp_path / "model")

@@ -68,7 +68,7 @@ TrainingData = Annotated[
     str,
     Argument(
         metavar="DATA",
-        help="A file, or the name of a data set under EXMLDS_DATA.",
+        help="A file, a folder of documents, or the name of a data set under EXMLDS_DATA.",
         autocompletion=complete_data,
     ),
 ]
@@ -76,7 +76,7 @@ TestData = Annotated[
     str,
     Argument(
         metavar="DATA",
-        help="A file, or the name of a data set (its test split is used).",
+        help="A file, a folder of documents, or the name of a data set (its test split is used).",
         autocompletion=complete_data,
     ),
 ]

@@ -10,7 +10,7 @@ from typer import Argument, Option
 from .arguments import AsJson, LabelsFile, MetricKs, TestData, complete_path
 from .propensity import Propensity, TrainFile, parse_propensity, training_counts
 from .settings import OwnMethod, import_methods
-from .texts import EncodingErrors, Format, LabelColumn, LabelSeparator, TextColumn, TextOptions
+from .texts import Encoding, EncodingErrors, Format, LabelColumn, LabelSeparator, TextColumn, TextOptions
 
 
 def compare(
@@ -38,6 +38,7 @@ def compare(
     label_column: LabelColumn = None,
     label_separator: LabelSeparator = None,
     format: Format = None,
+    encoding: Encoding = "utf-8",
     encoding_errors: EncodingErrors = "strict",
     method: OwnMethod = None,
     as_json: AsJson = False,
@@ -56,7 +57,9 @@ def compare(
     ks, a_and_b = parse_ks(k), parse_propensity(propensity, data)
     refuse_swapped("compare FIRST SECOND DATA", first, second, data)
     with progress.shown():
-        options = TextOptions(text_column, format, encoding_errors, label_column, label_separator)
+        options = TextOptions(
+            text_column, format, encoding_errors, label_column, label_separator, encoding=encoding
+        )
         test, rankers = read_for(data, labels, first, second, options=options)
         a, b = (ranked(ranker, test, max(ks)) for ranker in rankers)
         counts = training_counts(rankers, train, test.Y.shape[1])

@@ -38,6 +38,7 @@ def convert(
     SOURCE is XC text, its split form, svmlight multi-label or .npz pairs, detected from the content.
     """
     from .. import data
+    from ..data.npz import npz_pair
     from ..errors import DataError
     from ..runtime import progress
     from ..storage.files import replacing
@@ -49,7 +50,8 @@ def convert(
     path = locate(source, split or "train")
     if split and path == Path(source):
         raise DataError(f"{source} is a file; --split applies to data sets given by name.")
-    check_output(target, path)
+    for output in npz_pair(target) if target.suffix == ".npz" else (target,):
+        check_output(output, path, labels)
     refuse_texts(path)
     with progress.shown():
         dataset = data.read_xc(path, labels, one_based=one_based)

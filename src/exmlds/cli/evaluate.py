@@ -10,7 +10,7 @@ from typer import Argument, Option
 from .arguments import AsJson, LabelsFile, MetricKs, complete_data, complete_model
 from .propensity import Propensity, TrainFile, parse_propensity, training_counts
 from .settings import OwnMethod, import_methods
-from .texts import EncodingErrors, Format, LabelColumn, LabelSeparator, TextColumn, TextOptions
+from .texts import Encoding, EncodingErrors, Format, LabelColumn, LabelSeparator, TextColumn, TextOptions
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,7 +29,7 @@ def evaluate(
         str | None,
         Argument(
             metavar="DATA",
-            help="A file, or the name of a data set (its test split is used).",
+            help="A file, a folder of documents, or the name of a data set (its test split is used).",
             autocompletion=complete_data,
         ),
     ] = None,
@@ -51,6 +51,7 @@ def evaluate(
     label_column: LabelColumn = None,
     label_separator: LabelSeparator = None,
     format: Format = None,
+    encoding: Encoding = "utf-8",
     encoding_errors: EncodingErrors = "strict",
     method: OwnMethod = None,
     as_json: AsJson = False,
@@ -65,7 +66,9 @@ def evaluate(
     import_methods(method)
     path, data = _check(model, data, predictions)
     ks, a_and_b = parse_ks(k), parse_propensity(propensity, data)
-    options = TextOptions(text_column, format, encoding_errors, label_column, label_separator)
+    options = TextOptions(
+        text_column, format, encoding_errors, label_column, label_separator, encoding=encoding
+    )
     with progress.shown():
         test, (ranker,) = read_for(data, labels, path, options=options)
         ids = ranked(ranker, test, max(ks), filter_)

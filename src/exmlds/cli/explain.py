@@ -9,7 +9,7 @@ from typer import Argument, Option
 from .arguments import AsJson, ModelFolder, complete_data
 from .output import print_json, print_table, say, short
 from .settings import OwnMethod, import_methods
-from .texts import EncodingErrors, Format, GivenText, IdColumn, TextColumn, TextOptions, takes_texts
+from .texts import Encoding, EncodingErrors, Format, GivenText, IdColumn, TextColumn, TextOptions, takes_texts
 
 if TYPE_CHECKING:
     from ..voting.explain import Explanation
@@ -19,7 +19,11 @@ def explain(
     model: ModelFolder,
     data: Annotated[
         str | None,
-        Argument(metavar="DATA", help="A file, or the name of a data set.", autocompletion=complete_data),
+        Argument(
+            metavar="DATA",
+            help="A file, a folder of documents, or the name of a data set.",
+            autocompletion=complete_data,
+        ),
     ] = None,
     text: GivenText = None,
     label: Annotated[
@@ -37,6 +41,7 @@ def explain(
     text_column: TextColumn = None,
     id_column: IdColumn = None,
     format: Format = None,
+    encoding: Encoding = "utf-8",
     encoding_errors: EncodingErrors = "strict",
     method: OwnMethod = None,
     as_json: AsJson = False,
@@ -49,16 +54,18 @@ def explain(
     error.
     """
     from .. import load
-    from ..errors import DataError
-    from .sources import one_row, refuse_swapped
+    from ..errors import DataError, did_you_mean
+    from .sources import MOST_COMPARED, one_row, refuse_swapped
 
     import_methods(method)
     refuse_swapped("explain MODEL DATA", model, data)
     fitted: Any = load(model)
     names = {str(name): name for name in fitted.classes_.tolist()}
     if label is not None and label not in names:
-        raise DataError(f"{model} has no label {label!r}; find labels with `exmlds labels {model} --search`.")
-    options = TextOptions(text_column, format, encoding_errors, id=id_column)
+        hint = did_you_mean(label, list(names)[:MOST_COMPARED])
+        advice = f"find labels with `exmlds labels {model} --search`"
+        raise DataError(f"{model} has no label {label!r}; {advice}.{hint}")
+    options = TextOptions(text_column, format, encoding_errors, id=id_column, encoding=encoding)
     options.check_given_text(text)
     query = one_row(fitted, model, data, text, row, options)
     try:

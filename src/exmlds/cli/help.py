@@ -32,9 +32,12 @@ GROUPS = {
     ),
     "Advanced": (
         *("label_cooccurrence", "observed", "complete_labels", "checkpoint", "propensity", "resamples"),
-        "encoding_errors",
+        *("encoding", "encoding_errors"),
     ),
 }
+# The words of Annif for commands and options that have other names here.
+ANNIF_COMMANDS = {"suggest": "predict", "index": "predict", "eval": "evaluate", "hyperopt": "tune"}
+ANNIF_OPTIONS = {"--limit": "-k"}
 OTHERS = "Options"
 _GROUP_OF = {name: group for group, names in GROUPS.items() for name in names}
 
@@ -59,9 +62,20 @@ class _GroupedOptions:
 class Command(_GroupedOptions, TyperCommand):
     """A command whose options are grouped."""
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        given = [argument.partition("=")[0] for argument in args]
+        for option in ANNIF_OPTIONS.keys() & set(given):
+            ctx.fail(f"No such option: {option}. Annif's {option} is {ANNIF_OPTIONS[option]} here.")
+        return super().parse_args(ctx, args)
+
 
 class Group(_GroupedOptions, TyperGroup):
     """All commands, each with its whole summary."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and args[0] in ANNIF_COMMANDS:
+            ctx.fail(f"No such command {args[0]!r}. Annif's {args[0]} is `exmlds {ANNIF_COMMANDS[args[0]]}`.")
+        return super().resolve_command(ctx, args)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         super().format_options(ctx, formatter)

@@ -17,7 +17,7 @@ from typer import Argument, Option
 
 from .arguments import ByteOrderMark, ModelFolder, complete_data
 from .settings import OwnMethod, import_methods
-from .texts import EncodingErrors, Format, GivenText, IdColumn, TextColumn
+from .texts import Encoding, EncodingErrors, Format, GivenText, IdColumn, TextColumn
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,7 +34,7 @@ def predict(
         str | None,
         Argument(
             metavar="DATA",
-            help="A file, - for standard input, or the name of a data set.",
+            help="A file, a folder of documents, - for standard input, or the name of a data set.",
             autocompletion=complete_data,
         ),
     ] = None,
@@ -53,7 +53,12 @@ def predict(
     ] = None,
     output: Annotated[
         Path | None,
-        Option("-o", "--output", help="The file to write; .gz is gzipped.  [default: -, standard output]"),
+        Option(
+            "-o",
+            "--output",
+            help="The file to write, .csv, .tsv, .jsonl or .txt; .gz is gzipped.  "
+            "[default: -, standard output]",
+        ),
     ] = None,
     output_format: Annotated[
         str | None,
@@ -68,6 +73,7 @@ def predict(
     text_column: TextColumn = None,
     id_column: IdColumn = None,
     format: Format = None,
+    encoding: Encoding = "utf-8",
     encoding_errors: EncodingErrors = "strict",
     method: OwnMethod = None,
     as_json: Annotated[bool, Option("--json", help="The same as --output-format jsonl.")] = False,
@@ -98,7 +104,7 @@ def predict(
     from .prediction_writer import TABLES, PredictionWriter, choose_format
     from .sources import check_output, locate, refuse_swapped
     from .standard_input import is_packed_input
-    from .texts import STREAMABLE, TextOptions, check_kind, takes_texts
+    from .texts import TextOptions, check_kind, takes_texts
 
     import_methods(method)
     output = None if output == Path("-") else output
@@ -111,17 +117,19 @@ def predict(
     least = float(fitted.threshold_) if threshold == "model" else given
     allowed, denied = (_listed(path, fitted.classes_) for path in (allow, deny))
     if (data is None) == (text is None):
-        raise DataError("Pass either a file (- for standard input) or --text.")
-    options = TextOptions(text_column, format, encoding_errors, id=id_column)
+        raise DataError(
+            "Pass either a file, a folder, - for standard input (`… | exmlds predict MODEL -`), or --text."
+        )
+    options = TextOptions(text_column, format, encoding_errors, id=id_column, encoding=encoding)
     options.check_given_text(text)
     of_texts = takes_texts(fitted)
     if text is not None and not of_texts:
         raise DataError(f"{model} was trained on features, not on texts.")
-    streams = of_texts and data == "-" and format in STREAMABLE and not is_packed_input()
+    streams = of_texts and data == "-" and options.is_streamable() and not is_packed_input()
     source = None if text is not None or streams else locate(str(data), "test")
     if source is not None:
         check_kind(fitted, model, source, options)
-    check_output(output, *([] if source is None else [source]))
+    check_output(output, source, allow, deny)
     if k is None:
         k = 5 if least is None else fitted.max_labels
     k = min(k, fitted.n_labels_)

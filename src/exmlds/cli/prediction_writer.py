@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 FORMATS = ("text", "jsonl", "csv", "tsv")
 TABLES = ("csv", "tsv")
+ENDINGS = {"": "text", ".txt": "text", ".jsonl": "jsonl", ".csv": "csv", ".tsv": "tsv"}
 SPREADSHEETS = (".xlsx", ".xlsm", ".xls", ".ods")
+BAD_NAMES = "backslashreplace"  # bytes of a file name that are not UTF-8 are written as escapes
+HEADER = ("id", "rank", "label", "score")
 
 
 def refuse_spreadsheet(output: Path | None, endings: str) -> None:
@@ -39,8 +42,12 @@ def choose_format(given: str | None, as_json: bool, output: Path | None) -> str:
         raise DataError(f"--json is --output-format jsonl; leave one of --json and {given} out.")
     if given or as_json:
         return given or "jsonl"
-    ending = "" if output is None else Path(output.name.removesuffix(".gz")).suffix[1:]
-    return ending if ending in FORMATS[1:] else "text"
+    name = Path("" if output is None else output.name.lower())
+    ending = Path(name.stem).suffix if name.suffix == ".gz" else name.suffix
+    if ending not in ENDINGS:
+        advice = "end the name in .csv, .tsv, .jsonl (JSON lines) or .txt, or pass --output-format"
+        raise DataError(f"{output}: the ending {ending} names no format of predictions; {advice}.")
+    return ENDINGS[ending]
 
 
 class PredictionWriter:
@@ -90,7 +97,7 @@ class PredictionWriter:
         elif self.format == "jsonl":
             for id, labels, values in rows:
                 row = {"id": id, "labels": labels, "scores": [float(f"{v:.6g}") for v in values]}
-                self.file.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
+                self.file.write(json.dumps(row, ensure_ascii=False).encode("utf-8", BAD_NAMES) + b"\n")
         else:
             self._write_cells(cells for row in rows for cells in _ranks(*row))
 
@@ -102,7 +109,7 @@ class PredictionWriter:
         cells = io.StringIO()  # the csv module writes strings
         delimiter, end = ("\t", "\n") if self.format == "tsv" else (",", "\r\n")
         csv.writer(cells, delimiter=delimiter, lineterminator=end).writerows(rows)
-        self.file.write(cells.getvalue().encode())
+        self.file.write(cells.getvalue().encode("utf-8", BAD_NAMES))
 
 
 def _line(labels: list[Any], scores: list[float], id: str | None) -> str:

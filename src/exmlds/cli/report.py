@@ -10,7 +10,16 @@ from typer import Option
 
 from .arguments import ByteOrderMark, LabelsFile, MetricKs, ModelFolder, TestData
 from .settings import OwnMethod, import_methods
-from .texts import EncodingErrors, Format, IdColumn, LabelColumn, LabelSeparator, TextColumn, TextOptions
+from .texts import (
+    Encoding,
+    EncodingErrors,
+    Format,
+    IdColumn,
+    LabelColumn,
+    LabelSeparator,
+    TextColumn,
+    TextOptions,
+)
 
 
 def report(
@@ -32,6 +41,7 @@ def report(
     label_column: LabelColumn = None,
     label_separator: LabelSeparator = None,
     format: Format = None,
+    encoding: Encoding = "utf-8",
     encoding_errors: EncodingErrors = "strict",
     method: OwnMethod = None,
 ) -> None:
@@ -57,7 +67,9 @@ def report(
         raise DataError("--bom is for the file of --label-table; name one.")
     refuse_spreadsheet(label_table, ".csv")
     for path in (output, label_table):
-        check_output(path, locate(data, "test"))
+        check_output(path, locate(data, "test"), labels)
+    if output.suffix.lower() not in (".html", ".htm", ""):
+        raise DataError(f"{output}: a report is one HTML file; end the name in .html.")
     import_methods(method)
     with progress.shown(), replacing(output) as file:
         test, (fitted,) = read_for(
@@ -65,7 +77,7 @@ def report(
             labels,
             model,
             options=TextOptions(
-                text_column, format, encoding_errors, label_column, label_separator, id_column
+                text_column, format, encoding_errors, label_column, label_separator, id_column, encoding
             ),
         )
         assert not isinstance(fitted, Path)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..errors import DataError, did_you_mean
+from ..errors import DataError, DataWarning, did_you_mean
 from ..storage.files import near_path
 from .standard_input import copied_input
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from ..data import Dataset, Document
     from .texts import TextOptions
 
+MOST_COMPARED = 50_000  # ids that a mistyped one is compared with
 MAX_K = 1000  # of metrics at k; a ranking has that many cells for each row
 
 
@@ -36,7 +38,7 @@ def locate(source: str, split: str) -> Path:
         return path  # the reader explains what is wrong with it
     here = ", ".join(data.available()) or "none: set EXMLDS_DATA to the folder that holds them"
     hint = did_you_mean(source, data.available(), str) or near_path(path)
-    raise DataError(f"{source} is neither a file nor a data set; data sets here: {here}.{hint}")
+    raise DataError(f"{source} is neither a file, a folder nor a data set; data sets here: {here}.{hint}")
 
 
 def refuse_swapped(usage: str, *arguments: object) -> None:
@@ -53,8 +55,12 @@ def display_name(source: str) -> str:
     return "standard input" if source == "-" else Path(source).name
 
 
-def check_output(output: Path | None, *inputs: Path) -> None:
-    """Raise an error if a file cannot be written, would overwrite an input, or is in a model folder."""
+def check_output(output: Path | None, *inputs: Path | None) -> None:
+    """Raise an error if a file cannot be written, would overwrite an input, or is in a model folder.
+
+    A file in a folder of documents is one of the inputs if its name is that of a document or of subjects.
+    """
+    from ..data.text import corpus_file
     from ..storage.model_folder import is_model
 
     if output is None:
@@ -63,8 +69,13 @@ def check_output(output: Path | None, *inputs: Path) -> None:
         raise DataError(f"{output} is a folder; name a file.")
     if output.is_file() or not output.exists():  # devices and pipes are written to directly
         _try_writing(output, Path(os.path.realpath(output)).parent)
-    if any(output.exists() and path.exists() and output.samefile(path) for path in inputs):
-        raise DataError(f"{output} is being read; write to another file.")
+    for path in filter(None, inputs):
+        if output.exists() and path.exists() and output.samefile(path):
+            raise DataError(f"{output} is being read; write to another file.")
+        target = Path(os.path.realpath(output))
+        if str(target.parent) == os.path.realpath(path) and corpus_file(target):
+            problem = f"{output} would be one of the documents of {path}, which is being read"
+            raise DataError(f"{problem}; write to another folder.")
     if is_model(output.parent):
         raise DataError(f"{output.parent} is a model folder; write to another folder.")
 
@@ -85,6 +96,48 @@ def _try_writing(output: Path, folder: Path) -> None:
         TemporaryFile(dir=folder).close()
     except OSError as error:
         raise DataError(f"{output}: cannot be written ({error.strerror}).") from None
+
+
+def digest_of(path: Path) -> str | None:
+    """A digest of a file, or of the documents in a folder, the same whether they are gzipped or not.
+
+    It is None for a pipe, which can be read only once.
+    """
+    from hashlib import blake2b
+
+    from ..data.text import require_documents
+    from ..storage.files import reading
+
+    if not path.is_file() and not path.is_dir():
+        return None
+    paths = [document.path for document in require_documents(path).documents] if path.is_dir() else [path]
+    digest = blake2b(digest_size=16)
+    for each in paths:
+        with reading(each) as file:
+            while chunk := file.read(1 << 20):
+                digest.update(chunk)
+        digest.update(b"\0")
+    return digest.hexdigest()
+
+
+def _warn_of_training_data(models: list[XMCEstimator], path: Path, texts: Sequence[str]) -> None:
+    """Warn if the test set is the data that a model was trained on, or if most of its texts are in it."""
+    digest = digest_of(path) if any(model.training_digest_ for model in models) else None
+    for model in models:
+        kept = set(() if (own := getattr(model, "texts_", None)) is None else own)
+        n_seen = sum(text in kept for text in texts)
+        if digest is not None and model.training_digest_ == digest:
+            seen = "is the data that the model was trained on"
+        elif 2 * n_seen > len(texts):
+            seen = f"has {n_seen:,} texts, of {len(texts):,}, that the model was trained on"
+        else:
+            continue
+        warnings.warn(
+            f"{display_name(str(path))} {seen}: metrics on rows that it has seen are far too good. "
+            "Evaluate on other rows.",
+            DataWarning,
+            stacklevel=2,
+        )
 
 
 def refuse_texts(path: Path, who: str = "this command") -> None:
@@ -116,11 +169,13 @@ def read_for(
 ) -> tuple[Dataset, list[XMCEstimator | Path]]:
     """Read the test set, and load each ranker: a model, or the path of a file of predictions.
 
-    For models of texts, X is a list of documents, and labels that are unknown to the models get columns after
-    the known ones.
+    For texts, X is a list of documents, and labels that are unknown to the models get columns after the known
+    ones: those of predictions first, then those of the documents.
     """
     from .. import load
-    from ..data import Dataset
+    from ..data import Dataset, is_text
+    from ..data.named_predictions import read_named_predictions
+    from ..validation.targets import from_rows
     from .texts import check_kind, takes_texts
     from .texts import opened as open_texts
 
@@ -133,23 +188,36 @@ def read_for(
         if len(model.classes_) != len(models[0].classes_):
             counts = " and ".join(str(len(m.classes_)) for m in models)
             raise DataError(f"The models know {counts} labels; they were trained on different data.")
-    if not models:
+    path = locate(source, "test")
+    if not models and (labels is not None or not path.exists() or not options.holds_texts(path)):
         test = read(source, "test", labels)
         options.check_numbers(source)
         return _with_labels(test, source), opened
-    path = locate(source, "test")
     for model, name in zip(models, (name for name in rankers if name.is_dir())):
         check_kind(model, name, path, options)
-    if not takes_texts(models[0]):
+    if models and not takes_texts(models[0]):
+        _warn_of_training_data(models, path, ())
         return _with_labels(read(source, "test", labels, model=models[0]), source), opened
     if labels is not None:
         raise DataError(f"--labels is for numbers; {path} holds its labels itself.")
     if any(model.classes_.tolist() != models[0].classes_.tolist() for model in models[1:]):
         raise DataError("The models know different labels; they were trained on different data.")
     documents = list(open_texts(path, options))
-    Y = models[0].label_matrix([document.labels for document in documents], unknown="append")
-    test = _with_labels(Dataset(documents, Y), source)
-    _check_known(models[0], documents, Y, source)
+    known = models[0].classes_.tolist() if models else []
+    columns = {label: column for column, label in enumerate(known)}
+    for ranker in opened:
+        if isinstance(ranker, Path) and is_text(ranker):
+            for row in read_named_predictions(ranker):
+                for label in row.labels:
+                    columns.setdefault(label, len(columns))
+        elif not models:
+            problem = f"{ranker} holds numbers of labels, but {path} holds names"
+            raise DataError(f"{problem}; write predictions as `exmlds predict` does for texts.")
+    Y = from_rows([document.labels for document in documents], columns)
+    test = _with_labels(Dataset(documents, Y, list(map(str, columns))), source)
+    if models:
+        _check_known(models[0], documents, Y, source)
+    _warn_of_training_data(models, path, [document.text for document in documents])
     return test, opened
 
 
@@ -160,15 +228,26 @@ def _with_labels(test: Dataset, source: str) -> Dataset:
 
 
 def _check_known(model: XMCEstimator, documents: list[Document], Y: Any, source: str) -> None:
-    """Raise an error if the model knows none of the labels: names may have been read in place of URIs."""
-    if Y[:, : len(model.classes_)].nnz:
+    """Raise an error if the model knows none of the labels, and warn if it knows few of them.
+
+    Names may have been read in place of URIs.
+    """
+    n_known = Y[:, : len(model.classes_)].nnz
+    if 2 * n_known >= Y.nnz:
         return
-    labels = [label for document in documents for label in document.labels]
-    raise DataError(
-        f"none of the {len(set(labels)):,} labels in {display_name(source)} is known to the model, such as "
-        f"{labels[0]!r}; the model knows {str(model.classes_[0])!r}. Are these names and URIs "
-        "(--label-column label|uri)?"
+    known = set(map(str, model.classes_))
+    unknown = [label for document in documents for label in document.labels if label not in known]
+    problem = f"none of the {len(set(unknown)):,} labels in {display_name(source)} is known to the model"
+    if n_known:
+        share = f"{100 * (1 - n_known / Y.nnz):.0f}%"
+        problem = f"{share} of the label occurrences in {display_name(source)} are unknown to the model"
+    message = (
+        f"{problem}, such as {unknown[0]!r}; the model knows {str(model.classes_[0])!r}. Are these names and "
+        "URIs (--label-column label|uri)?"
     )
+    if not n_known:
+        raise DataError(message)
+    warnings.warn(message, DataWarning, stacklevel=2)
 
 
 class QueryRow(NamedTuple):
@@ -196,7 +275,7 @@ def one_row(
     from .texts import check_kind, opened, takes_texts
 
     if (data is None) == (text is None):
-        raise DataError("Pass either a file or --text.")
+        raise DataError("Pass either a file, a folder, or --text.")
     if text is not None:
         if not takes_texts(model):
             raise DataError(f"{name} was trained on features, not on texts.")
@@ -222,14 +301,15 @@ def _find_document(path: Path, documents: Iterable[Document], row: str | None) -
         return 0, next(iter(documents))
     number = int(row) if row.isdecimal() else None
     by_id: list[tuple[int, Document]] = []
-    by_number, any_id = None, False
+    by_number = None
+    ids: list[str] = []
     for i, document in enumerate(documents):
-        any_id |= document.id is not None
+        ids += [document.id] if document.id is not None else []
         if document.id == row:
             by_id.append((i, document))
         if i == number:
             by_number = i, document
-            if not any_id:  # otherwise, a later document may have the number as its id
+            if not ids:  # otherwise, a later document may have the number as its id
                 break
     if len(by_id) > 1:
         rows = ", ".join(str(i) for i, _ in by_id[:10])
@@ -237,8 +317,9 @@ def _find_document(path: Path, documents: Iterable[Document], row: str | None) -
     found = by_id[0] if by_id else by_number
     if found is not None:
         return found
-    if any_id:
-        raise DataError(f"{path} has no document with the id {row!r}, and no row of that number.")
+    if ids:
+        problem = f"{path} has no document with the id {row!r}, and no row of that number."
+        raise DataError(problem + did_you_mean(row, ids[:MOST_COMPARED]))
     raise DataError(f"{path} has no row {row}; rows are counted from 0, and its documents have no ids.")
 
 
@@ -254,11 +335,29 @@ def ranked(
         return ranker.predict_topk(test.X, k, deny=denied)[0]
     spare = 0 if pairs is None else int(pairs.getnnz(axis=1).max(initial=0))
     n, n_labels = test.Y.shape
-    ids, _ = data.read_predictions(ranker, k=k + spare, n_labels=n_labels, label_names=test.label_names)
+    if isinstance(test.X, list) and data.is_text(ranker):
+        ids = _named_ranking(ranker, test, k + spare)
+    else:
+        ids, _ = data.read_predictions(ranker, k=k + spare, n_labels=n_labels, label_names=test.label_names)
     if len(ids) != n:
         hint = "; an empty last row needs a space on its line" if len(ids) == n - 1 else ""
         raise DataError(f"{ranker} has {len(ids)} rows, but the data has {n}{hint}.")
     return ids if pairs is None else _drop_denied(ids, pairs, k)
+
+
+def _named_ranking(path: Path, test: Dataset, k: int) -> np.ndarray:
+    """(n, k) int64, the ranked label ids of predictions for texts, which are matched by their ids."""
+    import numpy as np
+
+    from ..data.named_predictions import aligned, read_named_predictions
+    from ..data.predictions import padded
+
+    column = {label: i for i, label in enumerate(test.label_names or [])}
+    documents: Any = test.X
+    rows = aligned(read_named_predictions(path), [document.id for document in documents], path)
+    labels = np.array([column[label] for row in rows for label in row.labels], np.int64)
+    scores = np.array([score for row in rows for score in row.scores], np.float32)
+    return padded(labels, scores, np.array([len(row.labels) for row in rows], np.int64), k)[0]
 
 
 def _drop_denied(ids: np.ndarray, pairs: Any, k: int) -> np.ndarray:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -10,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 from typer import Option
 
 from ..display import harmless
-from ..errors import DataError
+from ..errors import DataError, DataWarning
 from ..storage.files import near_path
 from .standard_input import standard_input, with_display_name
 
@@ -47,10 +49,12 @@ Format = Annotated[
         "parquet, lines, document (one whole file).  [default: detected from the content]",
     ),
 ]
+Encoding = Annotated[str, Option("--encoding", help="The encoding of texts, such as latin-1 or utf-16.")]
 EncodingErrors = Annotated[
     str,
     Option(
-        "--encoding-errors", help="Bytes that are not UTF-8: strict is an error, replace reads � instead."
+        "--encoding-errors",
+        help="Bytes that are not in the encoding: strict is an error, replace reads � instead.",
     ),
 ]
 Vectorizer = Annotated[
@@ -69,6 +73,7 @@ OPTIONS = {  # how messages name the arguments of `open_texts` on the command li
     "format": "--format",
     "id": "--id-column",
     "errors": "--encoding-errors",
+    "encoding": "--encoding",
     "labelled=False": "`exmlds predict`",
 }
 STREAMABLE = (None, "jsonl", "lines")  # values of --format that allow answers line by line
@@ -83,11 +88,25 @@ class TextOptions(NamedTuple):
     labels: str | None = None
     label_separator: str | None = None
     id: str | None = None
+    encoding: str = "utf-8"
+
+    def holds_texts(self, path: Path) -> bool:
+        """Whether a file or folder holds texts, by these options or by its content."""
+        from ..data import is_text
+
+        return self.format is not None or self.encoding != "utf-8" or is_text(path)
+
+    def is_streamable(self) -> bool:
+        """Whether standard input can be answered line by line."""
+        return self.format in STREAMABLE and self.encoding == "utf-8"
 
     def check_given_text(self, text: str | None) -> None:
-        """Raise an error if the text is given on the command line, where no option applies."""
+        """Check a text that is given on the command line: no option applies, and it should not be a path."""
         if text is not None and self != TextOptions():
             raise DataError("--text is used as it is; the options for files of texts do not apply.")
+        if text is not None and os.path.isfile(text):
+            message = f"{text} is a file, but --text takes the words of a text; leave out --text to read it."
+            warnings.warn(message, DataWarning, stacklevel=2)
 
     def check_numbers(self, source: object) -> None:
         """Raise an error if any option is set: none applies to numbers."""
@@ -139,14 +158,13 @@ def stream_standard_input(
 
 def check_kind(model: XMCEstimator, name: Path, source: Path, options: TextOptions) -> None:
     """Raise an error unless the data holds texts for a model of texts, or numbers for any other model."""
-    from ..data import is_text
     from ..data.text import require_documents
 
     if not source.exists():
         raise DataError(f"{source}: there is no such file.{near_path(source)}")
     if source.is_file() and not source.stat().st_size:
         raise DataError(f"{source} is empty.")
-    holds_texts = options.format is not None or is_text(source)
+    holds_texts = options.holds_texts(source)
     if takes_texts(model) and not holds_texts:
         if source.is_dir():
             require_documents(source)

@@ -13,7 +13,16 @@ from typer import Option
 
 from .arguments import AsJson, LabelsFile, TrainingData, complete_method
 from .settings import DEFAULT_METHOD
-from .texts import EncodingErrors, Format, LabelColumn, LabelSeparator, TextColumn, TextOptions, Vectorizer
+from .texts import (
+    Encoding,
+    EncodingErrors,
+    Format,
+    LabelColumn,
+    LabelSeparator,
+    TextColumn,
+    TextOptions,
+    Vectorizer,
+)
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -75,6 +84,7 @@ def train(
     label_column: LabelColumn = None,
     label_separator: LabelSeparator = None,
     format: Format = None,
+    encoding: Encoding = "utf-8",
     encoding_errors: EncodingErrors = "strict",
     seed: Annotated[
         int | None, Option(min=0, help="The random seed; the same seed gives the same model.")
@@ -89,7 +99,9 @@ def train(
     model = _configured(method, config, set_, effort, complete_labels, seed)
     side = {"label_cooccurrence": label_cooccurrence, "checkpoint": checkpoint}
     _check_method(model, output, observed=observed, **side)
-    options = TextOptions(text_column, format, encoding_errors, label_column, label_separator)
+    options = TextOptions(
+        text_column, format, encoding_errors, label_column, label_separator, encoding=encoding
+    )
     path, is_texts = check_data(model, data, labels, options, vectorizer, keep_rows)
     if is_texts and observed is not None:
         raise DataError(f"{data} holds texts; --observed is for numbers, whose labels have fixed columns.")
@@ -98,7 +110,7 @@ def train(
         fit: Fit = partial(_fit_numbers, model, data, labels, keep_rows, observed)
         if documents is not None:
             fit = partial(_fit_texts, model, documents, vectorizer or "tfidf", keep_rows)
-        summary = _run(model, fit, output, **side)
+        summary = _run(model, fit, path, output, **side)
     _print(summary, documents, as_json)
 
 
@@ -171,7 +183,6 @@ def check_data(
     keep_rows: bool = False,
 ) -> tuple[Path, bool]:
     """Check the options against the data; return its path and whether it holds texts."""
-    from ..data import is_text
     from ..data.text import require_documents
     from ..errors import DataError
     from .settings import method_name
@@ -180,7 +191,7 @@ def check_data(
     path = locate(data, "train")
     if labels is not None and (options != TextOptions() or vectorizer is not None):
         raise DataError("--labels is for numbers; the options for texts do not apply.")
-    is_texts = labels is None and path.exists() and (options.format is not None or is_text(path))
+    is_texts = labels is None and path.exists() and options.holds_texts(path)
     if not is_texts and path.is_dir():
         require_documents(path)
     if not is_texts and path.exists():
@@ -193,20 +204,29 @@ def check_data(
 
 
 def _run(
-    model: Any, fit: Fit, output: Path, *, label_cooccurrence: Path | None, checkpoint: Path | None
+    model: Any,
+    fit: Fit,
+    path: Path,
+    output: Path,
+    *,
+    label_cooccurrence: Path | None,
+    checkpoint: Path | None,
 ) -> dict[str, Any]:
     """Read the data, fit the model and save it; return the summary."""
     from ..data import read_cooccurrence
     from ..storage import model_folder
     from ..storage.checkpoint import discard
     from .settings import method_name
+    from .sources import digest_of
 
     side: dict[str, Any] = {}
     if checkpoint is not None:
         side["checkpoint"] = checkpoint
     if label_cooccurrence is not None:
         side["label_cooccurrence"] = read_cooccurrence(label_cooccurrence)
+    digest = digest_of(path)
     fitted, timing = fit(side)
+    fitted.training_digest_ = digest
     fitted.save(output)
     if checkpoint is not None:
         discard(checkpoint)  # only now: the model on disk replaces it
@@ -217,6 +237,7 @@ def _run(
         "features": int(fitted.n_features_in_),
         "labels": fitted.n_labels_,
         **timing,
+        "scores": fitted._score_meaning,
         "held_out": fitted.held_out_metrics_,
         "bytes": model_folder.size(output),
     }
@@ -271,6 +292,7 @@ def _read_observed(path: Path, shape: tuple[int, int]) -> csr_matrix:
 def _print(summary: dict[str, Any], documents: Texts | None, as_json: bool) -> None:
     from shlex import quote
 
+    from ..voting.base import MIN_ROWS_TO_TUNE
     from .output import percent, print_json, say, size
 
     if as_json:
@@ -285,6 +307,11 @@ def _print(summary: dict[str, Any], documents: Texts | None, as_json: bool) -> N
         f"{summary['labels']:,} labels: {times} in {summary['fit_seconds']:.1f} s"
         + (f"; P@1 {percent(held_out['P@1'])}% on held-out rows" if held_out else "")
     )
+    if summary["method"] == DEFAULT_METHOD and summary["scores"] == "shares of votes":
+        say(
+            "There are too few rows to calibrate scores: they are shares of votes, not probabilities, and a "
+            f"threshold of 0.5 has no meaning. Train on {MIN_ROWS_TO_TUNE} labelled rows or more."
+        )
     model, saved = quote(summary["model"]), f"{summary['model']}, {size(summary['bytes'])}"
     say(f"Wrote {saved}. Next: exmlds predict {model} NEW_FILE, or exmlds evaluate {model} TEST_FILE")
 

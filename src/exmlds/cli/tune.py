@@ -11,7 +11,16 @@ from typer import Option
 from .arguments import AsJson, LabelsFile, TrainingData, complete_method, finite
 from .output import percent, print_table, say
 from .settings import DEFAULT_METHOD
-from .texts import EncodingErrors, Format, LabelColumn, LabelSeparator, TextColumn, TextOptions, Vectorizer
+from .texts import (
+    Encoding,
+    EncodingErrors,
+    Format,
+    LabelColumn,
+    LabelSeparator,
+    TextColumn,
+    TextOptions,
+    Vectorizer,
+)
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -40,6 +49,7 @@ def tune(
     label_column: LabelColumn = None,
     label_separator: LabelSeparator = None,
     format: Format = None,
+    encoding: Encoding = "utf-8",
     encoding_errors: EncodingErrors = "strict",
     seed: Annotated[int, Option(min=0, help="The random seed; it chooses the held-out rows.")] = 0,
     as_json: AsJson = False,
@@ -66,9 +76,11 @@ def tune(
     space = {name: values for name, values in model._space.items() if name not in fixed}
     if not space:
         raise DataError(f"{method_name(type(model).__name__)} has no parameter left to tune.")
-    options = TextOptions(text_column, format, encoding_errors, label_column, label_separator)
+    options = TextOptions(
+        text_column, format, encoding_errors, label_column, label_separator, encoding=encoding
+    )
     path, is_texts = check_data(model, data, labels, options, vectorizer)
-    check_output(output, path)
+    check_output(output, path, labels, config)
     start = {name: model.get_params()[name] for name in space}
     round_length = 1 + sum(value != start[name] for name, values in space.items() for value in values)
 

@@ -56,10 +56,14 @@ def write_npz(path: PathLike, dataset: Dataset) -> tuple[Path, Path]:
 
     path : the path of either file, or one without `X.` and `Y.`, which are then added
     """
-    path = Path(path)
-    name = path.name[2:] if path.name.startswith(("X.", "Y.")) else path.name
-    paths = path.with_name(f"X.{name}"), path.with_name(f"Y.{name}")
+    paths = npz_pair(Path(path))
     with replacing(paths[0]) as x_file, replacing(paths[1]) as y_file:
         save_npz(x_file, dataset.X)
         save_npz(y_file, dataset.Y)
     return paths
+
+
+def npz_pair(path: Path) -> tuple[Path, Path]:
+    """The paths of the features and of the labels, from one of them or from a name without `X.` and `Y.`."""
+    name = path.name[2:] if path.name.startswith(("X.", "Y.")) else path.name
+    return path.with_name(f"X.{name}"), path.with_name(f"Y.{name}")

@@ -57,7 +57,7 @@ def read_predictions(
         found = _read_table(path, DELIMITERS[first], columns, n_labels)
     else:
         found = _read_pairs(path, n_labels)
-    ids, best = _padded(*found, k)
+    ids, best = padded(*found, k)
     _refuse_repeated(path, ids)
     return ids, best
 
@@ -78,7 +78,7 @@ def _refuse_repeated(path: Path, ids: Array) -> None:
         raise DataError(f"{path}: row {row + 1}, counted from 1, predicts label {label} twice.")
 
 
-def _padded(labels: Array, scores: Array, counts: Array, k: int | None) -> tuple[Array, Array]:
+def padded(labels: Array, scores: Array, counts: Array, k: int | None) -> tuple[Array, Array]:
     """(n, k) ids and scores, from those of all rows concatenated and the count of each row."""
     n = len(counts)
     k = max(1, int(counts.max(initial=0))) if k is None else k

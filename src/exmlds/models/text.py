@@ -15,7 +15,7 @@ from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
 from sklearn.utils.validation import check_is_fitted
 
 from ..base import XMCEstimator, class_reference, restored
-from ..errors import NoKnownWordWarning
+from ..errors import DataWarning, NoKnownWordWarning
 from ..runtime import progress
 from ..runtime.memory import Estimate
 from ..validation import params, stored, targets
@@ -155,25 +155,32 @@ class TextClassifier(LabelSpaceMixin):
             side["sample_weight"] = sample_weight
         own_labels: list[Any] = []
         kept: list[str] = []
+        ids: list[str | None] = []
         vectorizer, vectors = self._fit_vectorizer(
-            X, own_labels if y is None else None, kept if self.keep_rows else None
+            X, own_labels if y is None else None, kept if self.keep_rows else None, ids
         )
+        _warn_of_no_words_to_learn(vectors, ids)
         labels = own_labels if y is None else y
         self.model_ = clone(self._unfitted).fit(vectors, labels, label_names=label_names, **side)
         self.vectorizer_, self.feature_names_ = vectorizer, None
         if hasattr(vectorizer, "get_feature_names_out"):
             self.feature_names_ = vectorizer.get_feature_names_out().astype(object)
         self.texts_ = np.array(kept, object) if self.keep_rows else None
+        self.training_digest_ = None
         return self
 
     def _fit_vectorizer(
-        self, X: Any, labels: list[Any] | None, kept: list[str] | None = None
+        self,
+        X: Any,
+        labels: list[Any] | None,
+        kept: list[str] | None = None,
+        ids: list[str | None] | None = None,
     ) -> tuple[Any, csr_matrix]:
-        """A fitted vectorizer and the (n, d) vectors; labels and texts are added to the lists, if given."""
+        """A fitted vectorizer and the (n, d) vectors; labels, texts and ids are added to lists, if given."""
         params.check(type(self).__name__, self.get_params(deep=False), self._constraints)
         vectorizer = NAMED[self.vectorizer]() if isinstance(self.vectorizer, str) else clone(self.vectorizer)
         with progress.shown(self._unfitted.verbose > 0):
-            texts = _texts(X, labels, kept)
+            texts = _texts(X, labels, kept, ids)
             first = next(texts, None)
             if first is None:
                 raise ValueError("There is no text; give at least one.")
@@ -314,8 +321,13 @@ def text_column(X: Any) -> Any:
     return X[:, 0] if isinstance(X, np.ndarray) and X.ndim == 2 and X.shape[1] == 1 else X
 
 
-def _texts(X: Any, labels: list[Any] | None = None, kept: list[str] | None = None) -> Iterator[str]:
-    """The texts one by one; labels of documents and the texts themselves are added to lists, if given."""
+def _texts(
+    X: Any,
+    labels: list[Any] | None = None,
+    kept: list[str] | None = None,
+    ids: list[str | None] | None = None,
+) -> Iterator[str]:
+    """The texts one by one; labels and ids of documents and the texts are added to lists, if given."""
     if isinstance(X, str):
         raise ValueError("Give a list of texts, also for one text: [text].")
     if issparse(X) or (isinstance(X, np.ndarray) and X.dtype.kind in "biufc"):
@@ -344,20 +356,39 @@ def _texts(X: Any, labels: list[Any] | None = None, kept: list[str] | None = Non
                 labels.append(item.labels)
             if kept is not None:
                 kept.append(text)
+            if ids is not None:
+                ids.append(getattr(item, "id", None))
             advance(1)
             yield text
 
 
+def _warn_of_no_words_to_learn(vectors: csr_matrix, ids: list[str | None]) -> None:
+    if rows := _rows_without_words(vectors):
+        named = _some([ids[row] or str(row) for row in rows])
+        warnings.warn(
+            f"{len(rows):,} of {vectors.shape[0]:,} texts hold no word that the vectorizer takes; only the "
+            f"frequency of their labels is learnt from them. Ids, or rows counted from 0: {named}.",
+            DataWarning,
+            stacklevel=3,
+        )
+
+
 def _warn_of_no_words(vectors: csr_matrix) -> None:
-    rows = np.flatnonzero(np.diff(vectors.indptr) == 0).tolist()
-    if rows:
-        named = ", ".join(map(str, rows[:10])) + (", …" if len(rows) > 10 else "")
+    if rows := _rows_without_words(vectors):
         warnings.warn(
             f"{len(rows):,} of {vectors.shape[0]:,} texts hold no word that the model knows; no labels are "
-            f"predicted for them. Rows, counted from 0: {named}.",
+            f"predicted for them. Rows, counted from 0: {_some(list(map(str, rows)))}.",
             NoKnownWordWarning,
             stacklevel=3,
         )
+
+
+def _rows_without_words(vectors: csr_matrix) -> list[int]:
+    return np.flatnonzero(np.diff(vectors.indptr) == 0).tolist()
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:10]) + (", …" if len(names) > 10 else "")
 
 
 def _fitted_vectors(vectorizer: Any, texts: Iterator[str]) -> csr_matrix:

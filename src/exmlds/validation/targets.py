@@ -161,6 +161,34 @@ def find_unsplit(rows: Sequence[Sequence[Any]]) -> Unsplit | None:
     return None
 
 
+class SplitParts(NamedTuple):
+    """Labels that may be the ends of longer labels: their number, one of them, and the label before it."""
+
+    n: int
+    example: str
+    before: str
+
+
+def find_parts(rows: Sequence[Sequence[str]]) -> SplitParts | None:
+    """Find labels that occur only after one and the same label, as "France" does if "Paris, France" is split.
+
+    Each must occur twice, and there must be several of them, because a few occur in any data.
+    """
+    before: dict[str, Counter[str | None]] = {}
+    for row in rows:
+        for previous, label in zip((None, *row), row):
+            before.setdefault(label, Counter())[previous] += 1
+    parts = {
+        label: next(iter(counts))
+        for label, counts in before.items()
+        if len(counts) == 1 and None not in counts and counts.total() > 1
+    }
+    if len(parts) < MIN_LISTS or len(parts) < MIN_SHARE * len(before):
+        return None
+    label, previous = next(iter(parts.items()))
+    return SplitParts(len(parts), label, str(previous))
+
+
 def _pieces(string: str, separator: str) -> list[str]:
     return [piece for part in string.split(separator) if (piece := part.strip())]
 

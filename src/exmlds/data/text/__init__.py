@@ -8,15 +8,16 @@
     annif-tsv      text<TAB><uri> <uri>
     annif-folder   doc.txt with doc.tsv (<uri><TAB>name per line) or doc.key (one name per
                    line), or doc.json with a text and subjects,
-                   {"text": "…", "subjects": [{"uri": "…", "label": "…"}]}
+                   {"text": "…", "subjects": [{"uri": "…", "label": "…"}]}; the case of the
+                   endings does not matter
     parquet        columns, as in a table; needs pip install "exmlds[parquet]"
     lines          one text per line, without labels
     document       the whole file is one text, without labels; it is never detected
 
-Files are UTF-8, plain or gzipped, and the format is detected from the content. Lines end at \\n or \\r\\n
-only. Labels are stripped of surrounding whitespace and normalized to Unicode NFC; empty labels are dropped,
-and duplicates are kept once. A document has the id of its field or column, of LibMultiLabel's first cell, or
-its file name if the file is one document.
+Files are UTF-8 or in a given encoding, plain or gzipped, and the format is detected from the content. Lines
+end at \\n or \\r\\n only. Labels are stripped of surrounding whitespace and normalized to Unicode NFC; empty
+labels are dropped, and duplicates are kept once. A document has the id of its field or column, of
+LibMultiLabel's first cell, or its file name if the file is one document.
 """
 
 from __future__ import annotations
@@ -31,20 +32,13 @@ from typing import Any, Literal
 from ...errors import Argument, DataError, DataWarning
 from ...runtime import progress
 from ...storage.files import PathLike
-from ...validation.targets import find_unsplit
+from ...validation.targets import find_parts, find_unsplit
 from ..read_log import log_reading
-from .annif import check_folder, documents_in, subjects_of
+from .annif import Corpus, check_folder
+from .annif import corpus_file as corpus_file
 from .annif import require_documents as require_documents
-from .documents import (
-    BOM,
-    OTHER_BOMS,
-    PARQUET,
-    Document,
-    bare,
-    check_encoding,
-    decoded,
-    start_of,
-)
+from .decoding import BOM, Decoder
+from .documents import OTHER_BOMS, PARQUET, Document, bare, check_encoding, start_of
 from .documents import ReadOptions as ReadOptions
 from .fields import with_fields
 from .formats import DELIMITERS, NAMES, READERS, SPLIT_FORMATS, check_options
@@ -70,6 +64,7 @@ class Texts:
         self._options = options
 
     def __iter__(self) -> Iterator[Document]:
+        self._options.decoder.damaged.clear()
         documents = log_reading(self.path, READERS[self.format](self.path, self._options))
         first = next(documents, None)
         if first is None:
@@ -82,15 +77,25 @@ class Texts:
                 yield document
             self._warn_of_lists(seen)
         yield from documents
+        self._options.decoder.warn_of_damage(self.path)
 
     def _warn_of_lists(self, labels: list[list[str]]) -> None:
-        """Warn if the labels of these documents look like lists at another separator than the one used."""
+        """Warn if the labels of these documents look like lists, or like parts of labels that were split."""
+        if self._options.label_separator and (parts := find_parts(labels)):
+            warnings.warn(
+                f"{self.path}: {parts.n:,} labels only follow one and the same label, such as "
+                f"{parts.example!r} after {parts.before!r}. If {self._options.label_separator!r} is within "
+                "labels too, they were split there: use another separator in the file.",
+                DataWarning,
+                stacklevel=3,
+            )
         if unsplit := find_unsplit(labels):
             separator = unsplit.separator
             warnings.warn(
                 f"{self.path}: {unsplit.n:,} of the first {len(labels):,} documents have a label that looks "
                 f"like a list of labels, such as {unsplit.example!r}; each is read as one label. Pass "
-                f'label_separator="{separator}" (--label-separator "{separator}" on the command line).',
+                f'label_separator="{separator}" (--label-separator "{separator}" on the command line) unless '
+                f"labels themselves may hold {separator!r}, as in 'Paris{separator} France'.",
                 DataWarning,
                 stacklevel=3,
             )
@@ -116,6 +121,7 @@ def open_texts(
     labelled: bool = True,
     errors: Literal["strict", "replace"] = "strict",
     id: str | None = None,
+    encoding: str = "utf-8",
 ) -> Texts:
     """Open texts in any of the formats above, to iterate over their documents.
 
@@ -125,8 +131,8 @@ def open_texts(
     text : the field or column with the text; several are joined by a newline. By default, the first existing
         one of text, body, content, document, abstract, title; case does not matter
     labels : the field or column with the labels. By default, the first existing one of labels, label, tags,
-        tag, categories, category, subject_uris, subjects, keywords, topics. For an Annif folder, "uri" (the
-        default) or "label"
+        tag, categories, category, subject_uris, subjects, subject, keywords, topics. For an
+        Annif folder, "uri" (the default) or "label"
     label_separator : the separator between labels in a string. By default, a csv or tsv cell that begins with
         `[` is a JSON list, a cell that holds a `|` is split there, and any other cell is split at `;`, never
         at a comma; Annif's column subject_uris is split at spaces; a string in jsonl and parquet is one
@@ -137,9 +143,11 @@ def open_texts(
         without a header are read as libmultilabel only if the last cell is clearly the text; otherwise the
         file is rejected as ambiguous
     labelled : if False, no labels are read or required, and a file in no other format is read as plain lines
-    errors : "replace" reads � in place of bytes that are not UTF-8; "strict" raises an error
+    errors : "replace" reads � in place of bytes that are not in the encoding, and a warning names the files
+        or lines; "strict" raises an error
     id : the field or column with the ids of the documents. By default, the first existing one of id, doc_id,
         document_id, identifier, or none
+    encoding : the encoding of the files, as Python names it, such as "latin-1"
 
     Examples
     --------
@@ -150,7 +158,9 @@ def open_texts(
     >>> [(document.text, document.labels) for document in open_texts(path)]
     [('On ants', ['biology', 'insects']), ('On tides', ['seas'])]
     """
-    options = _checked_options(text, labels, label_separator, label_prefix, format, labelled, errors, id)
+    options = _checked_options(
+        text, labels, label_separator, label_prefix, format, labelled, Decoder(encoding, errors), id
+    )
     path = Path(path)
     if format is None and path.is_dir():
         format = "annif-folder"
@@ -158,7 +168,7 @@ def open_texts(
         check_options(path, format, options)
         check_folder(path, options)
         return Texts(path, format, options)
-    start = start_of(path)
+    start = start_of(path, options.decoder)
     if not start:
         raise DataError(f"{path} is empty.")
     check_encoding(path, start)
@@ -181,7 +191,7 @@ def _checked_options(
     label_prefix: str,
     format: str | None,
     labelled: bool,
-    errors: str,
+    decoder: Decoder,
     id: str | None,
 ) -> ReadOptions:
     """Check the arguments of `open_texts` that do not depend on the file."""
@@ -190,14 +200,11 @@ def _checked_options(
     if (text is not None and not text) or label_separator == "" or not label_prefix:
         named = {name: Argument(name) for name in ("text", "label_separator", "label_prefix")}
         raise DataError("{text}, {label_separator} and {label_prefix} must not be empty.", **named)
-    if errors not in ("strict", "replace"):
-        message = "{errors} must be 'strict' or 'replace'. Got {got!r} instead."
-        raise DataError(message, errors=Argument("errors"), got=errors)
     if format is not None and format not in READERS:
         message = f"{{format}} must be one of {', '.join(READERS)}. Got {{got!r}} instead."
         raise DataError(message, format=Argument("format"), got=format)
     labels = labels if labelled else None
-    return ReadOptions(tuple(text or ()), labels, label_separator, label_prefix, labelled, errors, id)
+    return ReadOptions(tuple(text or ()), labels, label_separator, label_prefix, labelled, decoder, id)
 
 
 def read_texts(path: PathLike, **options: Any) -> tuple[list[str], list[list[str]]]:
@@ -233,7 +240,8 @@ def stream_texts(
 
     Returns the number of lines that were read as texts, 0 for JSON objects.
     """
-    options = _checked_options(text, None, None, "__label__", format, False, errors, id)
+    decoder = Decoder(errors=errors)
+    options = _checked_options(text, None, None, "__label__", format, False, decoder, id)
     check_options(name, format or "jsonl", options)
     are_objects = None if format is None else format == "jsonl"
     if text or id:
@@ -243,7 +251,7 @@ def stream_texts(
         where = f"{name}:{number}"
         document = Document("", [], where)
         try:
-            line = decoded(raw.removeprefix(BOM) if number == 1 else raw, errors, where)
+            line = decoder.decode(raw.removeprefix(BOM) if number == 1 else raw, where)
             is_blank = not line or line.isspace()
             if are_objects and is_blank:
                 continue
@@ -260,6 +268,7 @@ def stream_texts(
                 raise
             report(number, error)
         yield document
+    decoder.warn_of_damage(name)
     return 0 if are_objects else number
 
 
@@ -278,10 +287,9 @@ def is_text(path: PathLike) -> bool:
     """
     path = Path(path)
     if path.is_dir():
-        documents = documents_in(path)
-        with_subjects = any(subjects_of(document) for document in documents)
-        numeric = any(is_numeric(start_of(document)) for document in documents[:20])
-        return with_subjects or (bool(documents) and not numeric)
+        corpus = Corpus.of(path)
+        numeric = any(is_numeric(start_of(document.path)) for document in corpus.documents[:20])
+        return any(corpus.files_of_subjects().values()) or (bool(corpus.documents) and not numeric)
     start = start_of(path)
     if start.startswith((PARQUET, *OTHER_BOMS)):
         return True

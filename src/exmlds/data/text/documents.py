@@ -8,22 +8,20 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...errors import Argument, DataError
-from ...storage.files import reading
 from ...validation.targets import plain_name
+from .decoding import BOM, UTF_8, Decoder
 
 START = 1 << 16  # bytes read to detect the format
 FEW = 8  # lines read to detect it if they are longer than that
 LONGEST = 1 << 24  # limit in bytes on those lines
 PARQUET = b"PAR1"
 ZIP = b"PK\x03\x04"  # an .npz file is a zip archive
-BOM = b"\xef\xbb\xbf"
 OTHER_BOMS = (b"\xff\xfe", b"\xfe\xff")  # byte order marks of UTF-16 and UTF-32
 
 # Arguments that several messages tell the user to pass.
 UNLABELLED = Argument("labelled", False)
 ANY_FORMAT = Argument("format", "…")
 LABELS_BY_NAME = Argument("labels", "label")
-REPLACE = Argument("errors", "replace")
 URI = re.compile(r"(<[^<>\s]+>[,;]?)+|https?://\S+")
 _URI_LIST = re.compile(r"\s*(<[A-Za-z][\w+.-]*:[^<>\s]+>[\s,;]*)+")
 
@@ -51,15 +49,15 @@ class ReadOptions(NamedTuple):
     label_separator: str | None
     label_prefix: str
     labelled: bool
-    errors: str
+    decoder: Decoder
     id: str | None = None  # the field or column of ids
     delimiter: str = ""
     skip_blanks: bool = False  # ignore spaces after a delimiter
 
 
-def start_of(path: Path) -> bytes:
-    """The first lines of a file, complete even if one of them is very long."""
-    with reading(path) as file:
+def start_of(path: Path, decoder: Decoder = UTF_8) -> bytes:
+    """The first lines of a file in UTF-8, complete even if one of them is very long."""
+    with decoder.reading(path) as file:
         start = file.read(START)
         if not start.startswith((PARQUET, ZIP)):
             start += file.readline(LONGEST)
@@ -70,43 +68,35 @@ def start_of(path: Path) -> bytes:
 
 def check_encoding(path: Path, start: bytes) -> None:
     if start.startswith(OTHER_BOMS):
-        raise DataError(f"{path} is UTF-16 or UTF-32; save it as UTF-8.")
+        message = "{path} is UTF-16 or UTF-32; save it as UTF-8, or pass {encoding}."
+        raise DataError(message, path=path, encoding=Argument("encoding", "utf-16"))
     if b"\0" in start and not start.startswith((PARQUET, ZIP)):
         raise DataError(f"{path} is not text: it holds NUL bytes. Is it the right file, and UTF-8?")
 
 
-def lines_of(path: Path, errors: str) -> Iterator[tuple[str, str]]:
+def lines_of(path: Path, decoder: Decoder) -> Iterator[tuple[str, str]]:
     """Yield the position of each line, for messages, and the line with its newline."""
-    with reading(path) as file:
+    with decoder.reading(path) as file:
         for number, raw in enumerate(file, start=1):
             where = f"{path}:{number}"
-            yield where, decoded(raw.removeprefix(BOM) if number == 1 else raw, errors, where)
+            yield where, decoder.decode(raw.removeprefix(BOM) if number == 1 else raw, where)
 
 
-def whole_text(path: Path, errors: str) -> str:
+def whole_text(path: Path, decoder: Decoder) -> str:
     """The text of a file that is one document."""
-    with reading(path) as file:
+    with decoder.reading(path) as file:
         raw = file.read().removeprefix(BOM)
     check_encoding(path, raw)
-    return decoded(raw, errors, str(path))
-
-
-def decoded(raw: bytes, errors: str, where: str) -> str:
-    try:
-        return raw.decode("utf-8", errors)
-    except UnicodeDecodeError as error:
-        reason = f"{error.reason} at byte {error.start + 1}"
-        message = "{where}: not UTF-8 ({reason}). Save the file as UTF-8, or pass {errors} to read � instead."
-        raise DataError(message, where=where, reason=reason, errors=REPLACE) from None
+    return decoder.decode(raw, str(path))
 
 
 def bare(line: str) -> str:
     return line[:-2] if line.endswith("\r\n") else line.removesuffix("\n")
 
 
-def filled(path: Path, errors: str) -> Iterator[tuple[str, str]]:
+def filled(path: Path, decoder: Decoder) -> Iterator[tuple[str, str]]:
     """Yield the lines that are not empty, without their newlines."""
-    for where, line in lines_of(path, errors):
+    for where, line in lines_of(path, decoder):
         line = bare(line)
         if line:
             yield where, line

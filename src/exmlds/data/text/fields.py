@@ -8,12 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ...errors import Argument, DataError
-from .documents import ANY_FORMAT, REPLACE, UNLABELLED, Document, ReadOptions, bare_uri, split_labels, unique
+from .decoding import REPLACE
+from .documents import ANY_FORMAT, UNLABELLED, Document, ReadOptions, bare_uri, split_labels, unique
 
 TEXT_NAMES = ("text", "body", "content", "document", "abstract", "title")
 LABEL_NAMES = (
     *("labels", "label", "tags", "tag", "categories", "category"),
-    *("subject_uris", "subjects", "keywords", "topics"),
+    *("subject_uris", "subjects", "subject", "keywords", "topics"),
 )
 ID_NAMES = ("id", "doc_id", "document_id", "identifier")
 

@@ -47,6 +47,7 @@ def check_options(path: Path | str, format: str, options: ReadOptions) -> None:
         "labels": (options.labels is not None, (*NAMES, "annif-folder")),
         "id": (options.id is not None, (*NAMES,)),
         "label_separator": (options.labelled and bool(options.label_separator), SPLIT_FORMATS),
+        "encoding": (not options.decoder.is_utf8, tuple(set(READERS) - {"parquet"})),
         "label_prefix": (options.labelled and options.label_prefix != "__label__", ("fasttext",)),
     }
     for name, (is_given, formats) in uses.items():

@@ -34,11 +34,11 @@ def row_of(where: str, line: str) -> dict[str, Any]:
 
 def json_document(where: str, line: str, row: dict[str, Any], options: ReadOptions) -> Document:
     document = document_of(row, options, where)
-    return without_surrogates(document, options.errors) if "\\u" in line else document
+    return without_surrogates(document, options.decoder.errors) if "\\u" in line else document
 
 
 def _rows(path: Path, options: ReadOptions) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    for where, line in lines_of(path, options.errors):
+    for where, line in lines_of(path, options.decoder):
         if line and not line.isspace():
             yield where, line, row_of(where, line)
 

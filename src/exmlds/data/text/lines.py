@@ -22,11 +22,11 @@ from .documents import (
 
 
 def read_document(path: Path, options: ReadOptions) -> Iterator[Document]:
-    yield Document(whole_text(path, options.errors), [], str(path), path.name)
+    yield Document(whole_text(path, options.decoder), [], str(path), path.name)
 
 
 def read_lines(path: Path, options: ReadOptions) -> Iterator[Document]:
-    for where, line in lines_of(path, options.errors):
+    for where, line in lines_of(path, options.decoder):
         yield Document(bare(line), [], where)
 
 
@@ -36,7 +36,7 @@ def read_fasttext(path: Path, options: ReadOptions) -> Iterator[Document]:
     # The pattern starts with the prefix, which makes the search fast; the look-behind then rejects a prefix
     # in the middle of a word.
     label = re.compile(rf"{escaped}(?<![^ \t]{escaped})([^ \t]*)[ \t]*")
-    for where, line in lines_of(path, options.errors):
+    for where, line in lines_of(path, options.decoder):
         line = bare(line)
         names: list[str] = []
         if prefix in line:
@@ -47,7 +47,7 @@ def read_fasttext(path: Path, options: ReadOptions) -> Iterator[Document]:
 
 def read_libmultilabel(path: Path, options: ReadOptions) -> Iterator[Document]:
     n_cells = 0
-    for where, line in filled(path, options.errors):
+    for where, line in filled(path, options.decoder):
         cells = line.split("\t")
         n_cells = n_cells or len(cells)
         if len(cells) != n_cells or n_cells not in (2, 3):
@@ -61,7 +61,7 @@ def read_libmultilabel(path: Path, options: ReadOptions) -> Iterator[Document]:
 
 
 def read_annif_tsv(path: Path, options: ReadOptions) -> Iterator[Document]:
-    for where, line in filled(path, options.errors):
+    for where, line in filled(path, options.decoder):
         text, tab, uris = line.partition("\t")
         if options.labelled and not tab:
             raise DataError(f"{where}: there is no tab. A line is `text<TAB><uri> <uri>`.")

@@ -43,7 +43,7 @@ def allow_large_cells() -> None:
 def _rows(path: Path, options: ReadOptions) -> Iterator[tuple[str, list[str]]]:
     """Yield the position of each row, for messages, and its cells."""
     allow_large_cells()
-    lines = (line for _, line in lines_of(path, options.errors))
+    lines = (line for _, line in lines_of(path, options.decoder))
     blanks = options.skip_blanks
     rows = csv.reader(lines, delimiter=options.delimiter, skipinitialspace=blanks, strict=True)
     begins = 1
@@ -99,4 +99,4 @@ def read_table(path: Path, options: ReadOptions) -> Iterator[Document]:
         found = unique(words) if in_words else _cell_labels(cell, options.label_separator, where)
         own_id = None if id is None else id_of(cells[id])
         document = Document("\n".join([cells[column] for column in text]), found, where, own_id)
-        yield without_surrogates(document, options.errors) if "\\u" in cell else document
+        yield without_surrogates(document, options.decoder.errors) if "\\u" in cell else document
