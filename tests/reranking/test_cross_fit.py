@@ -34,12 +34,13 @@ def test_the_last_fold_that_was_fitted_is_the_last(is_over: bool) -> None:
     rngs = [np.random.default_rng(seed) for seed in range(3)]
     budget = TwoFolds(is_over)
     fitted = cross_fit(
-        Config(method, None, 8, "l2", "squared_hinge", 1.0),
+        Config(method, None, 8, "l2", "squared_hinge", 1.0, (10, 5), 2),
         rows,
         fold_rng=rngs[0],
         fit_rng=rngs[1],
         ensemble_rng=None,
         budget=budget,
+        n_folds=(1, 5),
     )
     folds = HoldOut.folds(rows.n, np.random.default_rng(0))
     np.testing.assert_array_equal(fitted.held_rows, np.concatenate([f.held_rows for f in folds[:2]]))

@@ -21,7 +21,6 @@ TABLES = ("csv", "tsv")
 ENDINGS = {"": "text", ".txt": "text", ".jsonl": "jsonl", ".csv": "csv", ".tsv": "tsv"}
 SPREADSHEETS = (".xlsx", ".xlsm", ".xls", ".ods")
 BAD_NAMES = "backslashreplace"  # bytes of a file name that are not UTF-8 are written as escapes
-HEADER = ("id", "rank", "label", "score")
 
 
 def refuse_spreadsheet(output: Path | None, endings: str) -> None:

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 from ..errors import DataError
 from ..storage.files import reading
+from .predictions import TABLE_COLUMNS
 
-HEADER = ["id", "rank", "label", "score"]
 _ESCAPE = re.compile(r"\\(\\|[tnr]|x[0-9a-f]{2}|u[0-9a-f]{4})")
 
 
@@ -48,7 +48,7 @@ def read_named_predictions(path: Path) -> list[NamedRow]:
 def _rows(text: str) -> Iterator[NamedRow]:
     lines = [line for line in text.split("\n") if line]
     for delimiter in (",", "\t"):
-        if lines and lines[0].rstrip("\r").split(delimiter) == HEADER:
+        if lines and lines[0].rstrip("\r").split(delimiter) == [*TABLE_COLUMNS]:
             yield from _rows_of_table(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
             return
     for number, line in enumerate(lines, start=1):

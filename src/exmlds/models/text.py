@@ -33,7 +33,13 @@ NAMED = {
     "hashing": lambda: HashingVectorizer(alternate_sign=False, dtype=np.float32),
 }
 
-OWN = ("model_", "vectorizer_", "feature_names_", "texts_")  # what is learnt beside the model
+OWN = (
+    "model_",
+    "vectorizer_",
+    "feature_names_",
+    "texts_",
+    "training_digest_",
+)  # what is learnt beside the model
 OF_PREDICTIONS = ("threshold", "max_labels", "n_jobs", "verbose")  # parameters that a fitted model uses
 
 
