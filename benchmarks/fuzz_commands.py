@@ -17,6 +17,7 @@ import tempfile
 import traceback
 import warnings
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
@@ -419,11 +420,17 @@ def _judge(arguments: list[str], done: Done, out: Path) -> str:
     has_output = any(argument.startswith(("-o", "--output")) for argument in arguments)
     if "--help" in arguments or has_output:
         return "done"
-    if "--json" in arguments:
+    if _asks_for_json(arguments):
         _check_json(done.out.decode(), lines=arguments[0] == "predict")
     if not done.out and arguments[0] != "predict":  # there may be no line of standard input
         raise WrongAnswer("exit code 0, and nothing was printed")
     return "done"
+
+
+def _asks_for_json(arguments: list[str]) -> bool:
+    """Whether --json is an option: after `--` it is a file name, after an option perhaps its value."""
+    options = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    return any(option == "--json" and not before.startswith("-") for before, option in pairwise(options))
 
 
 def _check_json(text: str, lines: bool) -> None:

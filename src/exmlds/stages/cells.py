@@ -19,8 +19,8 @@ Array = np.ndarray
 
 CELLS_PER_ROOT = 4  # cells for each √n
 N_PROBES = 64  # cells that a search reads
-SAMPLE = 32  # rows of each cell that k-means is fitted to
-N_ITERATIONS = 5  # of k-means
+SAMPLE = 16  # rows of each cell that k-means is fitted to
+N_ITERATIONS = 3  # of k-means
 ROWS = 4_096  # rows that are assigned to cells at a time
 
 
