@@ -481,7 +481,7 @@ def test_ftrl_rows_by_hand(engine: Any) -> None:
 
 @given(seed=seeds)
 @settings(max_examples=50)
-def test_collect_examples_and_carry_alphas(seed: int) -> None:
+def test_collect_and_merge_examples(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n, n_labels, k = (int(rng.integers(1, size)) for size in (12, 9, 6))
     Y, more = sparse(rng, n, n_labels), sparse(rng, n, n_labels)
@@ -497,20 +497,34 @@ def test_collect_examples_and_carry_alphas(seed: int) -> None:
         found.append((starts, rows, signs))
     for one, other in zip(*found):
         np.testing.assert_array_equal(one, other)
-    # Some of the examples were there before, with other numbers of their rows.
+    # Some of the examples were there before, with other numbers of their rows; some of these are added again.
     starts, rows, signs = found[0]
     kept_rows = np.flatnonzero(rng.random(n) < 0.6)
     label = np.repeat(np.arange(n_labels), np.diff(starts))
     was_there = np.isin(rows, kept_rows) & (rng.random(len(rows)) < 0.8)
-    before_starts = np.concatenate(([0], np.cumsum(np.bincount(label[was_there], minlength=n_labels))))
-    before_rows = np.searchsorted(kept_rows, rows[was_there]).astype(np.int32)
+    is_added = ~was_there | (rng.random(len(rows)) < 0.3)
+
+    def starts_of(chosen: np.ndarray) -> np.ndarray:
+        return np.concatenate(([0], np.cumsum(np.bincount(label[chosen], minlength=n_labels))))
+
     before = rng.random(was_there.sum()).astype(np.float32)
+    earlier = (
+        starts_of(was_there),
+        np.searchsorted(kept_rows, rows[was_there]).astype(np.int32),
+        signs[was_there],
+    )
+    added = (starts_of(is_added), rows[is_added], signs[is_added])
     expected = np.zeros(len(rows), np.float32)
     expected[was_there] = before
     for engine in (jit_rerank, rerank):
-        alphas = np.zeros(len(rows), np.float32)
-        engine.carry_alphas(before_starts, before_rows, before, kept_rows, starts, rows, alphas)
-        np.testing.assert_array_equal(alphas, expected)
+        merged = np.zeros_like(starts), np.zeros_like(rows), np.zeros_like(signs), np.full(len(rows), np.nan)
+        merged = (*merged[:3], merged[3].astype(np.float32))
+        engine.merge_examples(*earlier, before, kept_rows, *added, *merged)
+        for one, other in zip(merged, (starts, rows, signs, expected)):
+            np.testing.assert_array_equal(one, other)
+        counted = np.zeros_like(starts)
+        engine.merge_examples(*earlier, before, kept_rows, *added, counted, *(one[:0] for one in merged[1:]))
+        np.testing.assert_array_equal(counted, starts)
 
 
 @given(seed=seeds, is_logistic=st.booleans(), is_warm=st.booleans(), n_epochs=st.integers(1, 30))

@@ -59,7 +59,7 @@ def test_given_parameters_take_precedence_over_effort(made: tuple[Dataset, Datas
     assert (fitted.shortlist_, fitted.cost_, len(fitted.shortlister_.learners_)) == (30, 2.0, 2)
 
 
-def test_the_refit_keeps_short_lists_and_adds_new_rows(made: tuple[Dataset, Dataset]) -> None:
+def test_new_rows_add_examples_of_their_own_and_of_their_neighbours(made: tuple[Dataset, Dataset]) -> None:
     """Labels of new rows get their negatives from the rows nearest to these."""
     train, _ = made
     rows = TrainingSet(train.X, train.Y, {}, {})
@@ -67,17 +67,18 @@ def test_the_refit_keeps_short_lists_and_adds_new_rows(made: tuple[Dataset, Data
     shortlister = ExMLDS4(n_epochs=2, n_learners=1, features="l2", temperature=0.05, random_state=0)
     shortlister.fit_as_shortlister(rows)
     listed = pipeline.shortlists_leave_one_out(shortlister, rows.X, 30)
-    start = pipeline.WarmStart(before, listed=listed[before])
-    extended, more = pipeline.extend_shortlists(shortlister, rows, 30, start)
-    np.testing.assert_array_equal(extended, listed)
+    added = pipeline.examples_of_new_rows(shortlister, rows, 30, before)
+    found = np.zeros(rows.Y.shape, int)
+    found[added.rows, np.repeat(np.arange(rows.Y.shape[1]), np.diff(added.starts))] = added.signs
     new = np.setdiff1d(np.arange(rows.n), before)
     near = np.vstack([one.neighbors for one in shortlister.search_neighbors(rows.X[new], new)])
-    expected = np.zeros(rows.Y.shape, bool)
+    expected, has_label = np.zeros(rows.Y.shape, int), rows.Y.toarray() > 0
     for row, nearest in zip(new, near):
-        for other in nearest[nearest >= 0]:
-            if other in before:
-                expected[other] |= rows.Y[[row]].toarray().ravel() > 0
-    np.testing.assert_array_equal(more.toarray() > 0, expected)
+        expected[row, listed[row][listed[row] >= 0]] = -1
+        expected[row, has_label[row]] = 1
+        for other in np.intersect1d(nearest, before):
+            expected[other, has_label[row]] = -1
+    np.testing.assert_array_equal(found, expected)
 
 
 def test_better_than_votes_alone(made: tuple[Dataset, Dataset], model: ExMLDS) -> None:

@@ -77,7 +77,10 @@ def test_warm_start_from_some_of_the_rows(data: Dataset) -> None:
     ids = all_labels(data)
     few, all_ = rerank.examples(data.Y[50:], ids[50:]), rerank.examples(data.Y, ids)
     _, alphas = rerank.fit(data.X[50:], few, n_epochs=500, tolerance=1e-4)
-    start = rerank.carry_alphas(few, alphas, np.arange(50, 200), all_)
+    new = rerank.examples(data.Y[:50], ids[:50])
+    merged, start = rerank.extend_examples(few, alphas, np.arange(50, 200), new)
+    for one, other in zip(merged, all_):
+        np.testing.assert_array_equal(one, other)
     for label in range(8):
         here, own = (slice(some.starts[label], some.starts[label + 1]) for some in (few, all_))
         np.testing.assert_array_equal(start[own], np.concatenate([np.zeros(50), alphas[here]]))
@@ -93,7 +96,9 @@ def test_warm_start_from_some_of_the_rows(data: Dataset) -> None:
 def test_warm_start_without_common_examples(data: Dataset) -> None:
     none = rerank.examples(csr_matrix((3, 8), dtype=np.float32), np.full((3, 1), -1))
     given = rerank.examples(data.Y, all_labels(data))
-    assert not rerank.carry_alphas(none, np.zeros(0, np.float32), np.arange(3), given).any()
+    merged, start = rerank.extend_examples(none, np.zeros(0, np.float32), np.arange(3), given)
+    np.testing.assert_array_equal(merged.rows, given.rows)
+    assert not start.any()
 
 
 @pytest.mark.twins

@@ -30,7 +30,7 @@ OPERATIONS = {
     "negative_weights": "joint",
     "adagrad_rows": "joint",
     "collect_examples": "rerank",
-    "carry_alphas": "rerank",
+    "merge_examples": "rerank",
     "train_labels": "rerank",
     "score_labels": "rerank",
     "ftrl_rows": "gate",

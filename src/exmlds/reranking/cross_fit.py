@@ -84,7 +84,9 @@ def cross_fit(
         train_rows = hold_out.train_rows  # of the last fold that was fitted
     assert last is not None
     # The refit on all rows continues from the last fold.
-    warm_start = last.warm_start._replace(rows=train_rows)
+    warm_start = last.warm_start
+    if warm_start.trained is not None:
+        warm_start = warm_start._replace(trained=warm_start.trained._replace(rows=train_rows))
     return CrossFit(
         config,
         last._replace(warm_start=warm_start),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.random import Generator
@@ -21,6 +21,7 @@ from ..voting.base import NeighborVoting
 from ..voting.votes import MapWarmStart, SearchResult
 
 Array = np.ndarray
+Result = TypeVar("Result")
 
 MAX_PAIRS = 1_000_000  # negative pairs that classifiers learn from where all labels are on the short list,
 MIN_LISTED = 20  # but at least so many of a row
@@ -88,20 +89,27 @@ def concatenate(blocks: Sequence[ShortlistScores]) -> ShortlistScores:
     )
 
 
+class TrainedExamples(NamedTuple):
+    """Examples that classifiers were trained on.
+
+    alphas : (m,) their dual variables
+    rows : (n,) ascending, what the rows of the fit are called in the next one
+    """
+
+    examples: rerank.Examples
+    alphas: Array
+    rows: Array
+
+
 class WarmStart(NamedTuple):
     """Where a fit ended, so that one on more rows continues from there.
 
-    rows : (n,) ascending, what the rows of the fit are called in the next one
     map : training of the shortlister's map, or None
-    listed : (n, k) the short lists of the rows, or None
-    examples, alphas : of the classifiers and their dual variables, or None
+    trained : the examples of the classifiers, or None
     """
 
-    rows: Array
     map: MapWarmStart | None = None
-    listed: Array | None = None
-    examples: rerank.Examples | None = None
-    alphas: Array | None = None
+    trained: TrainedExamples | None = None
 
 
 class RerankingPipeline(NamedTuple):
@@ -206,29 +214,29 @@ def fit_reranker(
     listed : (n, k) the short lists of the training rows, where they are known
     ended : where the training of the shortlister's map ended;  warm_start : where the classifiers begin
     """
-    end, engine = WarmStart(np.arange(rows.n), ended), shortlister.engine
+    end, engine = WarmStart(ended), shortlister.engine
     if config.loss == "none":
         counts = rows.label_counts()
         return FittedPipeline(
             RerankingPipeline(shortlister, second, config.shortlist, counts, None, None, None), end
         )
+    before = None if warm_start is None else warm_start.trained
     with phase("short lists of the training rows", rows.n):
-        more = None
-        if listed is None and rows.observed is None and warm_start is not None:
-            listed, more = extend_shortlists(shortlister, rows, config.shortlist, warm_start)
-        elif listed is None:
-            listed = shortlists_leave_one_out(shortlister, rows.X, config.shortlist)
-    end = end._replace(listed=listed)
-    if rows.observed is not None:  # an unknown cell is not a negative example
-        known = contains(rows.observed, listed) | ~informative_rows(rows.observed)[:, None]
-        listed = np.where(known, listed, -1)
-    feature_map = features.fit(config.features, rows.X, rng)
-    examples, start, n_epochs = rerank.examples(rows.Y, listed, more, engine=engine), None, config.n_passes[0]
-    if warm_start is not None and warm_start.examples is not None and warm_start.alphas is not None:
-        start = rerank.carry_alphas(
-            warm_start.examples, warm_start.alphas, warm_start.rows, examples, engine=engine
-        )
+        if before is not None and rows.observed is None:
+            examples = examples_of_new_rows(shortlister, rows, config.shortlist, before.rows)
+        else:
+            if listed is None:
+                listed = shortlists_leave_one_out(shortlister, rows.X, config.shortlist)
+            if rows.observed is not None:  # an unknown cell is not a negative example
+                known = contains(rows.observed, listed) | ~informative_rows(rows.observed)[:, None]
+                listed = np.where(known, listed, -1)
+            examples = rerank.examples(rows.Y, listed, engine=engine)
+            del listed
+    start, n_epochs = None, config.n_passes[0]
+    if before is not None:
+        examples, start = rerank.extend_examples(*before, examples, engine=engine)
         n_epochs = config.n_passes[1]
+    feature_map = features.fit(config.features, rows.X, rng)
     with phase("classifiers", rows.n):
         classifiers, alphas = rerank.fit(
             transform_sparse(feature_map, rows.X),
@@ -247,56 +255,75 @@ def fit_reranker(
     pipeline = RerankingPipeline(
         shortlister, second, config.shortlist, rows.label_counts(), feature_map, classifiers, lifts
     )
-    return FittedPipeline(pipeline, end._replace(examples=examples, alphas=alphas))
+    return FittedPipeline(
+        pipeline, end._replace(trained=TrainedExamples(examples, alphas, np.arange(rows.n)))
+    )
 
 
 def shortlists_leave_one_out(shortlister: NeighborVoting, X: Matrix, k: int) -> Array:
     """(n, k) int32, the short lists of training rows, each without its own vote."""
-    n = X.shape[0]
-    all_listed = k >= shortlister.n_labels_
-    listed = np.empty((n, min(k, max(MAX_PAIRS // n, MIN_LISTED)) if all_listed else k), np.int32)
-    _list(shortlister, X, k, shortlister.visiting_order(n), listed)
+    order = shortlister.visiting_order(X.shape[0])
+    listed = np.empty((len(order), _list_length(shortlister, len(order), k)), np.int32)
+
+    def write(block: slice) -> None:
+        listed[order[block]], _ = _short_lists(shortlister, X, k, order[block])
+
+    for _ in _in_blocks(shortlister, write, len(order)):
+        pass
     return listed
 
 
-def extend_shortlists(
-    shortlister: NeighborVoting, rows: TrainingSet, k: int, before: WarmStart
-) -> tuple[Array, csr_matrix]:
-    """(n, k) the short lists of an earlier fit with those of new rows, and (n, L) csr, more labels of rows.
+def examples_of_new_rows(
+    shortlister: NeighborVoting, rows: TrainingSet, k: int, rows_before: Array
+) -> rerank.Examples:
+    """The examples that rows add to those of an earlier fit without them.
 
     Earlier rows are not searched for again. Instead, a new row votes for its labels on those of them that are
     nearest to it: otherwise, labels that only new rows have would have hardly any negative examples.
+
+    rows_before : (m,) the numbers of the earlier rows
     """
-    assert before.listed is not None
     is_new = np.ones(rows.n, bool)
-    is_new[before.rows] = False
-    new, listed = np.flatnonzero(is_new), np.empty((rows.n, before.listed.shape[1]), np.int32)
-    listed[before.rows] = before.listed
-    near = np.concatenate(_list(shortlister, rows.X, k, new, listed))  # (m, v)
-    is_near = (near >= 0) & ~is_new[near]
-    voters = csr_matrix(
-        (np.ones(is_near.sum(), np.float32), (near[is_near], np.nonzero(is_near)[0])), (rows.n, len(new))
+    is_new[rows_before] = False
+    new = np.flatnonzero(is_new)
+
+    def find(block: slice) -> tuple[Array, Array]:
+        return _short_lists(shortlister, rows.X, k, new[block])
+
+    listed, near = map(np.concatenate, zip(*_in_blocks(shortlister, find, len(new))))
+    position, is_near = np.arange(len(new)), (near >= 0) & ~is_new[near]
+    voters = _pairs(near[is_near], np.nonzero(is_near)[0], (rows.n, len(new)))
+    is_listed = listed >= 0
+    lists = _pairs(new[np.nonzero(is_listed)[0]], listed[is_listed], rows.Y.shape)
+    # (n, L) the labels of new rows alone
+    own = _pairs(new, position, (rows.n, len(new))) @ rows.Y[new]
+    none = np.empty((rows.n, 0), np.int32)
+    return rerank.examples(own, none, lists + voters @ rows.Y[new], engine=shortlister.engine)
+
+
+def _pairs(rows: Array, columns: Array, shape: tuple[int, int]) -> csr_matrix:
+    return csr_matrix((np.ones(len(rows), np.float32), (rows, columns)), shape)
+
+
+def _list_length(shortlister: NeighborVoting, n: int, k: int) -> int:
+    """The labels on a list that classifiers learn from; fewer where it holds all labels."""
+    return k if k < shortlister.n_labels_ else min(k, max(MAX_PAIRS // n, MIN_LISTED))
+
+
+def _short_lists(shortlister: NeighborVoting, X: Matrix, k: int, rows: Array) -> tuple[Array, Array]:
+    """(b, k) the short lists of some training rows, and (b, v) the rows that voted on them."""
+    found = shortlister.search_neighbors(X[rows], rows)
+    ids, votes = shortlister.rank(found, k)
+    if k >= shortlister.n_labels_:
+        ids, _ = pad_with_all_labels(ids, votes, k)
+    voters = np.concatenate([one.neighbors for one in found], axis=1)
+    return ids[:, : _list_length(shortlister, X.shape[0], k)], voters
+
+
+def _in_blocks(shortlister: NeighborVoting, work: Callable[[slice], Result], n: int) -> Iterator[Result]:
+    return parallel.map_blocks(
+        work, parallel.blocks(n, LIST_BLOCK), n_jobs=shortlister.n_jobs, stage="short lists", total=n
     )
-    return listed, csr_matrix(voters @ rows.Y[new])
-
-
-def _list(shortlister: NeighborVoting, X: Matrix, k: int, rows: Array, listed: Array) -> list[Array]:
-    """Write the short lists of some training rows; returns the rows that voted on them, block by block."""
-
-    def write(block: slice) -> Array:
-        own = rows[block]
-        found = shortlister.search_neighbors(X[own], own)
-        ids, votes = shortlister.rank(found, k)
-        if k >= shortlister.n_labels_:
-            ids, _ = pad_with_all_labels(ids, votes, k)
-        listed[own] = ids[:, : listed.shape[1]]
-        return np.concatenate([one.neighbors for one in found], axis=1).astype(np.int32)
-
-    n = len(rows)
-    voters = parallel.map_blocks(
-        write, parallel.blocks(n, LIST_BLOCK), n_jobs=shortlister.n_jobs, stage="short lists", total=n
-    )
-    return list(voters)
 
 
 def fit_stacker(scores: ShortlistScores, held_out: TrainingSet) -> stacking.Stacker:

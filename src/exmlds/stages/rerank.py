@@ -87,7 +87,7 @@ def examples(
     shortlist : (n, k) integers, −1 pads
     more : (n, L) csr, its entries are further labels on short lists
     """
-    nothing = np.zeros(Y.shape[0] + 1, np.int64), np.zeros(0, np.int32)
+    nothing = np.zeros(Y.shape[0] + 1, np.int32), np.zeros(0, np.int32)
     extra = nothing if more is None else (more.indptr, more.indices)
     given = (Y.indptr, Y.indices, np.ascontiguousarray(shortlist, np.int32), *extra)
     ends = np.zeros(Y.shape[1], np.int64)
@@ -96,6 +96,23 @@ def examples(
     rows, signs = np.empty(starts[-1], np.int32), np.empty(starts[-1], np.int8)
     engine.collect_examples(*given, starts[:-1].copy(), rows, signs)
     return Examples(starts, rows, signs)
+
+
+def extend_examples(
+    before: Examples, alphas: Array, rows: Array, added: Examples, *, engine: Engine = DEFAULT
+) -> tuple[Examples, Array]:
+    """The examples of an earlier fit with further ones, and (m,) float32, the α to start from.
+
+    before, alphas : the examples of an earlier fit on a subset of the rows, and their α
+    rows : (n_before,) int64 ascending, the row numbers of that subset now
+    """
+    given = (*before, alphas, rows, *added)
+    starts, none = np.zeros(len(before.starts), np.int64), np.zeros(0, np.float32)
+    engine.merge_examples(*given, starts, none.astype(np.int32), none.astype(np.int8), none)
+    m = int(starts[-1])
+    merged, start = Examples(starts, np.empty(m, np.int32), np.empty(m, np.int8)), np.empty(m, np.float32)
+    engine.merge_examples(*given, *merged, start)
+    return merged, start
 
 
 def fit(
@@ -119,7 +136,7 @@ def fit(
     cost : factor of the loss of an example, relative to ‖w‖² / 2
     row_weights : (n,) float, factors of the cost of each row
     keep_from : weights below this share of the label's largest weight are pruned
-    start : (m,) float32, the α to start from (warm start, `carry_alphas`); None starts from 0
+    start : (m,) float32, the α to start from (warm start, `extend_examples`); None starts from 0
     tolerance : training of a label stops when no gradient (for "logistic": no step) is larger
     """
     n_labels, d = len(given.starts) - 1, X.shape[1]
@@ -159,19 +176,6 @@ def fit(
     starts = np.concatenate(([0], np.cumsum(counts)))
     by_label = csr_matrix((values, features, starts), shape=(n_labels, d))
     return Classifiers(*_by_feature(by_label), scale, bias), alphas
-
-
-def carry_alphas(
-    previous: Examples, alphas: Array, rows: Array, given: Examples, *, engine: Engine = DEFAULT
-) -> Array:
-    """(m,) float32, a warm start for `given`: the α of examples that were trained on before, 0 for others.
-
-    previous, alphas : the examples of an earlier fit on a subset of the rows, and their α
-    rows : (n_previous,) int64 ascending, the row numbers of that subset in `given`
-    """
-    start = np.zeros(len(given.rows), np.float32)
-    engine.carry_alphas(previous.starts, previous.rows, alphas, rows, given.starts, given.rows, start)
-    return start
 
 
 def _quantize(

@@ -30,15 +30,43 @@ def collect_examples(y_indptr, y_labels, listed, more_indptr, more_labels, posit
 
 
 @kernel
-def carry_alphas(before_starts, before_rows, before_alphas, row_numbers, starts, rows, alphas):
+def merge_examples(
+    before_starts,
+    before_rows,
+    before_signs,
+    before_alphas,
+    row_numbers,
+    added_starts,
+    added_rows,
+    added_signs,
+    starts,
+    rows,
+    signs,
+    alphas,
+):
     """See the twin in reference/rerank.py."""
+    is_filled, n_written = len(rows) > 0, 0
     for label in range(len(starts) - 1):
         p, end = before_starts[label], before_starts[label + 1]
-        for i in range(starts[label], starts[label + 1]):
-            while p < end and row_numbers[before_rows[p]] < rows[i]:
+        q, added_end = added_starts[label], added_starts[label + 1]
+        while p < end or q < added_end:
+            row = row_numbers[before_rows[p]] if p < end else -1
+            if p < end and (q == added_end or row <= added_rows[q]):
+                if is_filled:
+                    rows[n_written], signs[n_written], alphas[n_written] = (
+                        row,
+                        before_signs[p],
+                        before_alphas[p],
+                    )
                 p += 1
-            if p < end and row_numbers[before_rows[p]] == rows[i]:
-                alphas[i] = before_alphas[p]
+                if q < added_end and added_rows[q] == row:
+                    q += 1
+            else:
+                if is_filled:
+                    rows[n_written], signs[n_written], alphas[n_written] = added_rows[q], added_signs[q], 0
+                q += 1
+            n_written += 1
+        starts[label + 1] = n_written
 
 
 @reordering_kernel

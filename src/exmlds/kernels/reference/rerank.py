@@ -37,27 +37,44 @@ def collect_examples(
             position[label] += 1
 
 
-def carry_alphas(
+def merge_examples(
     before_starts: Array,
     before_rows: Array,
+    before_signs: Array,
     before_alphas: Array,
     row_numbers: Array,
+    added_starts: Array,
+    added_rows: Array,
+    added_signs: Array,
     starts: Array,
     rows: Array,
+    signs: Array,
     alphas: Array,
 ) -> None:
-    """Write the α of examples that were trained on before; the others are not written.
+    """Write the examples of each label that were trained on before, with their α, and those that are added.
 
-    before_starts, before_rows, before_alphas : the earlier examples of each label, their rows ascending
+    before_starts, before_rows, before_signs, before_alphas : the earlier examples, their rows ascending
     row_numbers : (n,) ascending, what an earlier row is called now
-    starts, rows : the examples of each label now;  alphas : (m,) float32
+    added_starts, added_rows, added_signs : the other ones; one that was there before is left out
+    starts : (L + 1,) int64, where the examples of each label begin; written where `rows` is empty, else read
+    rows, signs, alphas : (m,) int32, int8 and float32; if they are empty, only starts is written
     """
+    is_filled, n_written = len(rows) > 0, 0
     for label in range(len(starts) - 1):
-        before = slice(before_starts[label], before_starts[label + 1])
-        known = dict(zip(row_numbers[before_rows[before]].tolist(), before_alphas[before].tolist()))
-        for i in range(starts[label], starts[label + 1]):
-            if int(rows[i]) in known:
-                alphas[i] = known[int(rows[i])]
+        before, added = (slice(s[label], s[label + 1]) for s in (before_starts, added_starts))
+        known = dict(
+            zip(
+                row_numbers[before_rows[before]].tolist(),
+                zip(before_signs[before].tolist(), before_alphas[before].tolist()),
+            )
+        )
+        for row, sign in zip(added_rows[added].tolist(), added_signs[added].tolist()):
+            known.setdefault(row, (sign, 0.0))
+        for row in sorted(known):
+            if is_filled:
+                rows[n_written], (signs[n_written], alphas[n_written]) = row, known[row]
+            n_written += 1
+        starts[label + 1] = n_written
 
 
 def train_labels(
