@@ -88,3 +88,12 @@ def test_a_similarity_does_not_depend_on_the_other_queries(rows: Array, in_cells
         alone = index.search(built, rows[own : own + 1], 9)
         np.testing.assert_array_equal(ids[own], alone[0][0])
         np.testing.assert_array_equal(similar[own], alone[1][0])
+
+
+def test_large_cells_are_split(rng: np.random.Generator) -> None:
+    """One dense cloud among rows that are far apart."""
+    cloud = rng.normal(size=(2_000, 6)).astype(np.float32) * 0.01 + 1
+    built = cells.build(
+        np.concatenate([rng.normal(size=(400, 6)).astype(np.float32) * 5, cloud]), "euclidean", "float32", 1
+    )
+    assert np.diff(built.starts).max() < 400

@@ -18,9 +18,10 @@ from . import quantize
 Array = np.ndarray
 
 CELLS_PER_ROOT = 4  # cells for each √n
-N_PROBES = 64  # cells that a search reads
+N_PROBES = 48  # cells that a search reads
 SAMPLE = 16  # rows of each cell that k-means is fitted to
 N_ITERATIONS = 3  # of k-means
+LARGEST = 4  # times the mean number of rows, above which a cell is split
 ROWS = 4_096  # rows that are assigned to cells at a time
 
 
@@ -45,12 +46,17 @@ def build(X: Array, metric: str, storage: str, n_jobs: int | None) -> Cells:
     K-means starts from rows at equal distances, and is fitted to more of them, so that nothing is random.
     """
     n_cells = max(1, min(round(CELLS_PER_ROOT * len(X) ** 0.5), len(X)))
-    sample = X[np.linspace(0, len(X) - 1, min(len(X), SAMPLE * n_cells)).astype(np.int64)]
-    centers = sample[np.linspace(0, len(sample) - 1, n_cells).astype(np.int64)]
-    for _ in range(N_ITERATIONS):
-        centers = _move(centers, sample, _assign(centers, sample, n_jobs), metric)
+    centers = _kmeans(X, n_cells, metric, n_jobs)
+    cell = _assign(centers, X, metric, n_jobs)
+    # A cell with very many rows would cost each query that probes it as much as many other cells.
+    counts, most = np.bincount(cell, minlength=n_cells), LARGEST * len(X) / n_cells
+    for large in np.flatnonzero(counts > most).tolist():
+        rows = np.flatnonzero(cell == large)
+        parts = _kmeans(X[rows], int(LARGEST * len(rows) / most), metric, n_jobs)
+        cell[rows] = len(centers) + _assign(parts, X[rows], metric, n_jobs)
+        centers = np.concatenate([centers, parts])
     # Cells without rows would be probed in vain: equal rows make equal centres.
-    present, cell, counts = np.unique(_assign(centers, X, n_jobs), return_inverse=True, return_counts=True)
+    present, cell, counts = np.unique(cell, return_inverse=True, return_counts=True)
     order, starts = np.argsort(cell, kind="stable"), np.concatenate(([0], np.cumsum(counts)))
     return Cells(centers[present], starts, quantize.pack(X[order], storage), order.astype(np.int32))
 
@@ -66,19 +72,19 @@ def check(cells: Any, n: int, r: int) -> None:
 
 
 def search(
-    cells: Cells, bias: Array, Q: Array, scale: float, k: int, *, engine: Engine = DEFAULT
+    cells: Cells, bias: Array, Q: Array, metric: str, k: int, *, engine: Engine = DEFAULT
 ) -> tuple[Array, Array]:
     """The k best rows of the nearest cells: (q, k) int64 positions, −1 pads, and (q, k) float32 scores.
 
-    bias : (n,) in the order of the positions;  Q : (q, r) float32
-    scale : the factor of the inner products with rows, to which their bias is added
+    bias : (n,) in the order of the positions, added to ⟨q, x⟩ (cosine) or 2⟨q, x⟩ (euclidean)
+    Q : (q, r) float32
     """
     n_probes = min(N_PROBES, len(cells.centers))
     probes, near = np.full((len(Q), n_probes), -1, np.int64), np.full((len(Q), n_probes), -np.inf, np.float32)
-    engine.merge_topk(_nearness(cells.centers, Q), 0, probes, near)
+    engine.merge_topk(_nearness(cells.centers, Q, metric), 0, probes, near)
     starts, rows = cells.starts, cells.rows
     positions, scores = np.full((len(Q), k), -1, np.int64), np.full((len(Q), k), -np.inf, np.float32)
-    scaled = Q if scale == 1 else scale * Q
+    scaled = Q if metric == "cosine" else 2 * Q
     if rows.values.dtype == np.float32:
         engine.search_cells(scaled, probes, starts, rows.values, bias, positions, scores)
         return positions, scores
@@ -91,17 +97,27 @@ def search(
     return np.where(positions >= 0, read[np.maximum(positions, 0)] if len(read) else -1, -1), scores
 
 
-def _nearness(centers: Array, X: Array) -> Array:
-    """(n, c) ⟨x, c⟩ − ‖c‖² / 2, which is largest for the nearest centre."""
+def _nearness(centers: Array, X: Array, metric: str) -> Array:
+    """(n, c) the inner products, or ⟨x, c⟩ − ‖c‖² / 2, which is largest for the nearest centre."""
     products = X @ centers.T
-    products -= np.square(centers).sum(axis=1) / 2
+    if metric == "euclidean":
+        products -= np.square(centers).sum(axis=1) / 2
     return products
 
 
-def _assign(centers: Array, X: Array, n_jobs: int | None) -> Array:
+def _kmeans(X: Array, n_cells: int, metric: str, n_jobs: int | None) -> Array:
+    """(n_cells, r) float32, the centres of a sample of the rows."""
+    sample = X[np.linspace(0, len(X) - 1, min(len(X), SAMPLE * n_cells)).astype(np.int64)]
+    centers = sample[np.linspace(0, len(sample) - 1, n_cells).astype(np.int64)]
+    for _ in range(N_ITERATIONS):
+        centers = _move(centers, sample, _assign(centers, sample, metric, n_jobs), metric)
+    return centers
+
+
+def _assign(centers: Array, X: Array, metric: str, n_jobs: int | None) -> Array:
     """(n,) the nearest cell of each row."""
     found = map_blocks(
-        lambda block: _nearness(centers, X[block]).argmax(axis=1),
+        lambda block: _nearness(centers, X[block], metric).argmax(axis=1),
         blocks(len(X), ROWS),
         n_jobs=n_jobs,
         stage="cells of the index",

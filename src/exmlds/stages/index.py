@@ -120,10 +120,9 @@ def search(index: Index, Q: Matrix, k: int, *, engine: Engine = DEFAULT) -> tupl
     The similarity is the cosine, or the negative Euclidean distance.
     """
     Q, offset, found = _prepare(index, Q), 0, []
-    scale = 1 if index.metric == "cosine" else 2  # With the bias: 2⟨q, x⟩ − ‖x‖².
     for segment in index.segments:
         search_segment = _search_sparse if issparse(segment.rows) else _search_dense
-        ids, scores = search_segment(segment, Q, scale, k, engine)
+        ids, scores = search_segment(segment, Q, index.metric, k, engine)
         found.append((np.where(ids >= 0, ids + offset, -1) if offset else ids, scores))
         offset += len(segment.bias)
     ids, scores = found[0] if len(found) == 1 else _merge(found, k)
@@ -147,30 +146,36 @@ def _prepare(index: Index, X: Matrix) -> Matrix:
     return csr_matrix(X, dtype=np.float64)
 
 
-def _search_sparse(segment: Segment, Q: Matrix, scale: int, k: int, engine: Engine) -> tuple[Array, Array]:
-    Q = csr_matrix(Q if scale == 1 else scale * Q)
+def _scaled(Q: Matrix, metric: str) -> Matrix:
+    """Queries whose inner products with rows, with the bias, rank these: 2⟨q, x⟩ − ‖x‖² for distances."""
+    return Q if metric == "cosine" else 2 * Q
+
+
+def _search_sparse(segment: Segment, Q: Matrix, metric: str, k: int, engine: Engine) -> tuple[Array, Array]:
+    Q = csr_matrix(_scaled(Q, metric))
     ids, scores = np.full((Q.shape[0], k), -1, np.int64), np.full((Q.shape[0], k), -np.inf, Q.dtype)
     queries, postings = ((A.indptr, A.indices, A.data) for A in (Q, segment.rows))
     engine.sparse_topk(*queries, *postings, segment.bias, 0, ids, scores)
     return ids, scores
 
 
-def _search_dense(segment: Segment, Q: Matrix, scale: int, k: int, engine: Engine) -> tuple[Array, Array]:
+def _search_dense(segment: Segment, Q: Matrix, metric: str, k: int, engine: Engine) -> tuple[Array, Array]:
     Q = np.ascontiguousarray(Q.toarray() if issparse(Q) else Q, np.float32)
+    scaled = _scaled(Q, metric)
     if isinstance(segment.rows, cells.Cells):
         rows = segment.rows.rows
-        positions, scores = cells.search(segment.rows, segment.bias, Q, scale, k, engine=engine)
+        positions, scores = cells.search(segment.rows, segment.bias, Q, metric, k, engine=engine)
         ids = np.where(positions >= 0, segment.rows.numbers[positions].astype(np.int64), -1)
     else:
         rows = segment.rows
-        positions, scores = _search_all(segment, scale * Q, k, engine)
+        positions, scores = _search_all(segment, scaled, k, engine)
         ids = positions.copy()
     if rows.values.dtype == np.float32:
-        engine.rescore(scale * Q, rows.values, segment.bias, positions, ids, scores)
+        engine.rescore(scaled, rows.values, segment.bias, positions, ids, scores)
     else:  # unpack what was found alone
         found, position = np.unique(np.maximum(positions, 0), return_inverse=True)
         position = np.where(positions >= 0, position.reshape(positions.shape), -1)
-        engine.rescore(scale * Q, quantize.unpack(rows, found), segment.bias[found], position, ids, scores)
+        engine.rescore(scaled, quantize.unpack(rows, found), segment.bias[found], position, ids, scores)
     return ids, scores
 
 
