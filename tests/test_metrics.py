@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -400,6 +399,7 @@ def test_an_indicator_is_no_ranking() -> None:
 
 
 def test_columns_of_lists_and_frames_of_0_and_1() -> None:
+    pd = pytest.importorskip("pandas")
     expected = metrics.precision_at_k(TRUE, SAID, k=2)
     assert metrics.precision_at_k(pd.Series(TRUE), pd.Series(SAID), k=2) == expected
     truth = pd.DataFrame(metrics.label_matrix(TRUE).toarray().astype(int), columns=["a", "b", "c"])
