@@ -713,7 +713,7 @@ class XMCEstimator(XMCPredictor):
         Y, self.names_ = self._checked_labels(X, Y, label_names)
         side = self._checked_side(Y, **side)
         if not is_part and side.get("sample_weight") is None:  # weights may divide a row among its labels
-            targets.warn_of_split_rows(X, Y)
+            targets.warn_of_repeated_rows(X, Y)
         self.n_samples_fit_, self.n_labels_ = Y.shape
         self.columns_ = UsedColumns(None, None)
         if self._leaves_out_columns and not is_part:

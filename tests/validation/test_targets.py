@@ -181,22 +181,33 @@ def long_format(n: int) -> tuple[csr_matrix, csr_matrix]:
 def test_a_row_for_each_label_is_warned_of(form: Any) -> None:
     X, Y = long_format(4)
     with pytest.warns(DataWarning, match=r'4 texts, or rows of X, occur several .*groupby\("text"'):
-        targets.warn_of_split_rows(form(X), Y)
+        targets.warn_of_repeated_rows(form(X), Y)
 
 
 def test_other_rows_that_recur_are_no_mistake() -> None:
     X, Y = long_format(4)
     several = Y.copy().tolil()
     several[0, 4] = 1
-    targets.warn_of_split_rows(X, several.tocsr())  # a row has its labels
-    targets.warn_of_split_rows(X[[0, 1] * 8], Y[[0, 1] * 8])  # labels of equal rows recur
-    targets.warn_of_split_rows(*long_format(2))  # too few
-    targets.warn_of_split_rows(csr_matrix((8, 3), dtype=np.float32), Y)  # nothing is known of these rows
+    targets.warn_of_repeated_rows(X, several.tocsr())  # a row has its labels
+    targets.warn_of_repeated_rows(X[[0, 1] * 8], Y[[0, 1] * 8])  # labels of equal rows recur
+    targets.warn_of_repeated_rows(*long_format(2))  # too few
+    targets.warn_of_repeated_rows(csr_matrix((8, 3), dtype=np.float32), Y)  # nothing is known of these rows
     rest = csr_matrix(np.diag(np.arange(1, 101, dtype=np.float32)))
-    targets.warn_of_split_rows(
+    targets.warn_of_repeated_rows(
         csr_matrix(np.vstack([X.toarray() @ np.eye(4, 100), rest.toarray()]), dtype=np.float32),
         csr_matrix(np.eye(5, dtype=np.float32)[np.arange(108) % 5]),
     )  # a small share of all rows
+
+
+@pytest.mark.parametrize("form", [csr_matrix, lambda X: X.toarray()])
+def test_copies_of_rows_are_warned_of(form: Any, rng: np.random.Generator) -> None:
+    X = csr_matrix(rng.random((300, 5)) * (rng.random((300, 5)) < 0.5), dtype=np.float32)
+    Y = csr_matrix(rng.random((300, 8)) < 0.4, dtype=np.float32)
+    targets.warn_of_repeated_rows(form(X), Y)
+    twice = np.concatenate([np.arange(300), np.arange(90)])
+    with pytest.warns(DataWarning, match=r"\d\d of 3\d\d rows are copies of others"):
+        targets.warn_of_repeated_rows(form(X[twice]), Y[twice])
+    targets.warn_of_repeated_rows(form(X[twice[:340]]), Y[twice[:340]])  # a small share
 
 
 def test_an_index_in_another_order_is_warned_of() -> None:

@@ -23,6 +23,7 @@ MIN_SHARE = 0.1  # share of the rows that such strings must have
 MIN_RECURRING = 2 / 3  # share of their pieces that must be pieces of other strings too
 MIN_MOVABLE = 1 / 4  # share of their pieces that must occur first in one string and later in another
 MIN_SPLIT = 3  # different rows of X that must occur several times, each time with another label
+MIN_COPIED, MIN_COPIES = 0.2, 50  # share and number of rows that must be copies of others
 
 AMBIGUOUS = (
     "Y is ambiguous: lists of 0 and 1 of equal length. Pass a matrix of 0 and 1 as an array, np.stack(Y); "
@@ -193,37 +194,49 @@ def _pieces(string: str, separator: str) -> list[str]:
     return [piece for part in string.split(separator) if (piece := part.strip())]
 
 
-def warn_of_split_rows(X: Any, Y: csr_matrix) -> None:
-    """Warn of a table with a line for each label of a text rather than for each text.
+def warn_of_repeated_rows(X: Any, Y: csr_matrix) -> None:
+    """Warn of rows that are there several times: as copies, or once for each label of a text.
 
     X : (n, d) csr or dense, the rows in one form;  Y : (n, L) csr of ones
     """
-    if np.diff(Y.indptr).max(initial=0) > 1:
-        return
-    labels_of: dict[int, list[int]] = {}
-    for row in np.flatnonzero(np.diff(Y.indptr)).tolist():
-        key = _row_hash(X, row)
-        if key is not None:
-            labels_of.setdefault(key, []).append(Y.indices[Y.indptr[row]])
+    row, counts = _fingerprints(X), np.diff(Y.indptr)
+    is_told = (row != 0) & (counts > 0)  # rows without features, or without labels, say nothing
+    row, labels, n = row[is_told], _fingerprints(Y)[is_told], int(is_told.sum())
+    _, group, sizes = np.unique(row, return_inverse=True, return_counts=True)
+    _, pairs = np.unique(row * np.sqrt(2) + labels, return_index=True)
+    n_distinct = np.bincount(group[pairs], minlength=len(sizes))
     # In equal rows that were not split, labels recur.
-    split = [labels for labels in labels_of.values() if 1 < len(labels) == len(set(labels))]
-    if len(split) >= MIN_SPLIT and sum(map(len, split)) >= MIN_SHARE * Y.shape[0]:
+    is_split = (sizes > 1) & (n_distinct == sizes) & (counts.max(initial=0) <= 1)
+    n_split, n_copies = int(is_split.sum()), n - len(pairs)
+    if n_split >= MIN_SPLIT and sizes[is_split].sum() >= MIN_SHARE * len(counts):
         warnings.warn(
-            f"{len(split):,} texts, or rows of X, occur several times with different labels. Group them, one "
+            f"{n_split:,} texts, or rows of X, occur several times with different labels. Group them, one "
             'row a text: df.groupby("text", sort=False)["labels"].agg(list).reset_index().',
+            DataWarning,
+            stacklevel=2,
+        )
+    elif n_copies >= max(MIN_COPIED * n, MIN_COPIES):
+        warnings.warn(
+            f"{n_copies:,} of {n:,} rows are copies of others, with the same features and labels. Rows that "
+            "are held out are then not new to the model, so that its threshold, probabilities and held-out "
+            'metrics are too optimistic. Leave copies out: df.drop_duplicates("text").',
             DataWarning,
             stacklevel=2,
         )
 
 
-def _row_hash(X: Any, row: int) -> int | None:
-    """A number that equal rows share; None for a row of zeros, which says nothing."""
-    if issparse(X):
-        stored = slice(X.indptr[row], X.indptr[row + 1])
-        parts = [X.indices[stored], X.data[stored]]
-    else:
-        parts = [X[row]]
-    return hash(tuple(part.tobytes() for part in parts)) if parts[-1].any() else None
+def _fingerprints(A: Any) -> Array:
+    """(n,) numbers that equal rows share, and others hardly ever; 0 for a row of zeros."""
+    if not issparse(A):
+        # A product by BLAS could differ in the last bits between equal rows.
+        return np.einsum("ij,j->i", A, np.random.default_rng(0).random(A.shape[1]))
+    found, is_filled = np.zeros(A.shape[0]), np.diff(A.indptr) > 0
+    starts = A.indptr[:-1][is_filled]
+    if len(starts):
+        roots = np.sqrt(A.indices, dtype=np.float64)
+        sums = (np.add.reduceat(part, starts, dtype=np.float64) for part in (roots, roots * A.data, A.data))
+        found[is_filled] = sum(weight * part for weight, part in zip((1, np.pi, np.e), sums))
+    return found
 
 
 def warn_of_order(X: Any, y: Any) -> None:
