@@ -246,7 +246,8 @@ class ConfigSearch(NamedTuple):
         # The evidence on a held-out pair has some twenty numbers; the stacker has them in double precision.
         held = min(data.n, MAX_HELD_OUT) * listed
         stacking = 320.0 * held + 320.0 * min(held, STACKER_PAIRS)
-        reranking = 100.0 * pairs + 15.0 * weights + 16.0 * lifts
+        # A pair is on a list (4 bytes), and an example of the last fold and of the refit (9 each).
+        reranking = 40.0 * pairs + 15.0 * weights + 16.0 * lifts
         return Estimate(fitting + max(stacking, reranking), size + 5.0 * weights + 2.0 * lifts)
 
 
