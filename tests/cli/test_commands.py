@@ -486,7 +486,7 @@ def test_k_beyond_the_predictions_is_a_warning(run: Run, files: Path, tmp_path: 
     run("predict", files / "model", files / "test.txt.gz", "-k", 3, "-o", tmp_path / "p.txt")
     done = run("evaluate", "--predictions", tmp_path / "p.txt", files / "test.txt.gz", "-k", 5)
     assert "No row has more than 3 predictions" in done.err
-    assert "need the training file: --train" in done.out
+    assert "need the training labels" in done.out
     done = run("compare", files / "model", tmp_path / "p.txt", files / "test.txt.gz", "-k", 5)
     assert "No row of the second predictions has more than 3 predictions" in done.err
 

@@ -152,7 +152,10 @@ def _print_tables(result: _EvaluateResult) -> None:
             f"training; they occur {result.unseen['times']:,} times"
         )
     if not result.groups:
-        print("PSP, PSnDCG and the table from head to tail need the training file: --train FILE")
+        print(
+            "PSP, PSnDCG and the table from head to tail need the training labels: evaluate the model "
+            "itself, or, for numbers, name their file: --train FILE"
+        )
         return
     print(f"Propensities of PSP and PSnDCG from {result.propensities_from}")
     print()

@@ -11,7 +11,7 @@ GROUPS = {
         *("text", "row", "rows", "predictions", "labels", "train", "split", "one_based", "filter_"),
         *("text_column", "label_column", "label_separator", "id_column", "format"),
     ),
-    "Model": ("method", "set_", "config", "seed", "time_budget", "vectorizer", "keep_rows"),
+    "Model": ("method", "effort", "set_", "config", "seed", "time_budget", "vectorizer", "keep_rows"),
     "Output": (
         *(
             "output",
