@@ -67,7 +67,7 @@ def one(name: str, effort: str, n_jobs: int) -> dict[str, Any]:
 def main() -> None:
     parser = parser_of(__doc__)
     parser.add_argument("--sets", type=several(SETS), default=SETS, help="names, separated by commas")
-    parser.add_argument("--efforts", type=several(EFFORTS), default=("balanced",))
+    parser.add_argument("--efforts", type=several(EFFORTS), default=("fast", "balanced"))
     parser.add_argument("--one", nargs=3, metavar=("SET", "EFFORT", "THREADS"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
