@@ -32,8 +32,38 @@ class Effort(NamedTuple):
     second_rows: int
 
 
+BALANCED = Effort(
+    is_searched=True,
+    shortlists=(120, 240),
+    costs=(1.0, 0.3),
+    n_learners=1,
+    n_epochs=3,
+    n_dense_epochs=10,
+    n_more_epochs=2,
+    n_passes=10,
+    n_more_passes=5,
+    n_folds=(1, 5),
+    second_rows=8_000,
+)
 EFFORTS = {
-    "fast": Effort(False, (120,), (0.5,), 1, 3, 5, 0, 6, 2, (1, 1), 0),
-    "balanced": Effort(True, (120, 240), (1.0, 0.3), 1, 3, 10, 2, 10, 5, (1, 5), 8_000),
-    "best": Effort(True, (240, 480), (1.0, 0.3), 3, 6, 20, 2, 10, 5, (3, 5), 100_000),
+    "fast": BALANCED._replace(
+        is_searched=False,
+        shortlists=(120,),
+        costs=(0.5,),
+        n_dense_epochs=5,
+        n_more_epochs=0,
+        n_passes=6,
+        n_more_passes=2,
+        n_folds=(1, 1),
+        second_rows=0,
+    ),
+    "balanced": BALANCED,
+    "best": BALANCED._replace(
+        shortlists=(240, 480),
+        n_learners=3,
+        n_epochs=6,
+        n_dense_epochs=20,
+        n_folds=(3, 5),
+        second_rows=100_000,
+    ),
 }

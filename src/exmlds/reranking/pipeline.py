@@ -25,9 +25,7 @@ Result = TypeVar("Result")
 
 MAX_PAIRS = 1_000_000  # negative pairs that classifiers learn from where all labels are on the short list,
 MIN_LISTED = 20  # but at least so many of a row
-LIST_BLOCK = (
-    1_024  # training rows that are searched for at a time: more than at prediction, as they are sorted
-)
+LIST_BLOCK = 1_024  # training rows that are searched for at a time
 MAX_LIFT_LABELS = 2_000  # labels up to which all pairs of labels are counted
 SECOND_TOP_K = 300  # labels that the second shortlister ranks; others have no vote of it
 STACKER_PAIRS = 200_000  # pairs of a row and a label that the stacker is fitted on, at most
@@ -291,12 +289,11 @@ def examples_of_new_rows(
         return _short_lists(shortlister, rows.X, k, new[block])
 
     listed, near = map(np.concatenate, zip(*_in_blocks(shortlister, find, len(new))))
-    position, is_near = np.arange(len(new)), (near >= 0) & ~is_new[near]
+    is_near = (near >= 0) & ~is_new[near]
     voters = _pairs(near[is_near], np.nonzero(is_near)[0], (rows.n, len(new)))
     is_listed = listed >= 0
     lists = _pairs(new[np.nonzero(is_listed)[0]], listed[is_listed], rows.Y.shape)
-    # (n, L) the labels of new rows alone
-    own = _pairs(new, position, (rows.n, len(new))) @ rows.Y[new]
+    own = _pairs(new, np.arange(len(new)), (rows.n, len(new))) @ rows.Y[new]  # (n, L), of new rows alone
     none = np.empty((rows.n, 0), np.int32)
     return rerank.examples(own, none, lists + voters @ rows.Y[new], engine=shortlister.engine)
 

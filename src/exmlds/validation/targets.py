@@ -200,8 +200,8 @@ def warn_of_repeated_rows(X: Any, Y: csr_matrix) -> None:
     X : (n, d) csr or dense, the rows in one form;  Y : (n, L) csr of ones
     """
     row, counts = _fingerprints(X), np.diff(Y.indptr)
-    is_told = (row != 0) & (counts > 0)  # rows without features, or without labels, say nothing
-    row, labels, n = row[is_told], _fingerprints(Y)[is_told], int(is_told.sum())
+    is_known = (row != 0) & (counts > 0)  # rows without features, or without labels, say nothing
+    row, labels, n = row[is_known], _fingerprints(Y)[is_known], int(is_known.sum())
     _, group, sizes = np.unique(row, return_inverse=True, return_counts=True)
     _, pairs = np.unique(row * np.sqrt(2) + labels, return_index=True)
     n_distinct = np.bincount(group[pairs], minlength=len(sizes))

@@ -126,15 +126,15 @@ def search_cells(Q, probes, starts, rows, bias, best, best_scores):
                 position[near[q, p]] += 1
         gathered = np.empty((largest, Q.shape[1]), np.float32)
         for cell in range(n_cells):
-            asked = queries[ends[cell] : ends[cell + 1]]
+            probing = queries[ends[cell] : ends[cell + 1]]
             first, n_rows = starts[cell], starts[cell + 1] - starts[cell]
-            if len(asked) == 0 or n_rows == 0:
+            if len(probing) == 0 or n_rows == 0:
                 continue
-            for i in range(len(asked)):
-                gathered[i] = Q[asked[i]]
-            scores = np.dot(gathered[: len(asked)], rows[first : first + n_rows].T)
-            for i in range(len(asked)):
-                q = asked[i]
+            for i in range(len(probing)):
+                gathered[i] = Q[probing[i]]
+            scores = np.dot(gathered[: len(probing)], rows[first : first + n_rows].T)
+            for i in range(len(probing)):
+                q = probing[i]
                 n, least = n_kept[q], worst[q]
                 for j in range(n_rows):
                     score = scores[i, j] + bias[first + j]
