@@ -106,7 +106,8 @@ def train_labels(
     the active set when its gradient exceeds SHRINK_MARGIN, or the largest gradient of the previous epoch; all
     examples return when the active set has converged.
 
-    indptr, features, values : the rows x as csr float32, features uint16 or uint32
+    indptr, features, values : the rows x as csr float32, features uint16 or uint32; each row has a multiple
+        of 4 values, the last of them zeros
     squares : (n,) float32, ‖x‖²
     starts, rows, signs : the examples of each label, rows int32 and signs int8 of ±1
     costs : (n,) float32, of each row
@@ -125,7 +126,7 @@ def train_labels(
         here = slice(starts[label], starts[label + 1])
         X = np.zeros((here.stop - here.start, d + 1))
         for x, row in zip(X, rows[here]):
-            x[features[indptr[row] : indptr[row + 1]]] = values[indptr[row] : indptr[row + 1]]
+            np.add.at(x, features[indptr[row] : indptr[row + 1]], values[indptr[row] : indptr[row + 1]])
             x[d] = 1
         X *= signs[here, None]
         alpha = alphas[here].astype(float)
@@ -154,7 +155,7 @@ def _descend(
         violation = largest = 0.0
         for i in range(len(order) - 1, 0, -1):
             state = (state * 6364136223846793005 + 1442695040888963407) % 2**64
-            j = (state >> 33) % (i + 1)
+            j = (state >> 33) * (i + 1) >> 31
             order[i], order[j] = order[j], order[i]
         position = 0
         while position < len(order):
