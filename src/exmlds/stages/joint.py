@@ -117,7 +117,6 @@ class _Batches:
             cuts = np.searchsorted(counts, np.arange(1, BLOCKS) * (X.nnz / BLOCKS)).tolist()
             edges = sorted({0, *cuts, X.shape[1]})
             self.features = [slice(*pair) for pair in pairwise(edges)]
-            self.work = np.empty_like(state.V)
 
     def embed(self, rows: Array, workers: Workers) -> Array:
         """(b, r) float32, z = x V."""
@@ -138,7 +137,7 @@ class _Batches:
             return
         workers.map(
             lambda own: self.engine.adagrad_rows(
-                *self.arrays, rows, dZ, own.start, own.stop, self.rate, self.work, self.V, self.squares
+                *self.arrays, rows, dZ, own.start, own.stop, self.rate, self.V, self.squares
             ),
             self.features,
         )

@@ -99,14 +99,14 @@ def examples(
 
 
 def extend_examples(
-    before: Examples, alphas: Array, rows: Array, added: Examples, *, engine: Engine = DEFAULT
+    before: Examples, alphas: Array, added: Examples, *, engine: Engine = DEFAULT
 ) -> tuple[Examples, Array]:
     """The examples of an earlier fit with further ones, and (m,) float32, the α to start from.
 
-    before, alphas : the examples of an earlier fit on a subset of the rows, and their α
-    rows : (n_before,) int64 ascending, the row numbers of that subset now
+    before, alphas : the examples of an earlier fit on some of the rows, and their α
+    added : further ones; those that were there before are left out
     """
-    given = (*before, alphas, rows, *added)
+    given = (*before, alphas, *added)
     starts, none = np.zeros(len(before.starts), np.int64), np.zeros(0, np.float32)
     engine.merge_examples(*given, starts, none.astype(np.int32), none.astype(np.int8), none)
     m = int(starts[-1])

@@ -39,7 +39,6 @@ def merge_examples(
     before_rows,
     before_signs,
     before_alphas,
-    row_numbers,
     added_starts,
     added_rows,
     added_signs,
@@ -54,7 +53,7 @@ def merge_examples(
         p, end = before_starts[label], before_starts[label + 1]
         q, added_end = added_starts[label], added_starts[label + 1]
         while p < end or q < added_end:
-            row = row_numbers[before_rows[p]] if p < end else -1
+            row = before_rows[p] if p < end else -1
             if p < end and (q == added_end or row <= added_rows[q]):
                 if is_filled:
                     rows[n_written], signs[n_written], alphas[n_written] = (

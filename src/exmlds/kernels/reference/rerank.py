@@ -42,7 +42,6 @@ def merge_examples(
     before_rows: Array,
     before_signs: Array,
     before_alphas: Array,
-    row_numbers: Array,
     added_starts: Array,
     added_rows: Array,
     added_signs: Array,
@@ -54,7 +53,6 @@ def merge_examples(
     """Write the examples of each label that were trained on before, with their α, and those that are added.
 
     before_starts, before_rows, before_signs, before_alphas : the earlier examples, their rows ascending
-    row_numbers : (n,) ascending, what an earlier row is called now
     added_starts, added_rows, added_signs : the other ones; one that was there before is left out
     starts : (L + 1,) int64, where the examples of each label begin; written where `rows` is empty, else read
     rows, signs, alphas : (m,) int32, int8 and float32; if they are empty, only starts is written
@@ -64,7 +62,7 @@ def merge_examples(
         before, added = (slice(s[label], s[label + 1]) for s in (before_starts, added_starts))
         known = dict(
             zip(
-                row_numbers[before_rows[before]].tolist(),
+                before_rows[before].tolist(),
                 zip(before_signs[before].tolist(), before_alphas[before].tolist()),
             )
         )
