@@ -753,7 +753,7 @@ def test_annif_folder_of_keys_and_packed(tmp_path: Path) -> None:
     written(folder, gzip.compress(b"Ants"), "a.txt.gz")
     written(folder, gzip.compress(b"insects\ninsects\nsoil"), "a.key.gz")
     assert read_texts(folder) == read_texts(folder, labels="label") == (["Ants"], [["insects", "soil"]])
-    with pytest.raises(DataError, match="name labels without URIs"):
+    with pytest.raises(DataError, match="hold names and no URIs. Leave out labels"):
         open_texts(folder, labels="uri")
     corpus(folder, a_txt="Ants again")
     with pytest.raises(DataError, match=r"has both a.txt and a.txt.gz; remove one of them"):

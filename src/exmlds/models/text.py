@@ -15,7 +15,7 @@ from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
 from sklearn.utils.validation import check_is_fitted
 
 from ..base import XMCEstimator, class_reference, restored
-from ..errors import DataWarning, NoKnownWordWarning
+from ..errors import DataWarning, NoKnownWordWarning, some
 from ..runtime import progress
 from ..runtime.memory import Estimate
 from ..validation import params, stored, targets
@@ -246,12 +246,13 @@ class TextClassifier(LabelSpaceMixin):
     def _vectors(self, X: Any) -> csr_matrix:
         """(n, d) csr, the vectors of texts."""
         check_is_fitted(self)
-        texts = _texts(X)
+        ids: list[str | None] = []
+        texts = _texts(X, ids=ids)
         first = next(texts, None)
         if first is None:
             return csr_matrix((0, self.n_features_in_), dtype=np.float32)
         vectors = csr_matrix(self.vectorizer_.transform(chain([first], texts)), dtype=np.float32)
-        _warn_of_no_words(vectors)
+        _warn_of_no_words(vectors, ids)
         return vectors
 
     def _candidates(self, X: Matrix, k: int) -> tuple[Array, Array]:
@@ -370,31 +371,39 @@ def _texts(
 
 def _warn_of_no_words_to_learn(vectors: csr_matrix, ids: list[str | None]) -> None:
     if rows := _rows_without_words(vectors):
-        named = _some([ids[row] or str(row) for row in rows])
         warnings.warn(
             f"{len(rows):,} of {vectors.shape[0]:,} texts hold no word that the vectorizer takes; only the "
-            f"frequency of their labels is learnt from them. Ids, or rows counted from 0: {named}.",
+            f"frequency of their labels is learnt from them. {_named(rows, ids)}",
             DataWarning,
             stacklevel=3,
         )
 
 
-def _warn_of_no_words(vectors: csr_matrix) -> None:
+def _warn_of_no_words(vectors: csr_matrix, ids: list[str | None]) -> None:
     if rows := _rows_without_words(vectors):
-        warnings.warn(
-            f"{len(rows):,} of {vectors.shape[0]:,} texts hold no word that the model knows; no labels are "
-            f"predicted for them. Rows, counted from 0: {_some(list(map(str, rows)))}.",
-            NoKnownWordWarning,
-            stacklevel=3,
-        )
+        warn_of_no_words(len(rows), vectors.shape[0], _named(rows, ids))
+
+
+def warn_of_no_words(n: int, of: int, named: str) -> None:
+    """Warn of n texts, of so many, without a known word; named : a sentence that names them."""
+    message = (
+        f"{n:,} of {of:,} texts hold no word that the model knows; no labels are predicted for them. {named}"
+    )
+    if of == 1:
+        message = "The text holds no word that the model knows; no labels are predicted for it."
+    warnings.warn(message, NoKnownWordWarning, stacklevel=4)
+
+
+def _named(rows: list[int], ids: list[str | None]) -> str:
+    """A sentence that names texts: by their ids where all of them have one, and by their rows otherwise."""
+    own = [id for row in rows if (id := ids[row]) is not None]
+    if len(own) == len(rows):
+        return f"Their ids: {some(own)}."
+    return f"Rows, counted from 0: {some(list(map(str, rows)))}."
 
 
 def _rows_without_words(vectors: csr_matrix) -> list[int]:
     return np.flatnonzero(np.diff(vectors.indptr) == 0).tolist()
-
-
-def _some(names: list[str]) -> str:
-    return ", ".join(names[:10]) + (", …" if len(names) > 10 else "")
 
 
 def _fitted_vectors(vectorizer: Any, texts: Iterator[str]) -> csr_matrix:

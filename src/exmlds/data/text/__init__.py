@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
@@ -40,6 +40,7 @@ from .annif import require_documents as require_documents
 from .decoding import BOM, Decoder
 from .documents import OTHER_BOMS, PARQUET, Document, bare, check_encoding, start_of
 from .documents import ReadOptions as ReadOptions
+from .documents import begins_with_uri as begins_with_uri
 from .fields import with_fields
 from .formats import DELIMITERS, NAMES, READERS, SPLIT_FORMATS, check_options
 from .jsonl import json_document, row_of
@@ -228,7 +229,8 @@ def stream_texts(
     errors: str = "strict",
     id: str | None = None,
     report: Callable[[int, DataError], None] | None = None,
-) -> Generator[Document, None, int]:
+    found_text: Callable[[int], None] | None = None,
+) -> Iterator[Document]:
     """Yield the documents of a stream, without labels, each as soon as its line arrives.
 
     If format is "jsonl", or if fields are given, every line is a JSON object; if format is "lines", every
@@ -237,8 +239,7 @@ def stream_texts(
 
     report : called with the number of a line that cannot be read and its error; the line then gives an empty
         document. By default, the error is raised
-
-    Returns the number of lines that were read as texts, 0 for JSON objects.
+    found_text : called with the number of each line that is a text, before its document is yielded
     """
     decoder = Decoder(errors=errors)
     options = _checked_options(text, None, None, "__label__", format, False, decoder, id)
@@ -246,7 +247,6 @@ def stream_texts(
     are_objects = None if format is None else format == "jsonl"
     if text or id:
         are_objects = True
-    number = 0
     for number, raw in enumerate(file, start=1):
         where = f"{name}:{number}"
         document = Document("", [], where)
@@ -263,13 +263,14 @@ def stream_texts(
                 document = json_document(where, line, row, fields)
             else:
                 document = Document(bare(line), [], where)
+                if found_text is not None and are_objects is False:
+                    found_text(number)
         except DataError as error:
             if report is None:
                 raise
             report(number, error)
         yield document
     decoder.warn_of_damage(name)
-    return 0 if are_objects else number
 
 
 def _is_object(line: str) -> bool:

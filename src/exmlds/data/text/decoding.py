@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from ...errors import Argument, DataError, DataWarning
+from ...errors import Argument, DataError, DataWarning, some
 from ...storage.files import reading
 
 BOM = codecs.BOM_UTF8
@@ -83,7 +83,7 @@ class Decoder:
             self.damaged.clear()
             warnings.warn(
                 f"{path}: bytes that are not {self.display_name} were read as �. Damaged "
-                f"({len(damaged):,}): {some(damaged)}.",
+                f"({len(damaged):,}): {some(damaged, SHOWN)}.",
                 DataWarning,
                 stacklevel=3,
             )
@@ -124,8 +124,3 @@ class _Converted(io.RawIOBase):
             text = self._strict.decode(chunk, self._is_at_end)
             self._strict.errors = "strict"
             return text
-
-
-def some(names: list[str]) -> str:
-    """The first of some names, for a message."""
-    return ", ".join(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")

@@ -23,6 +23,7 @@ UNLABELLED = Argument("labelled", False)
 ANY_FORMAT = Argument("format", "…")
 LABELS_BY_NAME = Argument("labels", "label")
 URI = re.compile(r"(<[^<>\s]+>[,;]?)+|https?://\S+")
+_URI_START = re.compile(r"\s*<?[A-Za-z][A-Za-z0-9+.-]*:\S")
 _URI_LIST = re.compile(r"\s*(<[A-Za-z][\w+.-]*:[^<>\s]+>[\s,;]*)+")
 
 
@@ -120,6 +121,14 @@ def is_uri_list(cell: str) -> bool:
 
 def _uris(cell: str) -> list[str]:
     return re.findall("<([^<>]+)>", cell) if is_uri_list(cell) else []
+
+
+def begins_with_uri(line: str) -> bool:
+    """
+    >>> begins_with_uri("<urn:sea>\tsea"), begins_with_uri("sea: tides")
+    (True, False)
+    """
+    return _URI_START.match(line) is not None
 
 
 def bare_uri(cell: str) -> str:
