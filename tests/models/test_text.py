@@ -248,6 +248,17 @@ def test_numbers_of_numpy_are_saved_and_others_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "other").exists()
 
 
+def test_the_estimator_may_be_given_by_position() -> None:
+    inner = FeatureNeighbors()
+    assert TextClassifier(inner).model is inner
+    with pytest.raises(TypeError, match="positional"):
+        TextClassifier(inner, "hashing")  # type: ignore[misc]
+    with pytest.raises(
+        ValueError, match="'model' parameter .* must be None or an estimator of exmlds. Got 'tfidf'"
+    ):
+        TextClassifier("tfidf").fit(TEXTS, LABELS)  # type: ignore[arg-type]
+
+
 def test_parameters_of_the_model_are_its_own() -> None:
     model = TextClassifier(model=ExMLDS(threshold=0.3, n_jobs=1))
     assert (model.threshold, model.n_jobs) == (0.3, 1)

@@ -48,9 +48,9 @@ class TextClassifier(LabelSpaceMixin):
 
     Parameters
     ----------
+    model : an estimator of this package; None is `ExMLDS()`
     vectorizer : "tfidf", with sublinear counts; "hashing", which keeps no vocabulary; or a `TfidfVectorizer`,
         `CountVectorizer` or `HashingVectorizer` of scikit-learn
-    model : an estimator of this package; None is `ExMLDS()`
     keep_rows : keep the training texts with the model, so that `explain` can show them
 
     The parameters of every method, such as `threshold`, are those of the estimator; where the classifier is
@@ -97,10 +97,10 @@ class TextClassifier(LabelSpaceMixin):
     vectorizer_: Any
 
     def __init__(
-        self, *, vectorizer: Any = "tfidf", model: XMCEstimator | None = None, keep_rows: bool = False
+        self, model: XMCEstimator | None = None, *, vectorizer: Any = "tfidf", keep_rows: bool = False
     ) -> None:
-        self.vectorizer = vectorizer
         self.model = model
+        self.vectorizer = vectorizer
         self.keep_rows = keep_rows
 
     def __getattr__(self, name: str) -> Any:
