@@ -6,6 +6,7 @@ import csv
 import gzip
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -379,6 +380,20 @@ def test_hints(
     done = run(*arguments)
     assert done.code == 2
     assert message in done.err
+
+
+def test_training_documents_are_named_by_their_files(files: Path, run: Run, tmp_path: Path) -> None:
+    train = ("train", files / "corpus", "-o", tmp_path / "m", "--method", "exmlds1", "--seed", "0")
+    assert run(*train, "--set", "n_components=3", "--keep-rows").code == 0
+    done = run("explain", tmp_path / "m", files / "new", "--row", "sea0.txt")
+    assert re.search(r"^sea0.txt: tides and the moon +\d", done.out, re.M)
+    found = json.loads(run("explain", tmp_path / "m", "--text", "a ship", "--json").out)
+    names = sorted(path.name for path in (files / "corpus").glob("*.txt"))
+    assert [voter["id"] for voter in found["voters"]] == [names[voter["row"]] for voter in found["voters"]]
+    typical = ("labels", tmp_path / "m", "--typical", "urn:sea", "-n", "1")
+    assert re.search(r"^sea\d.txt: ", run(*typical).out, re.M)
+    (row,) = json.loads(run(*typical, "--json").out)
+    assert row["id"] == names[row["row"]]
 
 
 @pytest.mark.parametrize("column", ["subject", "Subject"])

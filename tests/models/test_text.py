@@ -268,6 +268,33 @@ def test_parameters_of_the_model_are_its_own() -> None:
         model.nothing  # noqa: B018
 
 
+def test_training_texts_are_named_by_their_ids(tmp_path: Path) -> None:
+    class Text(NamedTuple):
+        text: str
+        labels: list[str]
+        id: str | None
+
+    def trained(ids: list[str | None], keep_rows: bool = True) -> Any:
+        documents = map(Text, TEXTS, LABELS, ids)
+        inner = ExMLDS1(n_components=2, random_state=0)
+        TextClassifier(inner, keep_rows=keep_rows).fit(documents).save(tmp_path / "model")
+        return load(tmp_path / "model")
+
+    ids: list[str | None] = [f"shelf {row}" for row in range(len(TEXTS))]
+    model = trained(ids)
+    assert model.ids_.tolist() == ids
+    (why,) = model.explain(["bread with seeds"])
+    assert [voter.id for voter in why.voters] == [f"shelf {voter.row}" for voter in why.voters]
+    first = why.voters[0]
+    assert f"    {first.id} ({first.text}): " in str(why)
+    assert f"{first.id} (" in why._repr_html_()
+    partly = trained([None, *ids[1:]])
+    assert [partly.ids_[0], *partly.ids_[1:]] == ["", *ids[1:]]
+    names = {voter.name for voter in partly.explain([TEXTS[0]], n=8)[0].voters if voter.row == 0}
+    assert names == {TEXTS[0]}
+    assert trained([None] * len(TEXTS)).ids_ is trained(ids, keep_rows=False).ids_ is None
+
+
 def test_kept_texts_come_back(tmp_path: Path) -> None:
     method = ExMLDS1(n_components=2, random_state=0)
     model = TextClassifier(model=method, keep_rows=True).fit(TEXTS, LABELS)

@@ -45,7 +45,7 @@ def labels(
         if name is not None and name not in columns:
             raise DataError(f"{model} has no label {name!r}; --search finds labels by part of the name.")
     if typical is not None:
-        _show_rows(fitted.typical_rows(names[columns[typical]], n), getattr(fitted, "texts_", None), as_json)
+        _show_rows(fitted, fitted.typical_rows(names[columns[typical]], n), as_json)
         return
     if similar is not None:
         shown = fitted.similar_labels(names[columns[similar]], n)
@@ -74,16 +74,21 @@ def labels(
     print_table(("label", "rows", *([] if similar is None else ["cosine"])), rows)
 
 
-def _show_rows(found: list[tuple[int, float]], texts: Any, as_json: bool) -> None:
-    from .output import print_json, print_table, short
+def _show_rows(fitted: Any, found: list[tuple[int, float]], as_json: bool) -> None:
+    from .output import named, print_json, print_table
 
+    texts = getattr(fitted, "texts_", None)
     if as_json:
         print_json(
             [
-                {"row": row, "cosine": round(cosine, 6)} | ({} if texts is None else {"text": texts[row]})
+                {"row": row, "cosine": round(cosine, 6)}
+                | ({} if texts is None else {"text": texts[row], "id": fitted._id_of(row)})
                 for row, cosine in found
             ]
         )
         return
-    rows = [(row if texts is None else short(texts[row]), f"{cosine:.3f}") for row, cosine in found]
+    rows = [
+        (row if texts is None else named(texts[row], fitted._id_of(row)), f"{cosine:.3f}")
+        for row, cosine in found
+    ]
     print_table(("training row" if texts is None else "training text", "cosine"), rows)

@@ -38,6 +38,7 @@ OWN = (
     "vectorizer_",
     "feature_names_",
     "texts_",
+    "ids_",
     "training_digest_",
 )  # what is learnt beside the model
 OF_PREDICTIONS = ("threshold", "max_labels", "n_jobs", "verbose")  # parameters that a fitted model uses
@@ -51,7 +52,7 @@ class TextClassifier(LabelSpaceMixin):
     model : an estimator of this package; None is `ExMLDS()`
     vectorizer : "tfidf", with sublinear counts; "hashing", which keeps no vocabulary; or a `TfidfVectorizer`,
         `CountVectorizer` or `HashingVectorizer` of scikit-learn
-    keep_rows : keep the training texts with the model, so that `explain` can show them
+    keep_rows : keep the training texts and their ids with the model, so that `explain` can show them
 
     The parameters of every method, such as `threshold`, are those of the estimator; where the classifier is
     fitted, those that predictions use are the ones of `model_`.
@@ -63,7 +64,7 @@ class TextClassifier(LabelSpaceMixin):
     Attributes
     ----------
     model_, vectorizer_ : as fitted;  feature_names_ : (d,) the terms, or None where they are hashed
-    texts_ : (n,) the training texts, or None
+    texts_, ids_ : (n,) the training texts and the ids of documents, or None; "" where one has no id
     classes_, label_counts_, threshold_, search_results_ : those of `model_`, as all others
 
     Examples
@@ -95,6 +96,7 @@ class TextClassifier(LabelSpaceMixin):
     }
     model_: XMCEstimator
     vectorizer_: Any
+    ids_: Array | None = None  # folders of earlier versions have none
 
     def __init__(
         self, model: XMCEstimator | None = None, *, vectorizer: Any = "tfidf", keep_rows: bool = False
@@ -172,6 +174,7 @@ class TextClassifier(LabelSpaceMixin):
         if hasattr(vectorizer, "get_feature_names_out"):
             self.feature_names_ = vectorizer.get_feature_names_out().astype(object)
         self.texts_ = np.array(kept, object) if self.keep_rows else None
+        self.ids_ = np.array([id or "" for id in ids], object) if self.keep_rows and any(ids) else None
         self.training_digest_ = None
         return self
 
@@ -228,9 +231,14 @@ class TextClassifier(LabelSpaceMixin):
         explanation = self.model_._explain_row(
             X, label, n, names, lambda row: self._checked_rows([texts[row]], reset=False)
         )
-        return explanation._replace(
-            voters=[voter._replace(text=texts[voter.row]) for voter in explanation.voters]
-        )
+        voters = [
+            voter._replace(text=texts[voter.row], id=self._id_of(voter.row)) for voter in explanation.voters
+        ]
+        return explanation._replace(voters=voters)
+
+    def _id_of(self, row: int) -> str | None:
+        """The id of a training text, by its row; None where it has none, or where it was not kept."""
+        return None if self.ids_ is None else self.ids_[row] or None
 
     def _voting_model(self) -> VotingModel:
         if not isinstance(self.model_, LabelSpaceMixin):
@@ -319,6 +327,8 @@ class TextClassifier(LabelSpaceMixin):
         stored.require(n_terms == self.n_features_in_, "the vectorizer has other features than the model")
         if self.texts_ is not None:
             stored.strings(self.texts_, "the training texts", self.n_samples_fit_)
+        if self.ids_ is not None:
+            stored.strings(self.ids_, "the ids of the training texts", self.n_samples_fit_)
 
 
 def text_column(X: Any) -> Any:
