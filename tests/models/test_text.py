@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -272,9 +273,9 @@ def test_training_texts_are_named_by_their_ids(tmp_path: Path) -> None:
     class Text(NamedTuple):
         text: str
         labels: list[str]
-        id: str | None
+        id: str | int | None
 
-    def trained(ids: list[str | None], keep_rows: bool = True) -> Any:
+    def trained(ids: Sequence[str | int | None], keep_rows: bool = True) -> Any:
         documents = map(Text, TEXTS, LABELS, ids)
         inner = ExMLDS1(n_components=2, random_state=0)
         TextClassifier(inner, keep_rows=keep_rows).fit(documents).save(tmp_path / "model")
@@ -292,6 +293,7 @@ def test_training_texts_are_named_by_their_ids(tmp_path: Path) -> None:
     assert [partly.ids_[0], *partly.ids_[1:]] == ["", *ids[1:]]
     names = {voter.name for voter in partly.explain([TEXTS[0]], n=8)[0].voters if voter.row == 0}
     assert names == {TEXTS[0]}
+    assert trained(range(8)).ids_.tolist() == list("01234567")
     assert trained([None] * len(TEXTS)).ids_ is trained(ids, keep_rows=False).ids_ is None
 
 

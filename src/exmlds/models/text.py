@@ -374,7 +374,8 @@ def _texts(
             if kept is not None:
                 kept.append(text)
             if ids is not None:
-                ids.append(getattr(item, "id", None))
+                own = getattr(item, "id", None)
+                ids.append(None if own is None else str(own))
             advance(1)
             yield text
 
