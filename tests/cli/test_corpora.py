@@ -370,6 +370,11 @@ def test_ids_of_a_column_and_repeated_ids(files: Path, run: Run, tmp_path: Path)
         (("explain", "model", "new", "--row", "sea00.txt"), "Did you mean 'sea0.txt'?"),
         (("explain", "model", "new", "--label", "urn:see"), "Did you mean 'urn:sea'?"),
         (("predict", "model"), "`… | exmlds predict MODEL -`"),
+        (
+            ("predict", "model", "new/sea0.txt", "b.txt"),
+            "unexpected arguments: b.txt; DATA is one file, or a folder",
+        ),
+        (("inspect", "model", "new"), "Got unexpected arguments: new."),
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else "",
 )
@@ -392,6 +397,7 @@ def test_training_documents_are_named_by_their_files(files: Path, run: Run, tmp_
     assert [voter["id"] for voter in found["voters"]] == [names[voter["row"]] for voter in found["voters"]]
     typical = ("labels", tmp_path / "m", "--typical", "urn:sea", "-n", "1")
     assert re.search(r"^sea\d.txt: ", run(*typical).out, re.M)
+    assert "Did you mean 'urn:sea'?" in run("labels", tmp_path / "m", "--typical", "urn:see").err
     (row,) = json.loads(run(*typical, "--json").out)
     assert row["id"] == names[row["row"]]
 

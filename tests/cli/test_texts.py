@@ -243,7 +243,7 @@ def test_a_threshold_limits_the_labels(files: Path, run: Run) -> None:
     assert len(json.loads(run(*predict, "--threshold", "0", "-k", "2").out)["labels"]) == 2
     for wrong in ("1.5", "-0.1", "nan", "high"):
         done = run(*predict, "--threshold", wrong)
-        assert (done.code, "--threshold must be from 0 to 1" in done.err) == (2, True)
+        assert (done.code, "--threshold must be a number from 0 to 1, such as 0.5" in done.err) == (2, True)
 
 
 def test_output_formats_are_checked(files: Path, run: Run) -> None:

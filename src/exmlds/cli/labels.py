@@ -27,9 +27,10 @@ def labels(
     import numpy as np
 
     from .. import load
-    from ..errors import DataError
+    from ..errors import DataError, did_you_mean
     from .output import print_json, print_table, say
     from .settings import method_name
+    from .sources import MOST_COMPARED
 
     import_methods(method)
     fitted: Any = load(model)
@@ -43,7 +44,9 @@ def labels(
             trained_by = method_name(type(inner).__name__)
             raise DataError(f"{model} was trained by {trained_by}, which has no label embeddings.")
         if name is not None and name not in columns:
-            raise DataError(f"{model} has no label {name!r}; --search finds labels by part of the name.")
+            hint = did_you_mean(name, list(columns)[:MOST_COMPARED])
+            problem = f"{model} has no label {name!r}; --search finds labels by part of the name"
+            raise DataError(f"{problem}.{hint}")
     if typical is not None:
         _show_rows(fitted, fitted.typical_rows(names[columns[typical]], n), as_json)
         return

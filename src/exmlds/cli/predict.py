@@ -183,7 +183,9 @@ def _checked_threshold(text: str) -> float:
     except ValueError:
         threshold = math.nan
     if not 0 <= threshold <= 1:
-        raise DataError(f"--threshold must be from 0 to 1, or model. Got {text!r} instead.")
+        raise DataError(
+            f"--threshold must be a number from 0 to 1, such as 0.5 for 50%, or model. Got {text!r} instead."
+        )
     return threshold
 
 

@@ -38,7 +38,7 @@ from .annif import Corpus, check_folder
 from .annif import corpus_file as corpus_file
 from .annif import require_documents as require_documents
 from .decoding import BOM, Decoder
-from .documents import OTHER_BOMS, PARQUET, Document, bare, check_encoding, start_of
+from .documents import OTHER_BOMS, PARQUET, Document, bare, check_encoding, formatted_kind, start_of
 from .documents import ReadOptions as ReadOptions
 from .documents import begins_with_uri as begins_with_uri
 from .fields import with_fields
@@ -71,7 +71,7 @@ class Texts:
         if first is None:
             raise DataError(f"{self.path} holds no documents.")
         yield first
-        if self._options.labelled and self.format in SPLIT_FORMATS:
+        if self._options.labelled and self.format in (*SPLIT_FORMATS, "annif-folder"):
             seen = [first.labels]
             for document in islice(documents, SEEN):
                 seen.append(document.labels)
@@ -92,11 +92,15 @@ class Texts:
             )
         if unsplit := find_unsplit(labels):
             separator = unsplit.separator
+            advice = (
+                f'Pass label_separator="{separator}" (--label-separator "{separator}" on the command line)'
+            )
+            if self.format == "annif-folder":
+                advice = "Write one label per line"
             warnings.warn(
                 f"{self.path}: {unsplit.n:,} of the first {len(labels):,} documents have a label that looks "
-                f"like a list of labels, such as {unsplit.example!r}; each is read as one label. Pass "
-                f'label_separator="{separator}" (--label-separator "{separator}" on the command line) unless '
-                f"labels themselves may hold {separator!r}, as in 'Paris{separator} France'.",
+                f"like a list of labels, such as {unsplit.example!r}; each is read as one label. {advice} "
+                f"unless labels themselves may hold {separator!r}, as in 'Paris{separator} France'.",
                 DataWarning,
                 stacklevel=3,
             )
@@ -284,7 +288,7 @@ def is_text(path: PathLike) -> bool:
     """Whether a file or a folder holds texts, and not numbers in one of the formats of `read_xc`.
 
     The first row of a file of numbers consists of ids and `id:value` pairs, and most of its rows hold some.
-    An empty file holds no texts.
+    An empty file holds no texts. A PDF or Word file counts as texts, so that `open_texts` says what to do.
     """
     path = Path(path)
     if path.is_dir():
@@ -292,6 +296,6 @@ def is_text(path: PathLike) -> bool:
         numeric = any(is_numeric(start_of(document.path)) for document in corpus.documents[:20])
         return any(corpus.files_of_subjects().values()) or (bool(corpus.documents) and not numeric)
     start = start_of(path)
-    if start.startswith((PARQUET, *OTHER_BOMS)):
+    if start.startswith((PARQUET, *OTHER_BOMS)) or formatted_kind(path, start):
         return True
     return bool(start.strip()) and b"\0" not in start and not is_numeric(start)

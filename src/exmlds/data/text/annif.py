@@ -15,6 +15,7 @@ from ...errors import Argument, DataError, DataWarning, some
 from ...storage.files import listing, reading
 from .decoding import SHOWN
 from .documents import (
+    FORMATTED_ENDINGS,
     LABELS_BY_NAME,
     UNLABELLED,
     Document,
@@ -102,7 +103,12 @@ def require_documents(folder: Path) -> Corpus:
     corpus = Corpus.of(folder)
     if corpus.documents:
         return corpus
-    raise DataError(f"{folder} holds no documents (.txt files); name a file in it.{listing(folder)}")
+    advice = "name a file in it"
+    if _formatted(folder):
+        advice = "save the texts of its documents as .txt files"
+    elif (paths := list(folder.iterdir())) and all(path.is_dir() for path in paths):
+        advice = "name one of its folders, or put all documents into one"
+    raise DataError(f"{folder} holds no documents (.txt files); {advice}.{listing(folder)}")
 
 
 def _holds_a_text(document: Path) -> bool:
@@ -127,8 +133,17 @@ def check_folder(folder: Path, options: ReadOptions) -> None:
     for one, other in pairwise(sorted(corpus.documents, key=lambda document: document.stem)):
         if one.stem == other.stem:
             raise DataError(f"{folder} has both {one.path.name} and {other.path.name}; remove one of them.")
+    stems = {document.stem for document in corpus.documents}
+    if left_out := sorted(path.name for path in _formatted(folder) if path.stem not in stems):
+        n, names = len(left_out), some(left_out, SHOWN)
+        _warn(f"{folder}: {n:,} documents that are no plain text (.txt) are left out: {names}.")
     if options.labelled and corpus.documents[0].kind == "txt":
         _check_subjects(folder, corpus, options)
+
+
+def _formatted(folder: Path) -> list[Path]:
+    """The files of a folder that are PDFs, of a word processor or the like, by their endings."""
+    return [path for path in folder.iterdir() if path.suffix.lower() in FORMATTED_ENDINGS and path.is_file()]
 
 
 def _check_subjects(folder: Path, corpus: Corpus, options: ReadOptions) -> None:

@@ -51,9 +51,10 @@ class Decoder:
 
     @contextmanager
     def reading(self, path: Path) -> Iterator[IO[bytes]]:
-        """Open a file; its bytes are converted to UTF-8 if it is in another encoding."""
+        """Open a file; its bytes are converted to UTF-8, unless it begins with a byte order mark of UTF-8."""
         with reading(path) as file:
-            yield file if self.is_utf8 else io.BufferedReader(_Converted(file, self, path), CHUNK)
+            is_utf8 = self.is_utf8 or file.peek(len(BOM)).startswith(BOM)  # type: ignore[attr-defined]
+            yield file if is_utf8 else io.BufferedReader(_Converted(file, self, path), CHUNK)
 
     def decode(self, raw: bytes, where: str) -> str:
         """The text of bytes of a file of `reading`."""

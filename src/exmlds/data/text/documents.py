@@ -16,6 +16,14 @@ FEW = 8  # lines read to detect it if they are longer than that
 LONGEST = 1 << 24  # limit in bytes on those lines
 PARQUET = b"PAR1"
 ZIP = b"PK\x03\x04"  # an .npz file is a zip archive
+# The first bytes of documents that hold text, but are not plain text, and what to call them.
+FORMATTED = {
+    b"%PDF": "a PDF file",
+    b"{\\rtf": "an RTF file",
+    b"\xd0\xcf\x11\xe0": "a file of Word or Excel",
+    ZIP: "a zip archive, as .docx, .odt, .xlsx and .epub files are",
+}
+FORMATTED_ENDINGS = (".pdf", ".rtf", ".doc", ".docx", ".odt", ".epub")
 OTHER_BOMS = (b"\xff\xfe", b"\xfe\xff")  # byte order marks of UTF-16 and UTF-32
 
 # Arguments that several messages tell the user to pass.
@@ -67,7 +75,19 @@ def start_of(path: Path, decoder: Decoder = UTF_8) -> bytes:
         return start.removeprefix(BOM)
 
 
+def formatted_kind(path: Path, start: bytes) -> str | None:
+    """What to call a file that begins with these bytes, if it is a PDF, of a word processor or the like."""
+    name_of_first = start[30 : 30 + int.from_bytes(start[26:28], "little")]  # in a zip archive
+    if start.startswith(ZIP) and (name_of_first.endswith(b".npy") or path.suffix.lower() == ".npz"):
+        return None
+    return next((kind for first, kind in FORMATTED.items() if start.startswith(first)), None)
+
+
 def check_encoding(path: Path, start: bytes) -> None:
+    if kind := formatted_kind(path, start):
+        raise DataError(
+            f"{path} is {kind}; save its text as plain text (.txt, UTF-8), or its table as CSV, first."
+        )
     if start.startswith(OTHER_BOMS):
         message = "{path} is UTF-16 or UTF-32; save it as UTF-8, or pass {encoding}."
         raise DataError(message, path=path, encoding=Argument("encoding", "utf-16"))
