@@ -314,6 +314,17 @@ def test_predictions_are_matched_by_id(files: Path, run: Run, tmp_path: Path, na
         assert done.out == ("" if message else before)
 
 
+def test_predictions_with_semicolons(files: Path, run: Run, tmp_path: Path) -> None:
+    """Excel writes them in countries that have a decimal comma."""
+    predictions = tmp_path / "s.csv"
+    run("predict", files / "model", files / "new", "-o", predictions)
+    arguments = ("evaluate", "--predictions", predictions, files / "new", "-k", "1", "--json")
+    before = run(*arguments)
+    predictions.write_text(predictions.read_text().replace(",", ";"))
+    assert run(*arguments) == before
+    assert before.code == 0
+
+
 def test_damaged_predictions_are_refused(files: Path, run: Run, tmp_path: Path) -> None:
     predictions = tmp_path / "s"
     for damaged, line in (

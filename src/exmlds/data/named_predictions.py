@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from ..errors import Argument, DataError, some
 from ..storage.files import reading
-from .predictions import TABLE_COLUMNS
+from .predictions import DELIMITERS
 
 _ESCAPE = re.compile(r"\\(\\|[tnr]|x[0-9a-f]{2}|u[0-9a-f]{4})")
 
@@ -33,10 +33,8 @@ def read_named_predictions(path: Path) -> list[NamedRow]:
     """Read predictions for texts: JSON lines, CSV or TSV, or tab-separated id, name, score, name, score, …"""
     with reading(path) as file:
         text = file.read().decode("utf-8-sig", "surrogateescape")
-    header = text.partition("\n")[0].rstrip("\r")
-    for delimiter in (",", "\t"):
-        if header.split(delimiter) == [*TABLE_COLUMNS]:
-            return _rows_of_table(path, csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
+    if delimiter := DELIMITERS.get(text.partition("\n")[0].rstrip("\r")):
+        return _rows_of_table(path, csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
     read_line = _row_of_json if text.startswith("{") else _row_of_cells
     lines = [(number, line) for number, line in enumerate(text.split("\n"), start=1) if line]
     rows = []

@@ -22,7 +22,7 @@ from .xc import read_matrix
 Array = np.ndarray
 
 TABLE_COLUMNS = ("id", "rank", "label", "score")
-DELIMITERS = {delimiter.join(TABLE_COLUMNS).encode(): delimiter for delimiter in ",\t"}  # by the header
+DELIMITERS = {delimiter.join(TABLE_COLUMNS): delimiter for delimiter in ",;\t"}  # by the header
 
 
 def read_predictions(
@@ -54,8 +54,8 @@ def read_predictions(
     columns = {name: i for i, name in enumerate(label_names or [])}
     if first.startswith(b"{"):
         found = _read_json(path, columns, n_labels)
-    elif first in DELIMITERS:
-        found = _read_table(path, DELIMITERS[first], columns, n_labels)
+    elif delimiter := DELIMITERS.get(first.decode("utf-8", "replace")):
+        found = _read_table(path, delimiter, columns, n_labels)
     else:
         found = _read_pairs(path, n_labels)
     ids, best = padded(*found, k)
