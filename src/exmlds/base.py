@@ -184,13 +184,18 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
         and `to_pandas` and `to_polars` make data frames of it. The column of scores is called `probability`
         where they are calibrated, as those of `ExMLDS` are, and `score` otherwise
         """
+        X, row_names = self._with_row_names(X)
         ids, scores, chosen = self._chosen(X, k, threshold, allow, deny)
         rows = (
             [self._suggestion(*found) for found in zip(columns[keep].tolist(), row[keep].tolist())]
             for columns, row, keep in zip(ids, scores, chosen)
         )
         score_name = "probability" if self._score_meaning == "probabilities" else "score"
-        return Suggestions(rows, X.index if hasattr(X, "iloc") else None, score_name)
+        return Suggestions(rows, row_names, score_name)
+
+    def _with_row_names(self, X: Any) -> tuple[Any, Sequence[Any] | None]:
+        """The rows, and what a table of suggestions calls them: the index of a data frame, or None."""
+        return X, X.index if hasattr(X, "iloc") else None
 
     def _chosen(
         self, X: Any, k: int | None, threshold: float | None, allow: Any, deny: Any

@@ -286,6 +286,9 @@ def test_training_texts_are_named_by_their_ids(tmp_path: Path) -> None:
     assert model.ids_.tolist() == ids
     (why,) = model.explain(["bread with seeds"])
     assert [voter.id for voter in why.voters] == [f"shelf {voter.row}" for voter in why.voters]
+    asked = (Text(text, [], f"new {row}") for row, text in enumerate(TEXTS))  # read once
+    assert model.suggest(asked, k=1).columns()["row"] == [f"new {row}" for row in range(8)]
+    assert model.suggest(TEXTS, k=1).columns()["row"] == list(range(8))
     first = why.voters[0]
     assert f"    {first.id} ({first.text}): " in str(why)
     assert f"{first.id} (" in why._repr_html_()

@@ -245,6 +245,14 @@ class TextClassifier(LabelSpaceMixin):
             raise NotImplementedError(f"{type(self.model_).__name__} has no label space.")
         return self.model_._voting_model()
 
+    def _with_row_names(self, X: Any) -> tuple[Any, Sequence[Any] | None]:
+        """The texts, and their ids where all have one; documents that are read once are kept in a list."""
+        if isinstance(X, (str, Mapping, np.ndarray)) or hasattr(X, "columns") or not isinstance(X, Iterable):
+            return super()._with_row_names(X)
+        X = X if hasattr(X, "iloc") or isinstance(X, list) else list(X)
+        ids = [getattr(text, "id", None) for text in X]
+        return (X, ids) if ids and None not in ids else super()._with_row_names(X)
+
     def _checked_rows(self, X: Any, *, reset: bool) -> Matrix:
         vectors = self._vectors(X)
         if not vectors.shape[0]:  # an estimator refuses a matrix without rows, as scikit-learn requires
