@@ -13,7 +13,7 @@ class Effort(NamedTuple):
     shortlists, costs : to choose among; of the costs, a later one is taken where it is no worse
     n_learners : members of the ensemble of joint learning
     n_epochs, n_dense_epochs : of joint learning, for sparse rows and for dense ones
-    n_passes, n_more_passes : over the examples of a label, in a fold and in the refit
+    n_passes, n_more_passes : over the examples of a label, in a fold and, at most, in the refit
     n_folds : folds at least and at most; between them, as many as give enough held-out rows
     second_rows : rows up to which a second shortlister may be better, or gives more evidence
     """

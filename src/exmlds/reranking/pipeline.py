@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from math import ceil
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -28,6 +29,7 @@ MIN_LISTED = 20  # but at least so many of a row
 LIST_BLOCK = 1_024  # training rows that are searched for at a time
 MAX_LIFT_LABELS = 2_000  # labels up to which all pairs of labels are counted
 SECOND_TOP_K = 300  # labels that the second shortlister ranks; others have no vote of it
+FULL_REFIT_SHARE = 0.04  # of new rows, from which on a refit takes all its passes; with fewer, fewer suffice
 STACKER_PAIRS = 200_000  # pairs of a row and a label that the stacker is fitted on, at most
 TIE_STEP = np.float32(2**-22)  # relative step between equal scores of neighbouring ranks: two float32 steps
 PRUNE_BELOW = 0.03  # share of a label's largest weight; without smaller weights nothing was lost
@@ -232,7 +234,8 @@ def fit_reranker(
     start, n_epochs = None, config.n_passes[0]
     if trained is not None:
         examples, start = rerank.extend_examples(*trained, examples, engine=engine)
-        n_epochs = config.n_passes[1]
+        share = (rows.n - n_before) / rows.n
+        n_epochs = ceil(config.n_passes[1] * min(share / FULL_REFIT_SHARE, 1))
     feature_map = features.fit(config.features, rows.X, rng)
     with phase("classifiers", rows.n):
         classifiers, alphas = rerank.fit(
