@@ -55,6 +55,14 @@ def speed() -> str:
     return table(["what", "exmlds", "peer, same run", "times as fast", "beside it"], rows)
 
 
+def startup() -> str:
+    rows = [
+        [f"`{command}`", f"{figures['wall_seconds']:.2f} s", f"{figures['cpu_seconds']:.2f} s"]
+        for command, figures in results("startup")["commands"].items()
+    ]
+    return table(["command", "wall", "CPU"], rows)
+
+
 def baselines() -> str:
     rows = []
     for row in results("baselines")["rows"]:
@@ -325,6 +333,7 @@ TABLES = {
     "peers": peers,
     "joint": joint,
     "speed": speed,
+    "startup": startup,
     "paper": paper,
     "family": family,
     "missing": missing,

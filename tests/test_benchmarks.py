@@ -82,6 +82,7 @@ ARGUMENTS = {
     "memory": ("--shapes", "wide"),
     "texts": ("--long", "0.1"),
     "splits": ("bibtex",),
+    "startup": ("--repeats", "1"),
     "freeze": ("record", "--seeds", "0"),
 }
 
@@ -126,6 +127,7 @@ def test_only_full_runs_replace_the_committed_results(name, measure, monkeypatch
         ("texts", ("--long",), "texts-long.json"),
         ("scaling", (), "scaling.json"),
         ("splits", (), "splits.json"),
+        ("startup", (), "startup.json"),
     ],
 )
 def test_full_runs_go_to_the_committed_results(name, arguments, file, measure, monkeypatch):

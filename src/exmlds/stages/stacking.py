@@ -16,8 +16,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.isotonic import IsotonicRegression
-from sklearn.linear_model import LogisticRegression
 
 from ..validation import stored
 
@@ -129,6 +127,8 @@ def build_evidence(
 
 def fit(pairs: HeldOutPairs) -> Stacker:
     """Fit the logistic regression and its calibration, without label biases."""
+    from sklearn.linear_model import LogisticRegression  # not needed to predict
+
     evidence, _, hits, weights = pairs
     zeros, no_bias = np.zeros(evidence.shape[1]), np.zeros(1, np.float32)
     # Without both hits and misses nothing can be fitted: keep the order of the votes and the hit rate.
@@ -221,6 +221,8 @@ def _calibrate(stacker: Stacker, logits: Array, pairs: HeldOutPairs) -> Stacker:
     Each step of the curve is shrunk by one extra pair that is a hit at the overall hit rate, so that a step
     of a few pairs that are all hits does not claim certainty.
     """
+    from sklearn.isotonic import IsotonicRegression  # not needed to predict
+
     points, hit_rates, point_weights = _binned(logits, pairs)
     curve = IsotonicRegression(out_of_bounds="clip").fit(points, hit_rates, sample_weight=point_weights)
     steps, step_of_point = np.unique(curve.y_thresholds_, return_inverse=True)
