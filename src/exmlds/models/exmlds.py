@@ -41,8 +41,6 @@ from .exmlds4 import ExMLDS4
 
 Array = np.ndarray
 
-N_NEIGHBORS = 100  # rows that vote: with fewer, many labels have no vote at all
-
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ExMLDS(LabelSpaceMixin, XMCEstimator):
@@ -248,7 +246,7 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
         """An unfitted voting method on this kind of features."""
         shared: dict[str, Any] = {
             "features": kind,
-            "n_neighbors": N_NEIGHBORS,
+            "n_neighbors": self._effort.n_neighbors,
             "temperature": TEMPERATURES[0],
             "threshold": 0.0,
             "n_jobs": self.n_jobs,
