@@ -136,7 +136,7 @@ def fit(
     cost : factor of the loss of an example, relative to ‖w‖² / 2
     row_weights : (n,) float, factors of the cost of each row
     keep_from : weights below this share of the label's largest weight are pruned
-    start : (m,) float32, the α to start from (warm start, `extend_examples`); None starts from 0
+    start : (m,) float32, the α to start from (warm start, `extend_examples`), overwritten; None starts from 0
     tolerance : training of a label stops when no gradient (for "logistic": no step) is larger
     """
     n_labels, d = len(given.starts) - 1, X.shape[1]
@@ -144,7 +144,7 @@ def fit(
     if row_weights is not None:
         costs *= np.maximum(row_weights.astype(np.float32), LEAST_WEIGHT)
     squares = np.asarray(X.multiply(X).sum(axis=1), np.float32).ravel()
-    alphas = np.zeros(len(given.rows), np.float32) if start is None else start.copy()
+    alphas = np.zeros(len(given.rows), np.float32) if start is None else start
     rows = (*pad_rows(X), squares)
     lengths = np.diff(rows[0])
     settings = (loss == "logistic", n_epochs, np.float32(tolerance), np.float32(keep_from))
