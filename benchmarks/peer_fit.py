@@ -150,12 +150,7 @@ def ridge(data: Data, l2: float = 1.0) -> Fitted:
 
     X, Y = with_ones(data.X), data.Y.tocsc()
     (n, d), n_labels = X.shape, Y.shape[1]
-    size = 4 * (min(n, d) ** 2 + d * n_labels)
-    if size > MOST_DENSE_BYTES:
-        raise MemoryError(
-            f"needs {size / 1e9:.1f} GB for dense matrices of {min(n, d):,} × {min(n, d):,} and {d:,} × "
-            f"{n_labels:,}; more than {MOST_DENSE_BYTES / 1e9:.0f} GB are not given to it"
-        )
+    check_ridge(n, d, n_labels)
     started = time.perf_counter()
     A = X if n < d else X.T.tocsr()
     gram = np.empty((A.shape[0], A.shape[0]), np.float32)
@@ -174,6 +169,17 @@ def ridge(data: Data, l2: float = 1.0) -> Fitted:
         np.save(file, weights)
     predict = partial(best_of_dense, lambda rows: with_ones(rows) @ weights)
     return Fitted(taken, predict, predict)
+
+
+def check_ridge(n: int, d: int, n_labels: int) -> None:
+    """Refuse ridge regression whose dense matrices would be too large."""
+    k = min(n, d)
+    size = 4 * (k * k + d * n_labels)
+    if size > MOST_DENSE_BYTES:
+        raise MemoryError(
+            f"needs {size / 1e9:.1f} GB for dense matrices of {k:,} × {k:,} and {d:,} × {n_labels:,}; more "
+            f"than {MOST_DENSE_BYTES / 1e9:.0f} GB are not given to it"
+        )
 
 
 def with_ones(X: csr_matrix) -> csr_matrix:

@@ -85,7 +85,7 @@ from measure import (
     write_results,
 )
 from paper import RANDOM_SPLITS, rows_for
-from peer_fit import FITS
+from peer_fit import FITS, check_ridge
 
 HOME = Path(__file__).parent.parent / ".peers"
 LIMIT = 60 * 60  # seconds, for one process
@@ -247,6 +247,11 @@ def scalings_for(package: Package, X: csr_matrix) -> Iterator[str]:
 
 def choose(peer: str, python: str, train: Dataset) -> dict[str, Any]:
     """Choose the scaling and the settings on held-out rows; also return the score and the seconds of each."""
+    if peer == "ridge":  # which could fit the rows of the choice, but not all
+        try:
+            check_ridge(train.X.shape[0], train.X.shape[1] + 1, len(np.unique(train.Y.indices)))
+        except MemoryError as error:
+            raise Failure(str(error)) from None
     fit_rows, held_rows = random_split(train.X.shape[0], 0.2, random_state=1)
     fit_rows = np.random.default_rng(1).permutation(fit_rows)[: CHOSEN_ON.get(peer, CHOSEN_ON_MOST)]
     kept, held = train.rows(np.sort(fit_rows)), train.rows(held_rows)
@@ -325,16 +330,30 @@ def store(peer: str, rows: Rows, part: str | int, found: dict[str, Any]) -> dict
     return found
 
 
+def choice_of(peer: str, rows: Rows, python: str) -> dict[str, Any]:
+    """The stored scaling and settings of a system, or the reason of a failure; chosen if not stored yet."""
+    if is_ours(peer):
+        return {"scaling": "none", "settings": {}}
+    found = stored(peer, rows, "choice")
+    if found is None:
+        try:
+            found = choose(peer, python, rows.read(0)[0])
+        except Failure as failure:
+            found = {"missing": str(failure)}
+        store(peer, rows, "choice", found)
+    return found
+
+
 def measure(peer: str, rows: Rows, seed: int, python: str) -> dict[str, Any]:
     """Fit a system once, after the choice of its scaling; keep the figures, or the reason of a failure."""
     here = machine()
     found: dict[str, Any] = {"measured": {key: here[key] for key in ("date", "commit", "cores")}}
+    choice = choice_of(peer, rows, python)
+    if "missing" in choice:
+        return store(peer, rows, seed, {**found, "missing": choice["missing"]})
+    train, test = rows.read(seed)
+    A, B = scaled(choice["scaling"], train.X, test.X)
     try:
-        choice: Any = {"scaling": "none", "settings": {}} if is_ours(peer) else stored(peer, rows, "choice")
-        if choice is None:
-            choice = store(peer, rows, "choice", choose(peer, python, rows.read(0)[0]))
-        train, test = rows.read(seed)
-        A, B = scaled(choice["scaling"], train.X, test.X)
         figures, ids = fit(peer, python, train._replace(X=A), B, seed, choice["settings"])
     except Failure as failure:
         return store(peer, rows, seed, {**found, "missing": str(failure)})
@@ -443,8 +462,13 @@ def compare(rows: Rows, entries: dict[str, Any], n_seeds: int) -> None:
             entries[peer]["against"] = {row.name: [row.difference, row.low, row.high] for row in found}
 
 
-def run_set(rows: Rows, pythons: dict[str, str], n_seeds: int, entries: dict[str, Any]) -> dict[str, Any]:
-    """Fit the systems in turns on one set; returns the entries of all systems, those of others as given."""
+def run_set(
+    rows: Rows, pythons: dict[str, str], n_seeds: int, entries: dict[str, Any]
+) -> tuple[dict[str, Any], set[str]]:
+    """Fit the systems in turns on one set; returns the entries, those of other systems as given, and the
+    systems that were fitted."""
+    for peer in turn(pythons, rows, 0):
+        choice_of(peer, rows, pythons[peer])  # now, so that the fits of a turn follow each other
     fitted = set()
     for seed in range(n_seeds):
         turn_seconds: dict[str, float] = {}
@@ -457,9 +481,10 @@ def run_set(rows: Rows, pythons: dict[str, str], n_seeds: int, entries: dict[str
     if "ours" in fitted:  # earlier comparisons are out of date
         for entry in entries.values():
             entry.pop("against", None)
-    entries = {**entries, **{peer: entry_of(peer, rows, n_seeds) for peer in pythons}}
+    measured = {peer: entry_of(peer, rows, n_seeds) for peer in pythons}
+    entries = {**entries, **{peer: entry for peer, entry in measured.items() if entry}}
     compare(rows, entries, n_seeds)
-    return {peer: entries[peer] for peer in FITS if peer in entries}
+    return {peer: entries[peer] for peer in FITS if peer in entries}, fitted
 
 
 def main() -> None:
@@ -486,9 +511,10 @@ def main() -> None:
             for peer in pythons:
                 shutil.rmtree(folder_of(peer, rows), ignore_errors=True)
         entries = {**sets.get(name, {}).get("peers", {}), **failures}
-        entries = run_set(rows, pythons, options.seeds, entries)
-        if options.test and is_committed(path):
-            log_reading("peers", {name: {peer: entries[peer] for peer in filter(is_ours, pythons)}})
+        entries, fitted = run_set(rows, pythons, options.seeds, entries)
+        ours = {peer: entries[peer] for peer in entries if peer in fitted and is_ours(peer)}
+        if ours and options.test and is_committed(path):
+            log_reading("peers", {name: ours})
         train, test = rows.read(0)
         sizes = {"train": train.X.shape[0], "test": test.X.shape[0]}
         sizes |= {"features": train.X.shape[1], "labels": train.Y.shape[1]}

@@ -212,6 +212,8 @@ def test_peers_are_fitted_in_turns_and_slow_ones_once(fits, monkeypatch, tmp_pat
     fits.seconds |= {"parabel": 601.0}
     fits.failing = {"plt": "needs a week"}
     entries = run_peers(monkeypatch, tmp_path / "mine.json")
+    chosen = [peer for peer, _, rows in fits.seen if rows == 160]
+    assert fits.seen[: len(chosen)] == [(peer, 0, 160) for peer in chosen]  # before the turns
     first = ["ours-fast", "ours", "pecos", "ours-best", "parabel", "bonsai", "plt-3", "one-vs-rest", "ridge"]
     again = [peer for peer in first if peer != "parabel"]
     assert fits.on_all_rows(200) == [(p, s) for s in range(3) for p in (again if s else first)]
@@ -229,6 +231,13 @@ def test_the_penalty_of_ridge_regression_is_chosen_with_its_scaling(fits, monkey
     assert [row["l2"] for row in tried][-3:] == [1.0, 0.1, 10.0]
     assert len({row["scaling"] for row in tried}) == len(tried) - 2
     assert entries["ridge"]["scaling"] == tried[-1]["scaling"]
+
+
+def test_ridge_regression_of_too_many_rows_is_refused_before_its_choice(fits, monkeypatch, tmp_path):
+    monkeypatch.setattr(import_module("peer_fit"), "MOST_DENSE_BYTES", 4 * 200 * 200)
+    entries = run_peers(monkeypatch, tmp_path / "mine.json", "--only", "ridge,bonsai", "--seeds", "1")
+    assert "for dense matrices of 200 × 200 and 372 × 35;" in entries["ridge"]["missing"]
+    assert {peer for peer, _, _ in fits.seen} == {"bonsai"}
 
 
 def test_an_interrupted_comparison_continues_where_it_stopped(fits, monkeypatch, tmp_path):
