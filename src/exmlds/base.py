@@ -508,7 +508,9 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
     def _is_checked(self, X: Any) -> bool:
         """Whether rows are as `validate_data` makes them, which takes long for one row."""
         is_alike = isinstance(X, csr_matrix) and X.dtype == np.float32 and X.shape[1] == self.n_features_in_
-        return is_alike and X.shape[0] > 0 and bool(np.abs(X.data).max(initial=0) <= arrays.LARGEST)
+        if not is_alike or not X.shape[0]:
+            return False
+        return bool(X.data.max(initial=0) <= arrays.LARGEST and X.data.min(initial=0) >= -arrays.LARGEST)
 
     def _in_blocks(
         self, work: Callable[[slice], tuple[Array, Array]], n: int, k: int, stage: str
