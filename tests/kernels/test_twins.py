@@ -35,6 +35,7 @@ from exmlds.kernels.reference import (
     vote,
     xc_parser,
 )
+from exmlds.stages.rerank import pad_rows
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -362,10 +363,10 @@ def test_adagrad_rows(seed: int) -> None:
     sums = np.repeat(
         rng.random((1, d, r), dtype=np.float32) * (rng.random((1, d, r)) < 0.7), 2, axis=0
     ).astype(np.float32)
-    before, work = V[0].copy(), np.full((d, r), np.nan, np.float32)
+    before = V[0].copy()
     for engine, v, s in zip((jit_joint, joint), V, sums):
         batch = (X.indptr, X.indices, X.data, rows, gradients)
-        engine.adagrad_rows(*batch, start, stop, np.float32(0.1), work, v, s)
+        engine.adagrad_rows(*batch, start, stop, np.float32(0.1), v, s)
     np.testing.assert_allclose(V[0], V[1], atol=1e-5)
     np.testing.assert_allclose(sums[0], sums[1], rtol=1e-4, atol=1e-6)
     untouched = np.ones(d, bool)
@@ -497,33 +498,28 @@ def test_collect_and_merge_examples(seed: int) -> None:
         found.append((starts, rows, signs))
     for one, other in zip(*found):
         np.testing.assert_array_equal(one, other)
-    # Some of the examples were there before, with other numbers of their rows; some of these are added again.
+    # Some of the examples were there before; some of these are added again.
     starts, rows, signs = found[0]
-    kept_rows = np.flatnonzero(rng.random(n) < 0.6)
     label = np.repeat(np.arange(n_labels), np.diff(starts))
-    was_there = np.isin(rows, kept_rows) & (rng.random(len(rows)) < 0.8)
+    was_there = rng.random(len(rows)) < 0.5
     is_added = ~was_there | (rng.random(len(rows)) < 0.3)
 
     def starts_of(chosen: np.ndarray) -> np.ndarray:
         return np.concatenate(([0], np.cumsum(np.bincount(label[chosen], minlength=n_labels))))
 
     before = rng.random(was_there.sum()).astype(np.float32)
-    earlier = (
-        starts_of(was_there),
-        np.searchsorted(kept_rows, rows[was_there]).astype(np.int32),
-        signs[was_there],
-    )
+    earlier = (starts_of(was_there), rows[was_there], signs[was_there])
     added = (starts_of(is_added), rows[is_added], signs[is_added])
     expected = np.zeros(len(rows), np.float32)
     expected[was_there] = before
     for engine in (jit_rerank, rerank):
         merged = np.zeros_like(starts), np.zeros_like(rows), np.zeros_like(signs), np.full(len(rows), np.nan)
         merged = (*merged[:3], merged[3].astype(np.float32))
-        engine.merge_examples(*earlier, before, kept_rows, *added, *merged)
+        engine.merge_examples(*earlier, before, *added, *merged)
         for one, other in zip(merged, (starts, rows, signs, expected)):
             np.testing.assert_array_equal(one, other)
         counted = np.zeros_like(starts)
-        engine.merge_examples(*earlier, before, kept_rows, *added, counted, *(one[:0] for one in merged[1:]))
+        engine.merge_examples(*earlier, before, *added, counted, *(one[:0] for one in merged[1:]))
         np.testing.assert_array_equal(counted, starts)
 
 
@@ -531,40 +527,51 @@ def test_collect_and_merge_examples(seed: int) -> None:
 @settings(max_examples=30)
 def test_train_labels(seed: int, is_logistic: bool, is_warm: bool, n_epochs: int) -> None:
     rng = np.random.default_rng(seed)
-    n, d, n_labels = 12, 9, 4
-    X = sparse(rng, n, d)
-    squares = np.asarray(X.multiply(X).sum(axis=1), np.float32).ravel()
+    n, n_labels = 12, 4
     sizes = rng.integers(0, n, n_labels)
-    starts = np.concatenate(([0], np.cumsum(sizes)))
     rows = np.concatenate([rng.permutation(n)[:size] for size in sizes]).astype(np.int32)
+    compare_trained(rng, sparse(rng, n, 9), sizes, rows, is_logistic, is_warm, n_epochs)
+
+
+def test_train_a_label_with_more_values_than_are_copied() -> None:
+    rng = np.random.default_rng(0)
+    n, d = 1_100, 240
+    assert n * d > jit_rerank.MAX_COPIED
+    X = csr_matrix(rng.uniform(0.1, 1, (n, d)).astype(np.float32) / d**0.5)
+    rows = np.tile(np.arange(n, dtype=np.int32), 2)
+    compare_trained(rng, X, np.array([n, n]), rows, False, False, 2)
+
+
+def compare_trained(
+    rng: np.random.Generator,
+    X: csr_matrix,
+    sizes: np.ndarray,
+    rows: np.ndarray,
+    is_logistic: bool,
+    is_warm: bool,
+    n_epochs: int,
+) -> None:
+    """Train all labels but the first with both engines, and compare their weights and dual variables.
+
+    sizes : number of examples of each label;  rows : of all examples
+    """
+    (n, d), n_trained = X.shape, len(sizes) - 1
+    squares = np.asarray(X.multiply(X).sum(axis=1), np.float32).ravel()
+    starts = np.concatenate(([0], np.cumsum(sizes)))
     signs = rng.choice(np.array([-1, 1], np.int8), len(rows))
     costs = rng.uniform(0.1, 3, n).astype(np.float32)
     start = costs[rows] * is_warm * rng.choice(np.array([0, 0.1, 0.9], np.float32), len(rows))
     found, all_alphas = [], []
     for engine in (jit_rerank, rerank):
-        w, bias, alphas = np.zeros(d, np.float32), np.zeros(3, np.float32), start.copy()
-        out = np.zeros(4, np.int64), np.zeros(3 * d, np.int32), np.zeros(3 * d, np.float32)
+        w, bias, alphas = np.zeros(d, np.float32), np.zeros(n_trained, np.float32), start.copy()
+        size = n_trained * d
+        out = np.zeros(n_trained + 1, np.int64), np.zeros(size, np.int32), np.zeros(size, np.float32)
+        examples = (squares, starts, rows, signs, costs, 1, n_trained + 1)
         settings_ = (is_logistic, n_epochs, np.float32(1e-3), np.float32(0))
-        engine.train_labels(
-            X.indptr,
-            X.indices.astype(np.uint32),
-            X.data,
-            squares,
-            starts,
-            rows,
-            signs,
-            costs,
-            1,
-            n_labels,
-            *settings_,
-            alphas,
-            w,
-            *out,
-            bias,
-        )
+        engine.train_labels(*pad_rows(X), *examples, *settings_, alphas, w, *out, bias)
         assert not w.any()
-        dense = np.zeros((3, d))
-        for label in range(3):
+        dense = np.zeros((n_trained, d))
+        for label in range(n_trained):
             here = slice(out[0][label], out[0][label + 1])
             dense[label, out[1][here]] = out[2][here]
         found.append(np.hstack([dense, bias[:, None]]))

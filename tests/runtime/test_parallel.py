@@ -130,3 +130,17 @@ def test_an_error_of_a_worker_reaches_the_caller() -> None:
 
     with parallel.Workers(2) as workers, pytest.raises(ValueError, match="too bad"):
         workers.map(fail, parallel.blocks(4, 1))
+
+
+def test_blas_of_scipy_that_is_used_later_is_limited_too():
+    """numba takes the products of its kernels from SciPy, which it imports when it compiles the first of them."""
+    code = """
+        from exmlds.runtime.parallel import one_blas_thread
+        with one_blas_thread():
+            import scipy.linalg
+            from threadpoolctl import threadpool_info
+            pools = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+        assert pools and set(pools) == {1}, pools
+    """
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "2"}
+    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], env=environment, check=True)

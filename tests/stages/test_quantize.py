@@ -41,7 +41,6 @@ def test_values_beyond_float16_are_clipped() -> None:
 
 @pytest.mark.parametrize("storage", quantize.STORAGES)
 def test_product_with_some_columns(storage: str, rng: np.random.Generator) -> None:
-    """A single row has its own branch."""
     X = csr_matrix(rng.random((5, 30), dtype=np.float32) * (rng.random((5, 30)) < 0.3))
     columns = np.flatnonzero(rng.random(30) < 0.5)
     packed = quantize.pack(rng.normal(size=(len(columns), 4)), storage)

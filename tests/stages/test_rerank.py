@@ -75,15 +75,16 @@ def test_small_weights_are_pruned(data: Dataset) -> None:
 @pytest.mark.twins
 def test_warm_start_from_some_of_the_rows(data: Dataset) -> None:
     ids = all_labels(data)
-    few, all_ = rerank.examples(data.Y[50:], ids[50:]), rerank.examples(data.Y, ids)
-    _, alphas = rerank.fit(data.X[50:], few, n_epochs=500, tolerance=1e-4)
-    new = rerank.examples(data.Y[:50], ids[:50])
-    merged, start = rerank.extend_examples(few, alphas, np.arange(50, 200), new)
+    few, all_ = rerank.examples(data.Y[:150], ids[:150]), rerank.examples(data.Y, ids)
+    _, alphas = rerank.fit(data.X[:150], few, n_epochs=500, tolerance=1e-4)
+    new = rerank.examples(data.Y[150:], ids[150:])
+    new = new._replace(rows=new.rows + np.int32(150))
+    merged, start = rerank.extend_examples(few, alphas, new)
     for one, other in zip(merged, all_):
         np.testing.assert_array_equal(one, other)
     for label in range(8):
         here, own = (slice(some.starts[label], some.starts[label + 1]) for some in (few, all_))
-        np.testing.assert_array_equal(start[own], np.concatenate([np.zeros(50), alphas[here]]))
+        np.testing.assert_array_equal(start[own], np.concatenate([alphas[here], np.zeros(50)]))
     best, _ = rerank.fit(data.X, all_, n_epochs=500, tolerance=1e-4)
     one_pass, gone_on = (rerank.fit(data.X, all_, n_epochs=1, start=given)[0] for given in (None, start))
     errors = [
@@ -96,7 +97,7 @@ def test_warm_start_from_some_of_the_rows(data: Dataset) -> None:
 def test_warm_start_without_common_examples(data: Dataset) -> None:
     none = rerank.examples(csr_matrix((3, 8), dtype=np.float32), np.full((3, 1), -1))
     given = rerank.examples(data.Y, all_labels(data))
-    merged, start = rerank.extend_examples(none, np.zeros(0, np.float32), np.arange(3), given)
+    merged, start = rerank.extend_examples(none, np.zeros(0, np.float32), given)
     np.testing.assert_array_equal(merged.rows, given.rows)
     assert not start.any()
 

@@ -217,7 +217,7 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
     def _store_votes_alone(self, rows: TrainingSet, rng: Generator, numbers: Array) -> None:
         """Fit a shortlister with its default settings, whose votes are the prediction."""
         method = self._make_shortlister(self._first_method(rows.side), "l2", self._effort.n_epochs)
-        shortlister, _ = fit_shortlister(method, rows, rng)
+        shortlister = fit_shortlister(method, rows, rng)
         counts = rows.label_counts()
         pipeline = RerankingPipeline(shortlister, None, rows.Y.shape[1], counts, None, None, None)
         self._store(pipeline, np.nan, numbers, [])

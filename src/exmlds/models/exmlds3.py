@@ -20,7 +20,7 @@ from ..validation.arrays import Matrix
 from ..voting.base import RegressionVoting
 from ..voting.memory import MemoryModel
 from ..voting.settings_search import Grid
-from ..voting.votes import Embedding, FitRun, MapWarmStart, Votes
+from ..voting.votes import Embedding, FitRun, Votes
 
 Array = np.ndarray
 
@@ -180,7 +180,7 @@ class ExMLDS3(RegressionVoting):
 
     def _fit_voting(
         self, X: Matrix, Y: csr_matrix, rng: Generator, run: FitRun, **side: Any
-    ) -> tuple[HeldOutScores | None, MapWarmStart | None]:
+    ) -> HeldOutScores | None:
         C = side["label_cooccurrence"]
         self.visible_share_ = 1.0 if C is None else complete.visible_share(Y, C)
         return super()._fit_voting(X, Y, rng, run, **side)

@@ -13,7 +13,6 @@ from scipy.sparse import csr_matrix
 
 from .. import __version__
 from ..runtime.memory import DataSize
-from ..selection import HeldOutScores
 from ..stages import joint, neighbors, partition, quantize, sppmi
 from ..stages.partition import Router
 from ..storage.checkpoint import Checkpoint, digest
@@ -22,7 +21,7 @@ from ..validation import params, stored
 from ..validation.arrays import Matrix, unit_rows
 from ..voting.base import NeighborVoting
 from ..voting.memory import MemoryModel, part_rows
-from ..voting.votes import Embedding, FitContext, FitRun, LinearMap, MapData, MapWarmStart
+from ..voting.votes import Embedding, FitContext, MapData
 
 Array = np.ndarray
 
@@ -157,14 +156,6 @@ class ExMLDS4(NeighborVoting):
         checkpoint = Checkpoint(folder, run, rng)
         return self._train(X, Y, checkpoint.rng(), side, checkpoint=checkpoint)
 
-    def _fit_voting(
-        self, X: Matrix, Y: csr_matrix, rng: Generator, run: FitRun, **side: Any
-    ) -> tuple[HeldOutScores | None, MapWarmStart | None]:
-        held_out, ended = super()._fit_voting(X, Y, rng, run, **side)
-        if ended is not None:
-            self.n_epochs_ = ended.state.epoch  # more than was set where training was resumed
-        return held_out, ended
-
     def _embed(self, X: Matrix, Y: csr_matrix, rank: int, rng: Generator, **given: Any) -> Embedding:
         """The graph of contexts, the same for all learners; there is no embedding beside the map."""
         sets, group, _ = sppmi.distinct(Y)
@@ -186,7 +177,7 @@ class ExMLDS4(NeighborVoting):
 
     def _fit_maps(
         self, data: MapData, paths: list[dict[str, Any]], rng: Generator, context: FitContext | None = None
-    ) -> Iterator[LinearMap]:
+    ) -> Iterator[Array]:
         """Joint learning: AdaGrad with Z, the contexts of rows; the number of epochs is the setting."""
         X, Y, Z, rank = data
         sets, group, _ = sppmi.distinct(Y)
@@ -195,10 +186,6 @@ class ExMLDS4(NeighborVoting):
         state = joint.init(X.shape[1], rank, rng)
         ends = [path["n_epochs"] for path in paths]
         checkpoint = None if context is None else context.run.checkpoint
-        if context is not None and context.run.warm_start is not None:
-            assert context.columns is not None
-            state = _resume(context.run.warm_start, state, context.columns)
-            ends = [state.epoch + context.run.warm_start.n_epochs]
         name = f"map-{state.seed:016x}"
         kept = checkpoint.get(name, joint.JointState) if checkpoint else None
         if kept is not None:
@@ -224,7 +211,7 @@ class ExMLDS4(NeighborVoting):
                     context.advance(len(Z))
                 if checkpoint:
                     checkpoint.put(name, state)
-            yield LinearMap(state.V, state)
+            yield state.V
 
     def _memory_model(self) -> MemoryModel:
         def embedding_bytes(data: DataSize, n_parts: int) -> float:
@@ -261,11 +248,3 @@ class ExMLDS4(NeighborVoting):
             "temperature": 1.0,
         }
         return cls(**{**settings, **changes})
-
-
-def _resume(warm_start: MapWarmStart, state: joint.JointState, columns: Array) -> joint.JointState:
-    """A new state that continues from the warm start where features occurred before."""
-    before = warm_start.state
-    _, own, theirs = np.intersect1d(columns, warm_start.columns, assume_unique=True, return_indices=True)
-    state.V[own], state.squares[own] = before.V[theirs], before.squares[theirs]
-    return state._replace(epoch=before.epoch)

@@ -26,6 +26,7 @@ from .pipeline import (
     fit_shortlister,
     fit_stacker,
     rank_by_stacker,
+    refit_pipeline,
 )
 from .search import MIN_GAIN, TimeBudget, stacked_quality, tune_temperature
 
@@ -36,7 +37,7 @@ class CrossFit(NamedTuple):
     """What was fitted on folds, and the scores of the rows that each fold held out.
 
     config : with the settings that were tuned on the first fold
-    last, train_rows : the pipeline of the last fold, and the rows that it was fitted on
+    last, train_rows : what was fitted on the last fold, and the rows that it was fitted on
     scores, held_rows : the short lists of all held-out rows, and their numbers
     seconds : that a fold took on average
     """
@@ -83,13 +84,9 @@ def cross_fit(
         held_rows.append(hold_out.held_rows)
         train_rows = hold_out.train_rows  # of the last fold that was fitted
     assert last is not None
-    # The refit on all rows continues from the last fold.
-    warm_start = last.warm_start
-    if warm_start.trained is not None:
-        warm_start = warm_start._replace(trained=warm_start.trained._replace(rows=train_rows))
     return CrossFit(
         config,
-        last._replace(warm_start=warm_start),
+        last,
         train_rows,
         concatenate(scores),
         np.concatenate(held_rows),
@@ -107,14 +104,11 @@ def _fit_first_fold(
 ) -> tuple[Config, FittedPipeline]:
     """Fit the first fold, and choose temperatures and the size of the ensemble on its held-out rows."""
     first_rng, rerank_rng, second_rng = rng.spawn(3)
-    shortlister, ended = fit_shortlister(config.shortlister, train, first_rng)
-    shortlister, _ = tune_temperature(shortlister, held)
+    shortlister, _ = tune_temperature(fit_shortlister(config.shortlister, train, first_rng), held)
     second = None
     if config.second is not None:
-        second, second_ended = fit_shortlister(config.second, train, second_rng)
-        second, _ = tune_temperature(second, held)
-        ended = ended or second_ended
-    fitted = fit_reranker(config, shortlister, second, train, rerank_rng, ended=ended)
+        second, _ = tune_temperature(fit_shortlister(config.second, train, second_rng), held)
+    fitted = fit_reranker(config, shortlister, second, train, rerank_rng)
     if ensemble_rng is not None and shortlister.has_random_start:
         pipeline = _grow_ensemble(config, fitted.pipeline, train, held, ensemble_rng, budget)
         fitted, shortlister = fitted._replace(pipeline=pipeline), pipeline.shortlister
@@ -136,7 +130,7 @@ def _grow_ensemble(
     seconds, best = 0.0, stacked_quality(pipeline.score_in_blocks(held.X), held)
     while budget.allows(4 * seconds):
         before = budget.spent()
-        more, _ = fit_shortlister(config.shortlister, train, rng)
+        more = fit_shortlister(config.shortlister, train, rng)
         grown = pipeline._replace(shortlister=pipeline.shortlister.with_learners(more.learners_))
         quality = stacked_quality(grown.score_in_blocks(held.X), held)
         seconds = budget.spent() - before
@@ -178,9 +172,10 @@ def stack(scores: ShortlistScores, held: TrainingSet, k: int, gains: Array | Non
 def refit(
     fitted: CrossFit, rows: TrainingSet, rng: Generator, budget: TimeBudget
 ) -> tuple[RerankingPipeline, Array]:
-    """Fit on all rows, resuming the last fold, if time allows; returns also the rows that were used."""
+    """Fit on all rows, continuing from the last fold, if time allows; returns also its rows."""
     if not budget.allows(1.25 * fitted.seconds):
         return fitted.last.pipeline, fitted.train_rows
+    order = np.concatenate([fitted.train_rows, np.setdiff1d(np.arange(rows.n), fitted.train_rows)])
     with phase("refit on all rows", rows.n, until=1.0):
-        pipeline, _ = fit_pipeline(fitted.config, rows, rng, fitted.last.warm_start)
-    return pipeline, np.arange(rows.n)
+        pipeline = refit_pipeline(fitted.config, fitted.last, rows.subset(order), rng)
+    return pipeline, order

@@ -13,7 +13,6 @@ class Effort(NamedTuple):
     shortlists, costs : to choose among; of the costs, a later one is taken where it is no worse
     n_learners : members of the ensemble of joint learning
     n_epochs, n_dense_epochs : of joint learning, for sparse rows and for dense ones
-    n_more_epochs : of the refit on all rows, which resumes the last fold
     n_passes, n_more_passes : over the examples of a label, in a fold and in the refit
     n_folds : folds at least and at most; between them, as many as give enough held-out rows
     second_rows : rows up to which a second shortlister may be better, or gives more evidence
@@ -25,7 +24,6 @@ class Effort(NamedTuple):
     n_learners: int
     n_epochs: int
     n_dense_epochs: int
-    n_more_epochs: int
     n_passes: int
     n_more_passes: int
     n_folds: tuple[int, int]
@@ -37,9 +35,8 @@ BALANCED = Effort(
     shortlists=(120, 240),
     costs=(1.0, 0.3),
     n_learners=1,
-    n_epochs=3,
+    n_epochs=4,
     n_dense_epochs=10,
-    n_more_epochs=2,
     n_passes=10,
     n_more_passes=5,
     n_folds=(1, 5),
@@ -50,8 +47,8 @@ EFFORTS = {
         is_searched=False,
         shortlists=(120,),
         costs=(0.5,),
+        n_epochs=3,
         n_dense_epochs=5,
-        n_more_epochs=0,
         n_passes=6,
         n_more_passes=2,
         n_folds=(1, 1),

@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.random import Generator
-from scipy.sparse import csr_matrix, issparse
+from scipy.sparse import csr_matrix, issparse, vstack
 from sklearn.base import clone
 
 from ..base import BLOCK
@@ -18,7 +18,7 @@ from ..stages import features, label_lift, rerank, stacking, top_rerank
 from ..validation.arrays import Matrix
 from ..validation.observed import contains, informative_rows, known_cells
 from ..voting.base import NeighborVoting
-from ..voting.votes import MapWarmStart, SearchResult
+from ..voting.votes import SearchResult
 
 Array = np.ndarray
 Result = TypeVar("Result")
@@ -40,7 +40,6 @@ class Config(NamedTuple):
     second : another one, whose votes for the labels on the lists are evidence too, or None
     features, loss, cost : of the classifiers; the loss "none" leaves them out
     n_passes : over the examples of a label, at first and after a warm start
-    n_more_epochs : of joint learning, after a warm start
     """
 
     shortlister: NeighborVoting
@@ -50,7 +49,6 @@ class Config(NamedTuple):
     loss: str
     cost: float
     n_passes: tuple[int, int]
-    n_more_epochs: int
 
 
 class ShortlistScores(NamedTuple):
@@ -88,26 +86,10 @@ def concatenate(blocks: Sequence[ShortlistScores]) -> ShortlistScores:
 
 
 class TrainedExamples(NamedTuple):
-    """Examples that classifiers were trained on.
-
-    alphas : (m,) their dual variables
-    rows : (n,) ascending, what the rows of the fit are called in the next one
-    """
+    """Examples that classifiers were trained on, and (m,) float32 their dual variables."""
 
     examples: rerank.Examples
     alphas: Array
-    rows: Array
-
-
-class WarmStart(NamedTuple):
-    """Where a fit ended, so that one on more rows continues from there.
-
-    map : training of the shortlister's map, or None
-    trained : the examples of the classifiers, or None
-    """
-
-    map: MapWarmStart | None = None
-    trained: TrainedExamples | None = None
 
 
 class RerankingPipeline(NamedTuple):
@@ -163,37 +145,55 @@ class RerankingPipeline(NamedTuple):
 
 
 class FittedPipeline(NamedTuple):
-    """A pipeline, and where a fit on more rows continues from."""
+    """A pipeline, and what its classifiers were trained on, or None."""
 
     pipeline: RerankingPipeline
-    warm_start: WarmStart
+    trained: TrainedExamples | None
 
 
-def fit_pipeline(
-    config: Config, rows: TrainingSet, rng: Generator, warm_start: WarmStart | None = None
-) -> FittedPipeline:
+def fit_pipeline(config: Config, rows: TrainingSet, rng: Generator) -> FittedPipeline:
     """Fit the shortlisters, then the classifiers on their short lists."""
     first_rng, rerank_rng, second_rng = rng.spawn(3)
-    start = None
-    if warm_start is not None and warm_start.map is not None:
-        start = warm_start.map._replace(n_epochs=config.n_more_epochs)
-    shortlister, ended = fit_shortlister(config.shortlister, rows, first_rng, start)
-    second = None
-    if config.second is not None:
-        # Only one of the two has a warm start: the other's `fit_as_shortlister` gives none.
-        second, second_ended = fit_shortlister(config.second, rows, second_rng, start)
-        ended = ended or second_ended
-    return fit_reranker(config, shortlister, second, rows, rerank_rng, ended=ended, warm_start=warm_start)
+    shortlister = fit_shortlister(config.shortlister, rows, first_rng)
+    second = None if config.second is None else fit_shortlister(config.second, rows, second_rng)
+    return fit_reranker(config, shortlister, second, rows, rerank_rng)
 
 
-def fit_shortlister(
-    method: NeighborVoting, rows: TrainingSet, rng: Generator, warm_start: MapWarmStart | None = None
-) -> tuple[NeighborVoting, MapWarmStart | None]:
-    """The method fitted to the rows, and where a fit on more rows continues from."""
+def refit_pipeline(
+    config: Config, last: FittedPipeline, rows: TrainingSet, rng: Generator
+) -> RerankingPipeline:
+    """Fit on more rows, the first of which are those that the last pipeline was fitted on, in their order."""
+    first_rng, rerank_rng, second_rng = rng.spawn(3)
+    (shortlister, second, *_), trained = last
+    n_before = shortlister.labels_.shape[0]
+    del last
+    shortlister = _refit_shortlister(config.shortlister, shortlister, rows, first_rng)
+    if config.second is not None and second is not None:
+        second = _refit_shortlister(config.second, second, rows, second_rng)
+    return fit_reranker(
+        config, shortlister, second, rows, rerank_rng, trained=trained, n_before=n_before
+    ).pipeline
+
+
+def fit_shortlister(method: NeighborVoting, rows: TrainingSet, rng: Generator) -> NeighborVoting:
+    """The method fitted to the rows."""
     fitted = clone(method).set_params(random_state=int(rng.integers(2**31))).with_engine(method.engine)
     with phase(f"short-listing by {type(method).__name__}", rows.n):
         # V can be float16; the stored row embeddings are read at every query, so they stay float32.
-        return fitted, fitted.fit_as_shortlister(rows, warm_start=warm_start, map_storage="float16")
+        fitted.fit_as_shortlister(rows, map_storage="float16")
+    return fitted
+
+
+def _refit_shortlister(
+    method: NeighborVoting, fitted: NeighborVoting, rows: TrainingSet, rng: Generator
+) -> NeighborVoting:
+    """A method that was fitted to the first of the rows, with all of them.
+
+    A map that is trained by epochs is kept, and embeds the other rows: training it on these gained nothing.
+    """
+    if not fitted.has_random_start:
+        return fit_shortlister(method, rows, rng)
+    return fitted.with_rows(rows.subset(np.arange(fitted.labels_.shape[0], rows.n)))
 
 
 def fit_reranker(
@@ -204,24 +204,23 @@ def fit_reranker(
     rng: Generator,
     *,
     listed: Array | None = None,
-    ended: MapWarmStart | None = None,
-    warm_start: WarmStart | None = None,
+    trained: TrainedExamples | None = None,
+    n_before: int = 0,
 ) -> FittedPipeline:
     """Add classifiers to fitted shortlisters.
 
     listed : (n, k) the short lists of the training rows, where they are known
-    ended : where the training of the shortlister's map ended;  warm_start : where the classifiers begin
+    trained, n_before : what classifiers were trained on before, the first n_before rows: a warm start
     """
-    end, engine = WarmStart(ended), shortlister.engine
+    engine = shortlister.engine
     if config.loss == "none":
         counts = rows.label_counts()
         return FittedPipeline(
-            RerankingPipeline(shortlister, second, config.shortlist, counts, None, None, None), end
+            RerankingPipeline(shortlister, second, config.shortlist, counts, None, None, None), None
         )
-    before = None if warm_start is None else warm_start.trained
     with phase("short lists of the training rows", rows.n):
-        if before is not None and rows.observed is None:
-            examples = examples_of_new_rows(shortlister, rows, config.shortlist, before.rows)
+        if trained is not None and rows.observed is None:
+            examples = examples_of_new_rows(shortlister, rows, config.shortlist, n_before)
         else:
             if listed is None:
                 listed = shortlists_leave_one_out(shortlister, rows.X, config.shortlist)
@@ -231,8 +230,8 @@ def fit_reranker(
             examples = rerank.examples(rows.Y, listed, engine=engine)
             del listed
     start, n_epochs = None, config.n_passes[0]
-    if before is not None:
-        examples, start = rerank.extend_examples(*before, examples, engine=engine)
+    if trained is not None:
+        examples, start = rerank.extend_examples(*trained, examples, engine=engine)
         n_epochs = config.n_passes[1]
     feature_map = features.fit(config.features, rows.X, rng)
     with phase("classifiers", rows.n):
@@ -253,18 +252,16 @@ def fit_reranker(
     pipeline = RerankingPipeline(
         shortlister, second, config.shortlist, rows.label_counts(), feature_map, classifiers, lifts
     )
-    return FittedPipeline(
-        pipeline, end._replace(trained=TrainedExamples(examples, alphas, np.arange(rows.n)))
-    )
+    return FittedPipeline(pipeline, TrainedExamples(examples, alphas))
 
 
 def shortlists_leave_one_out(shortlister: NeighborVoting, X: Matrix, k: int) -> Array:
     """(n, k) int32, the short lists of training rows, each without its own vote."""
-    order = shortlister.visiting_order(X.shape[0])
+    order, search = shortlister.visiting_order(X.shape[0]), shortlister.leave_one_out(X)
     listed = np.empty((len(order), _list_length(shortlister, len(order), k)), np.int32)
 
     def write(block: slice) -> None:
-        listed[order[block]], _ = _short_lists(shortlister, X, k, order[block])
+        listed[order[block]] = _short_lists(shortlister, search(order[block]), k, len(order))
 
     for _ in _in_blocks(shortlister, write, len(order)):
         pass
@@ -272,30 +269,33 @@ def shortlists_leave_one_out(shortlister: NeighborVoting, X: Matrix, k: int) -> 
 
 
 def examples_of_new_rows(
-    shortlister: NeighborVoting, rows: TrainingSet, k: int, rows_before: Array
+    shortlister: NeighborVoting, rows: TrainingSet, k: int, n_before: int
 ) -> rerank.Examples:
     """The examples that rows add to those of an earlier fit without them.
 
     Earlier rows are not searched for again. Instead, a new row votes for its labels on those of them that are
     nearest to it: otherwise, labels that only new rows have would have hardly any negative examples.
 
-    rows_before : (m,) the numbers of the earlier rows
+    n_before : number of the earlier rows, which are the first
     """
-    is_new = np.ones(rows.n, bool)
-    is_new[rows_before] = False
-    new = np.flatnonzero(is_new)
+    n_new, search = rows.n - n_before, shortlister.leave_one_out(rows.X)
 
     def find(block: slice) -> tuple[Array, Array]:
-        return _short_lists(shortlister, rows.X, k, new[block])
+        found = search(np.arange(n_before + block.start, n_before + block.stop))
+        near = np.concatenate([one.neighbors for one in found], axis=1)
+        return _short_lists(shortlister, found, k, rows.n), near
 
-    listed, near = map(np.concatenate, zip(*_in_blocks(shortlister, find, len(new))))
-    is_near = (near >= 0) & ~is_new[near]
-    voters = _pairs(near[is_near], np.nonzero(is_near)[0], (rows.n, len(new)))
-    is_listed = listed >= 0
-    lists = _pairs(new[np.nonzero(is_listed)[0]], listed[is_listed], rows.Y.shape)
-    own = _pairs(new, np.arange(len(new)), (rows.n, len(new))) @ rows.Y[new]  # (n, L), of new rows alone
+    listed, near = map(np.concatenate, zip(*_in_blocks(shortlister, find, n_new)))
+    is_near = (near >= 0) & (near < n_before)
+    voters = _pairs(near[is_near], np.nonzero(is_near)[0], (n_before, n_new))
+    is_listed, own = listed >= 0, rows.Y[n_before:]
+    lists = _pairs(np.nonzero(is_listed)[0], listed[is_listed], own.shape)
+    # The labels of new rows are positive examples of these alone.
+    positives = vstack([csr_matrix((n_before, own.shape[1]), dtype=np.float32), own], format="csr")
     none = np.empty((rows.n, 0), np.int32)
-    return rerank.examples(own, none, lists + voters @ rows.Y[new], engine=shortlister.engine)
+    return rerank.examples(
+        positives, none, vstack([voters @ own, lists], format="csr"), engine=shortlister.engine
+    )
 
 
 def _pairs(rows: Array, columns: Array, shape: tuple[int, int]) -> csr_matrix:
@@ -307,14 +307,12 @@ def _list_length(shortlister: NeighborVoting, n: int, k: int) -> int:
     return k if k < shortlister.n_labels_ else min(k, max(MAX_PAIRS // n, MIN_LISTED))
 
 
-def _short_lists(shortlister: NeighborVoting, X: Matrix, k: int, rows: Array) -> tuple[Array, Array]:
-    """(b, k) the short lists of some training rows, and (b, v) the rows that voted on them."""
-    found = shortlister.search_neighbors(X[rows], rows)
+def _short_lists(shortlister: NeighborVoting, found: list[SearchResult], k: int, n: int) -> Array:
+    """(b, k) the short lists of some of the n training rows, by their neighbours."""
     ids, votes = shortlister.rank(found, k)
     if k >= shortlister.n_labels_:
         ids, _ = pad_with_all_labels(ids, votes, k)
-    voters = np.concatenate([one.neighbors for one in found], axis=1)
-    return ids[:, : _list_length(shortlister, X.shape[0], k)], voters
+    return ids[:, : _list_length(shortlister, n, k)]
 
 
 def _in_blocks(shortlister: NeighborVoting, work: Callable[[slice], Result], n: int) -> Iterator[Result]:

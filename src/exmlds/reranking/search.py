@@ -131,7 +131,7 @@ class ConfigSearch(NamedTuple):
     ) -> Config:
         effort, cost = self.effort, self.effort.costs[0] if self.cost == "auto" else float(self.cost)
         passes = effort.n_passes, effort.n_more_passes
-        return Config(method, second, length, kind, self.loss, cost, passes, effort.n_more_epochs)
+        return Config(method, second, length, kind, self.loss, cost, passes)
 
     def _n_epochs(self, is_dense: bool) -> int:
         return self.effort.n_dense_epochs if is_dense else self.effort.n_epochs
@@ -162,7 +162,7 @@ class ConfigSearch(NamedTuple):
                 if tried and not budget.allows_search():
                     break
                 started, method = budget.spent(), self.make_shortlister(name, kind, n_epochs)
-                fitted, _ = fit_shortlister(method, train, copy.deepcopy(rng))
+                fitted = fit_shortlister(method, train, copy.deepcopy(rng))
                 fitted, quality = tune_temperature(fitted, held)
                 tried.append(Candidate(method, fitted, quality))
                 chosen = {"candidates": name, "features": kind, "temperature": fitted.temperature_}

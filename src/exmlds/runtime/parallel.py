@@ -16,6 +16,7 @@ from itertools import islice, pairwise
 from threading import Event, Lock, local
 from typing import Any, TypeVar
 
+import scipy.linalg.cython_blas  # noqa: F401 (SciPy's BLAS, which numba uses, must be there before it is limited)
 from threadpoolctl import OpenBLASController, ThreadpoolController
 
 from . import progress

@@ -61,6 +61,28 @@ def build(X: Array, metric: str, storage: str, n_jobs: int | None) -> Cells:
     return Cells(centers[present], starts, quantize.pack(X[order], storage), order.astype(np.int32))
 
 
+def insert(
+    cells: Cells, added: quantize.Packed, numbers: Array, metric: str, n_jobs: int | None
+) -> tuple[Cells, Array]:
+    """Put further rows, (m, r), into their nearest cells, whose centres stay as they are.
+
+    numbers : (m,) what the rows are called
+
+    Returns also (n + m,) where each row was before: its old position, or n and more for an added one.
+    """
+    cell = np.repeat(np.arange(len(cells.centers)), np.diff(cells.starts))
+    cell = np.concatenate([cell, _assign(cells.centers, quantize.unpack(added), metric, n_jobs)])
+    order, counts = np.argsort(cell, kind="stable"), np.bincount(cell, minlength=len(cells.centers))
+    rows = quantize.concatenate([cells.rows, added])
+    grown = Cells(
+        cells.centers,
+        np.concatenate(([0], np.cumsum(counts))),
+        quantize.Packed(rows.values[order], rows.scale[order] if len(rows.scale) else rows.scale),
+        np.concatenate([cells.numbers, numbers])[order].astype(np.int32),
+    )
+    return grown, order
+
+
 def check(cells: Any, n: int, r: int) -> None:
     """Check the cells of n rows with r columns that come from a file."""
     stored.record(cells, "the cells of an index", Cells)

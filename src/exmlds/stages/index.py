@@ -114,6 +114,49 @@ def storage_order(index: Index) -> Array:
     return np.concatenate(orders)
 
 
+def positions(index: Index) -> Array:
+    """(n,) where each row is stored, the inverse of `storage_order`."""
+    order = storage_order(index)
+    found = np.empty_like(order)
+    found[order] = np.arange(len(order))
+    return found
+
+
+def stored_rows(index: Index, positions: Array) -> Array:
+    """(m, d) float32, the dense rows at these positions, as a query for them is given."""
+    found, start = np.empty((len(positions), _width(index)), np.float32), 0
+    for segment in index.segments:
+        is_own = (positions >= start) & (positions < start + len(segment.bias))
+        found[is_own] = quantize.unpack(_packed(segment), positions[is_own] - start)
+        start += len(segment.bias)
+    return (found + index.center).astype(np.float32) if len(index.center) else found
+
+
+def compact(index: Index, *, n_jobs: int | None = None) -> Index:
+    """The index with all segments of dense rows merged into the first, and into its cells if it has some."""
+    first, *others = index.segments
+    if not others:
+        return index
+    added = quantize.concatenate([_packed(segment) for segment in others])
+    bias = np.concatenate([segment.bias for segment in others])
+    if isinstance(first.rows, cells.Cells):
+        order = storage_order(index)[len(first.bias) :]
+        rows, old = cells.insert(first.rows, added, order, index.metric, n_jobs)
+        merged = Segment(rows, np.concatenate([first.bias, bias])[old])
+    else:
+        merged = Segment(quantize.concatenate([first.rows, added]), np.concatenate([first.bias, bias]))
+    return index._replace(segments=[merged])
+
+
+def _packed(segment: Segment) -> quantize.Packed:
+    """The dense rows of a segment in the order in which they are stored."""
+    return segment.rows.rows if isinstance(segment.rows, cells.Cells) else segment.rows
+
+
+def _width(index: Index) -> int:
+    return int(_packed(index.segments[0]).values.shape[1])
+
+
 def search(index: Index, Q: Matrix, k: int, *, engine: Engine = DEFAULT) -> tuple[Array, Array]:
     """The k most similar rows of each query: (q, k) int64 ids, −1 pads, and (q, k) float32 similarities.
 
@@ -162,12 +205,11 @@ def _search_sparse(segment: Segment, Q: Matrix, metric: str, k: int, engine: Eng
 def _search_dense(segment: Segment, Q: Matrix, metric: str, k: int, engine: Engine) -> tuple[Array, Array]:
     Q = np.ascontiguousarray(Q.toarray() if issparse(Q) else Q, np.float32)
     scaled = _scaled(Q, metric)
+    rows = _packed(segment)
     if isinstance(segment.rows, cells.Cells):
-        rows = segment.rows.rows
         positions, scores = cells.search(segment.rows, segment.bias, Q, metric, k, engine=engine)
         ids = np.where(positions >= 0, segment.rows.numbers[positions].astype(np.int64), -1)
     else:
-        rows = segment.rows
         positions, scores = _search_all(segment, scaled, k, engine)
         ids = positions.copy()
     if rows.values.dtype == np.float32:

@@ -27,7 +27,7 @@ from ..runtime.parallel import Workers, blocks
 Array = np.ndarray
 
 BLOCKS = 16  # blocks of features; each is updated by one thread
-ROWS = 128  # rows in a block of the embedding and of the gradient
+ROWS = 64  # rows in a block of the embedding and of the gradient
 
 
 class JointState(NamedTuple):
@@ -117,7 +117,6 @@ class _Batches:
             cuts = np.searchsorted(counts, np.arange(1, BLOCKS) * (X.nnz / BLOCKS)).tolist()
             edges = sorted({0, *cuts, X.shape[1]})
             self.features = [slice(*pair) for pair in pairwise(edges)]
-            self.work = np.empty_like(state.V)
 
     def embed(self, rows: Array, workers: Workers) -> Array:
         """(b, r) float32, z = x V."""
@@ -138,7 +137,7 @@ class _Batches:
             return
         workers.map(
             lambda own: self.engine.adagrad_rows(
-                *self.arrays, rows, dZ, own.start, own.stop, self.rate, self.work, self.V, self.squares
+                *self.arrays, rows, dZ, own.start, own.stop, self.rate, self.V, self.squares
             ),
             self.features,
         )
@@ -183,25 +182,26 @@ def gradient(Z: Array, weights: Array, loss: Loss, workers: Workers | None = Non
     if loss.similarity == "cosine":
         lengths = np.maximum(np.linalg.norm(Z, axis=1, keepdims=True), np.finfo(np.float32).tiny)
     U = Z / lengths
-    rows, contexts, dU = U[:b], U[b:], np.empty_like(U)
+    rows, contexts, dU, dK = U[:b], U[b:], np.empty_like(U), np.empty((b, b), Z.dtype)
     by_similarity = _softmax if loss.kind == "softmax" else _sgns
 
-    def block_gradient(block: slice) -> tuple[float, Array]:
-        K = rows[block] @ contexts.T
-        value, dK = by_similarity(K, weights[block], block.start, loss)
-        dK *= loss.gamma / b
-        dU[:b][block] = dK @ contexts
-        return value, dK.T @ rows[block]
+    def similarity_gradient(block: slice) -> float:
+        value, dK[block] = by_similarity(rows[block] @ contexts.T, weights[block], block.start, loss)
+        dK[block] *= loss.gamma / b
+        return value
 
-    todo = blocks(b, ROWS)
-    found = (
-        [block_gradient(block) for block in todo] if workers is None else workers.map(block_gradient, todo)
-    )
-    dU[b:] = np.sum([of_contexts for _, of_contexts in found], axis=0)
-    if loss.similarity == "cosine":  # ∇_z cos(z, w) = (w/‖w‖ − cos(z, w) z/‖z‖) / ‖z‖
-        dU -= (dU * U).sum(axis=1, keepdims=True) * U
-        dU /= lengths
-    return sum(value for value, _ in found) / b, dU
+    def embedding_gradient(block: slice) -> None:
+        dU[:b][block] = dK[block] @ contexts
+        dU[b:][block] = dK[:, block].T @ rows
+        if loss.similarity == "cosine":  # ∇_z cos(z, w) = (w/‖w‖ − cos(z, w) z/‖z‖) / ‖z‖
+            for own in (slice(block.start, block.stop), slice(b + block.start, b + block.stop)):
+                dU[own] -= (dU[own] * U[own]).sum(axis=1, keepdims=True) * U[own]
+                dU[own] /= lengths[own]
+
+    run, todo = map if workers is None else workers.map, blocks(b, ROWS)
+    value = sum(run(similarity_gradient, todo))
+    list(run(embedding_gradient, todo))
+    return value / b, dU
 
 
 def _softmax(K: Array, weights: Array, first: int, loss: Loss) -> tuple[float, Array]:

@@ -1,18 +1,22 @@
-"""Quantize matrices row by row: float16, or int8 with one scale per row."""
+"""Quantize matrices row by row: float16, or int8 with one scale per row; and multiply rows with them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import issparse
 
+from ..kernels import DEFAULT, Engine
+from ..runtime.parallel import blocks, map_blocks
 from ..validation import stored
 
 Array = np.ndarray
 
 ITEM_BYTES = {"float32": 4.0, "float16": 2.0, "int8": 1.0}
 STORAGES = tuple(ITEM_BYTES)
+ROWS = 1_024  # rows that are embedded at a time
 
 
 class Packed(NamedTuple):
@@ -55,22 +59,60 @@ def unpack(packed: Packed, rows: Any = slice(None)) -> Array:
     return values * packed.scale[rows][:, None]
 
 
-def times(X: Any, packed: Packed, columns: Array) -> Array:
+def concatenate(parts: Sequence[Packed]) -> Packed:
+    """Quantized matrices of one dtype on top of each other."""
+    return Packed(*(np.concatenate(arrays) for arrays in zip(*parts)))
+
+
+def times(X: Any, packed: Packed, columns: Array, *, engine: Engine = DEFAULT) -> Array:
     """(b, r), the product of X[:, columns] and the quantized matrix A, whose rows belong to these columns.
 
-    X : (b, d) csr or dense
+    X : (b, d) csr float32 or dense
     columns : (n,) int64, ascending
     """
-    # One sparse row: selecting columns of a csr matrix costs more than the product.
-    if issparse(X) and X.shape[0] == 1 and len(columns):
-        rows = np.searchsorted(columns, X.indices)
-        rows[rows == len(columns)] = 0
-        is_listed = columns[rows] == X.indices
-        return (X.data * is_listed)[None] @ unpack(packed, rows)
-    X = X[:, columns] if len(columns) < X.shape[1] else X
-    if packed.values.dtype == np.float32 or not issparse(X):
+    if not issparse(X):
+        X = X[:, columns] if len(columns) < X.shape[1] else X
         return np.asarray(X @ unpack(packed))
-    # Only the rows of A that a sparse X needs are unpacked.
-    needed, position = np.unique(X.indices, return_inverse=True)
-    smaller = type(X)((X.data, position.astype(np.int32), X.indptr), shape=(X.shape[0], len(needed)))
-    return np.asarray(smaller @ unpack(packed, needed))
+    rows, number = _needed_rows(X.indices, columns, X.shape[1], is_few=X.shape[0] == 1)
+    A = np.zeros((len(rows) + 1, packed.values.shape[1]), np.float32)
+    A[:-1] = unpack(packed, rows)
+    Z = np.empty((X.shape[0], A.shape[1]), np.float32)
+    engine.embed_rows(X.indptr, number, X.data, np.arange(len(Z)), A, Z)
+    return Z
+
+
+def _needed_rows(features: Array, columns: Array, d: int, is_few: bool) -> tuple[Array, Array]:
+    """Which rows of a matrix, those of `columns`, some features need, and the position of each among them.
+
+    The position of a feature that is not a column is after the last. Few features are looked up, many marked.
+    """
+    if is_few:
+        rows = np.searchsorted(columns, features)
+        is_listed = rows < len(columns)
+        is_listed[is_listed] = columns[rows[is_listed]] == features[is_listed]
+        return rows[is_listed], np.where(is_listed, np.cumsum(is_listed) - 1, is_listed.sum())
+    is_present = np.zeros(d, bool)
+    is_present[features] = True
+    rows = np.flatnonzero(is_present[columns])
+    position = np.full(d, len(rows))
+    position[columns[rows]] = np.arange(len(rows))
+    return rows, position[features]
+
+
+def embed(X: Any, V: Array, *, n_jobs: int | None = None, engine: Engine = DEFAULT) -> Array:
+    """(n, r) float32, z = x V, in blocks of rows on several threads.
+
+    X : (n, d) csr float32 or dense;  V : (d, r) float32
+    """
+    Z = np.empty((X.shape[0], V.shape[1]), np.float32)
+
+    def write(block: slice) -> None:
+        if issparse(X):
+            rows = np.arange(block.start, block.stop)
+            engine.embed_rows(X.indptr, X.indices, X.data, rows, V, Z[block])
+        else:
+            Z[block] = X[block] @ V
+
+    for _ in map_blocks(write, blocks(len(Z), ROWS), n_jobs=n_jobs, stage="embedding", total=len(Z)):
+        pass
+    return Z

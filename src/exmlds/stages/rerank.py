@@ -99,14 +99,14 @@ def examples(
 
 
 def extend_examples(
-    before: Examples, alphas: Array, rows: Array, added: Examples, *, engine: Engine = DEFAULT
+    before: Examples, alphas: Array, added: Examples, *, engine: Engine = DEFAULT
 ) -> tuple[Examples, Array]:
     """The examples of an earlier fit with further ones, and (m,) float32, the α to start from.
 
-    before, alphas : the examples of an earlier fit on a subset of the rows, and their α
-    rows : (n_before,) int64 ascending, the row numbers of that subset now
+    before, alphas : the examples of an earlier fit on some of the rows, and their α
+    added : further ones; those that were there before are left out
     """
-    given = (*before, alphas, rows, *added)
+    given = (*before, alphas, *added)
     starts, none = np.zeros(len(before.starts), np.int64), np.zeros(0, np.float32)
     engine.merge_examples(*given, starts, none.astype(np.int32), none.astype(np.int8), none)
     m = int(starts[-1])
@@ -144,11 +144,9 @@ def fit(
     if row_weights is not None:
         costs *= np.maximum(row_weights.astype(np.float32), LEAST_WEIGHT)
     squares = np.asarray(X.multiply(X).sum(axis=1), np.float32).ravel()
-    lengths = np.diff(X.indptr)
     alphas = np.zeros(len(given.rows), np.float32) if start is None else start.copy()
-    # For signed indices numba adds a check for negative ones; small ones are read faster.
-    columns = X.indices.astype(np.uint16 if d <= 2**16 else np.uint32)
-    rows = (X.indptr, columns, X.data, squares)
+    rows = (*pad_rows(X), squares)
+    lengths = np.diff(rows[0])
     settings = (loss == "logistic", n_epochs, np.float32(tolerance), np.float32(keep_from))
 
     def train(labels: slice) -> tuple[Array, Array, Array, Array, Array]:
@@ -176,6 +174,20 @@ def fit(
     starts = np.concatenate(([0], np.cumsum(counts)))
     by_label = csr_matrix((values, features, starts), shape=(n_labels, d))
     return Classifiers(*_by_feature(by_label), scale, bias), alphas
+
+
+def pad_rows(X: csr_matrix) -> tuple[Array, Array, Array]:
+    """The rows as (indptr, features, values), each with zeros up to a multiple of 4 values.
+
+    Features are unsigned, since numba adds a check for negative ones to signed indices.
+    """
+    lengths = np.diff(X.indptr).astype(np.int64)
+    indptr = np.concatenate(([0], np.cumsum(-(-lengths // 4) * 4)))
+    place = np.arange(X.nnz) + np.repeat(indptr[:-1] - X.indptr[:-1], lengths)
+    features = np.zeros(indptr[-1], np.uint16 if X.shape[1] <= 2**16 else np.uint32)
+    values = np.zeros(indptr[-1], np.float32)
+    features[place], values[place] = X.indices, X.data
+    return indptr, features, values
 
 
 def _quantize(

@@ -201,7 +201,7 @@ def used_columns(X: csr_matrix) -> Array:
 
 
 def take_rows(X: Matrix, rows: Array) -> Matrix:
-    """X[rows]; X itself, without a copy, where these are all rows, in scratch arrays where X is memory-mapped."""
+    """X[rows]; X itself, without a copy, where these are all rows; in scratch arrays where X is mapped."""
     n = X.shape[0]
     if len(rows) == n and np.array_equal(rows, np.arange(n)):
         return X

@@ -48,7 +48,7 @@ def _scratch(size: int, dtype: Any, n_bytes: int) -> Array:
             return np.asarray(np.memmap(file, dtype, "r+", shape=(size,)))
     except OSError as error:
         raise DataError(
-            f"{tempfile.gettempdir()} has no room for {n_bytes / 1e9:.2g} GB of scratch files, which a fit on "
-            f"memory-mapped rows needs ({error.strerror}). Set the environment variable TMPDIR to a folder on a "
-            "disk with more room."
+            f"{tempfile.gettempdir()} has no room for {n_bytes / 1e9:.2g} GB of scratch files, which a fit "
+            f"on memory-mapped rows needs ({error.strerror}). Set the environment variable TMPDIR to a "
+            "folder on a disk with more room."
         ) from None

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.random import Generator
-from scipy.sparse import csr_matrix, issparse
+from scipy.sparse import csr_matrix, issparse, vstack
 from sklearn.base import clone
 
 from ..base import BLOCK, XMCEstimator
@@ -35,9 +35,7 @@ from .votes import (
     FitContext,
     FitRun,
     Learner,
-    LinearMap,
     MapData,
-    MapWarmStart,
     Part,
     SearchResult,
     Settings,
@@ -135,7 +133,7 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
     @abstractmethod
     def _fit_maps(
         self, data: MapData, paths: list[dict[str, Any]], rng: Generator, context: FitContext | None = None
-    ) -> Iterator[LinearMap]:
+    ) -> Iterator[Array]:
         """A map from transformed features to embeddings, for each setting in turn.
 
         A map may be overwritten when the next one is asked for.
@@ -146,6 +144,11 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
     ) -> tuple[partition.Router, list[Array]]:
         """A router of new rows, and the training rows of each part, at most `cap`."""
         return partition.fit(X, n_parts, cap=cap, rng=rng)
+
+    @property
+    def _indexes_mapped_rows(self) -> bool:
+        """Whether the index holds the rows as the map embeds them."""
+        return True
 
     def _voting_labels(self, Y: csr_matrix, **given: Any) -> csr_matrix:
         """(n, L) the labels that training rows vote for."""
@@ -190,29 +193,54 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
     def _fit(
         self, X: Matrix, Y: csr_matrix, rng: Generator, checkpoint: Any = None, **side: Any
     ) -> HeldOutScores | None:
-        return self._fit_voting(X, Y, rng, FitRun(checkpoint), **side)[0]
+        return self._fit_voting(X, Y, rng, FitRun(checkpoint), **side)
 
-    def fit_as_shortlister(
-        self, rows: TrainingSet, *, warm_start: MapWarmStart | None = None, map_storage: str | None = None
-    ) -> MapWarmStart | None:
+    def fit_as_shortlister(self, rows: TrainingSet, *, map_storage: str | None = None) -> None:
         """Fit within a re-ranking model, on rows that all have a label.
 
-        warm_start : training of one map on fewer rows, that is resumed
         map_storage : storage of V where it differs from that of the row embeddings
-
-        Returns the training of the map, to be resumed with more rows, where there is only one map.
         """
         side = {name: value for name, value in rows.side.items() if name in self._side}
         X, Y, rng, side = self._start(rows.X, rows.Y, None, is_part=True, **side)
         fit_rng, _ = rng.spawn(2)
-        run = FitRun(None, warm_start, rows.row_weights, map_storage, keeps_state=True)
-        _, ended = self._fit_voting(X, Y, fit_rng, run, **side)
+        self._fit_voting(X, Y, fit_rng, FitRun(None, rows.row_weights, map_storage), **side)
         self.threshold_ = 0.0
-        return ended
+
+    def with_rows(self, rows: TrainingSet) -> Self:
+        """The model with further rows that vote, all of them with a label; its maps stay as they are."""
+        n = self.labels_.shape[0]
+        added = np.arange(n, n + rows.n)
+        other = copy.copy(self)
+        is_routed = any(len(learner.parts) > 1 for learner in self.learners_)
+        routed = features.apply_for_routing(self.feature_map_, rows.X) if is_routed else rows.X
+        A = features.apply(self.feature_map_, rows.X)
+        other.learners_ = [self._add_rows(learner, A, routed, added) for learner in self.learners_]
+        other.labels_ = vstack([self.labels_, rows.Y], format="csr")
+        other.rows_ = np.arange(n + rows.n, dtype=np.int32)
+        other.n_samples_fit_ = n + rows.n
+        if self.voter_weights_ is not None:
+            other.voter_weights_ = np.concatenate([self.voter_weights_, rows.row_weights])
+        return other
+
+    def _add_rows(self, learner: Learner, X: Matrix, routed: Matrix, numbers: Array) -> Learner:
+        """A learner with further rows, each in the part that it is routed to."""
+        choice = np.zeros(len(numbers), np.int64)
+        if len(learner.parts) > 1:
+            choice = learner.router.assign(routed, 1)[:, 0]
+        parts = list(learner.parts)
+        for p in np.unique(choice):
+            part, own = parts[p], np.flatnonzero(choice == p)
+            Z = quantize.times(X[own], part.V, part.columns, engine=self.engine)
+            grown = index.extend(part.row_index, Z, self.storage)
+            parts[p] = part._replace(
+                rows=np.concatenate([part.rows, numbers[own]]),
+                row_index=index.compact(grown, n_jobs=self.n_jobs),
+            )
+        return learner._replace(parts=parts)
 
     def _fit_voting(
         self, X: Matrix, Y: csr_matrix, rng: Generator, run: FitRun, **side: Any
-    ) -> tuple[HeldOutScores | None, MapWarmStart | None]:
+    ) -> HeldOutScores | None:
         settings_rng, features_rng, parts_rng, whole_rng = rng.spawn(4)
         labelled = self._trainable_rows(Y, **side)
         kept_rows = X.copy() if self.keep_rows else None
@@ -228,18 +256,18 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
                 whole = self._embed(rows.X, rows.Y, self.n_components, whole_rng, **given)
         with phase("maps and index", rows.n, until=1.0):
             context = FitContext(feature_map, settings, run)
-            fitted = self._fit_learners(rows, whole, context, parts_rng.spawn(self.n_learners))
+            learners = self._fit_learners(rows, whole, context, parts_rng.spawn(self.n_learners))
         label_embeddings = None if whole is None else whole.labels
         self.scorer_ = None if label_embeddings is None else vote.label_scorer(label_embeddings)
         self.labels_ = self._voting_labels(rows.Y, **given)
-        self.learners_ = [learner for learner, _ in fitted]
+        self.learners_ = learners
         self.feature_map_ = features.without_projection(feature_map)
         self.features_, self.temperature_ = settings.features, settings.temperature
         for name, value in settings.chosen().items():
             setattr(self, f"{name}_", [*value] if isinstance(value, tuple) else value)
         self.rows_, self.kept_rows_ = labelled.astype(np.int32), kept_rows
         self.voter_weights_ = None if run.row_weights is None else run.row_weights[labelled]
-        return settings.held_out, fitted[0][1] if len(fitted) == 1 else None
+        return settings.held_out
 
     def _choose_settings(
         self, rows: TrainingSet, numbers: Array, rng: Generator, checkpoint: Any
@@ -262,7 +290,7 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
 
     def _fit_learners(
         self, rows: TrainingSet, whole: Embedding | None, context: FitContext, seeds: list[Generator]
-    ) -> list[tuple[Learner, MapWarmStart | None]]:
+    ) -> list[Learner]:
         """Fit the members of the ensemble, on threads of their own where they need little memory."""
         if not self._memory_model().learners_in_parallel or len(seeds) == 1:  # each shows its own stages
             return [self._fit_learner(rows, whole, context, seed) for seed in seeds]
@@ -280,8 +308,8 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
 
     def _fit_learner(
         self, rows: TrainingSet, whole: Embedding | None, context: FitContext, rng: Generator
-    ) -> tuple[Learner, MapWarmStart | None]:
-        """Partition the rows and fit a map in each part; returns also how the map of a single part ended."""
+    ) -> Learner:
+        """Partition the rows and fit a map in each part."""
         n_parts = self._memory_model().count_parts(DataSize.of(rows.X, rows.Y))
         routed = features.apply_for_routing(context.feature_map, rows.X) if n_parts > 1 else rows.X
         router, parts = self._partition(routed, n_parts, part_rows(rows.n, n_parts), whole, rng)
@@ -289,8 +317,6 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
         present = [part for part in parts if part.size]
         if len(present) < n_parts:
             router = partition.Router(router.centers[[part.size > 0 for part in parts]])
-        if len(present) > 1 or self.n_learners > 1:  # a warm start is of one map
-            context = context._replace(run=context.run._replace(warm_start=None, keeps_state=False))
         given, fitted = {**rows.side, **context.settings.chosen()}, []
         for part, part_rng in zip(present, rng.spawn(len(present))):
             X, Y = take_rows(rows.X, part), take_rows(rows.Y, part)
@@ -299,19 +325,17 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
             else:
                 Z = whole.part(part)
             fitted.append(self._fit_part(X, Y, Z, part, context, part_rng))
-        ended = fitted[0][1] if len(fitted) == 1 else None
-        return Learner(router, [part for part, _ in fitted]), ended
+        return Learner(router, fitted)
 
     def _fit_part(
         self, X: Matrix, Y: csr_matrix, Z: Array, rows: Array, context: FitContext, rng: Generator
-    ) -> tuple[Part, MapWarmStart | None]:
+    ) -> Part:
         feature_map, settings, run = context[:3]
         X = features.apply(feature_map, X)
         # A part keeps the rows of V for the features that occur in it.
         columns = used_columns(X) if issparse(X) else np.arange(X.shape[1])
         X = select(X, columns) if len(columns) < X.shape[1] else X
-        context = context._replace(columns=columns)
-        V, state = next(self._fit_maps(MapData(X, Y, Z, self.n_components), [settings.path], rng, context))
+        V = next(self._fit_maps(MapData(X, Y, Z, self.n_components), [settings.path], rng, context))
         in_cells = self._memory_model().has_cells(len(rows))
         searched = self._searched_rows(X, V, Z)
         built = index.build(searched, self.metric, self.storage, in_cells=in_cells, n_jobs=self.n_jobs)
@@ -320,12 +344,11 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
             packed = quantize.pack(features.fold_projection(feature_map, V), "float32")
         else:
             packed = quantize.pack(V, (run.map_storage if issparse(X) else None) or self.storage)
-        is_kept = run.keeps_state and state is not None
-        return Part(rows, columns, packed, built), MapWarmStart(columns, state) if is_kept else None
+        return Part(rows, columns, packed, built)
 
     def _searched_rows(self, X: Matrix, V: Array, Z: Array) -> Array:
         """(n, r) the embeddings of training rows that are searched among."""
-        return np.asarray(X @ V)
+        return quantize.embed(X, V, n_jobs=self.n_jobs, engine=self.engine)
 
     def _contexts(self, points: Matrix, group: Array, k: int, rng: Generator) -> Array:
         """(n, k) the other rows nearest to each by cosine, −1 pads; row i is at the point group[i].
@@ -430,17 +453,36 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
         """(n, k) ids and scores from a function of blocks of rows, on the model's threads."""
         return self._in_blocks(rank, n, k, stage)
 
-    def search_neighbors(self, X: Matrix, own: Array | None = None) -> list[SearchResult]:
-        """The neighbours of a block of rows, for each learner and each part that is probed.
+    def search_neighbors(self, X: Matrix) -> list[SearchResult]:
+        """The neighbours of a block of rows, for each learner and each part that is probed."""
+        return self._search_all(X, self.n_neighbors)
 
-        own : (b,) the training rows that X are, each of which is left out of its own neighbours
+    def leave_one_out(self, X: Matrix) -> Callable[[Array], list[SearchResult]]:
+        """A function from numbers of training rows to their neighbours, each row without itself.
+
+        X : (n, d) the training rows
         """
-        k = self.n_neighbors if own is None else self.n_neighbors + 1
+        k = self.n_neighbors + 1
+        if any(len(learner.parts) > 1 for learner in self.learners_) or not self._indexes_mapped_rows:
+            return lambda rows: [_drop_self(rows, one) for one in self._search_all(X[rows], k)]
+        # The index holds the embeddings of training rows: they need not be computed again.
+        indexes = [learner.parts[0].row_index for learner in self.learners_]
+        positions = [index.positions(built) for built in indexes]
+
+        def search(rows: Array) -> list[SearchResult]:
+            found = []
+            for built, position in zip(indexes, positions):
+                Z = index.stored_rows(built, position[rows])
+                found.append(_drop_self(rows, SearchResult(*self.search_index(built, Z, k), Z)))
+            return found
+
+        return search
+
+    def _search_all(self, X: Matrix, k: int) -> list[SearchResult]:
         is_routed = any(len(learner.parts) > 1 for learner in self.learners_)
         routed = features.apply_for_routing(self.feature_map_, X) if is_routed else X
         X = features.apply(self.feature_map_, X)
-        found = [one for learner in self.learners_ for one in self._search_learner(learner, X, routed, k)]
-        return found if own is None else [_drop_self(own, one) for one in found]
+        return [one for learner in self.learners_ for one in self._search_learner(learner, X, routed, k)]
 
     def visiting_order(self, n: int) -> Array:
         """(n,) training rows in an order in which near ones follow each other, so that they share cells."""
@@ -467,7 +509,7 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
             yield found
 
     def _search_part(self, part: Part, X: Matrix, k: int) -> SearchResult:
-        Z = quantize.times(X, part.V, part.columns)
+        Z = quantize.times(X, part.V, part.columns, engine=self.engine)
         near, similar = self.search_index(part.row_index, Z, k)
         return SearchResult(np.where(near >= 0, part.rows[np.maximum(near, 0)], -1), similar, Z)
 
@@ -550,10 +592,9 @@ class RegressionVoting(NeighborVoting):
 
     def _fit_maps(
         self, data: MapData, paths: list[dict[str, Any]], rng: Generator, context: FitContext | None = None
-    ) -> Iterator[LinearMap]:
+    ) -> Iterator[Array]:
         scaled = [path["l2"] * _mean_square(data.X) for path in paths]
-        maps = regress.path(data.X, data.Z, scaled, l1=self.l1, n_jobs=self.n_jobs, engine=self.engine)
-        return map(LinearMap, maps)
+        return regress.path(data.X, data.Z, scaled, l1=self.l1, n_jobs=self.n_jobs, engine=self.engine)
 
     def _factorize(self, overlaps: sppmi.Overlaps, rank: int, rng: Generator) -> Array:
         """(m, r) the embeddings of label sets, and of labels after them, by a factorization of the SPPMI."""
@@ -563,7 +604,11 @@ class RegressionVoting(NeighborVoting):
         return U * np.sqrt(s) / overlaps.scale[:, None]
 
     def _searched_rows(self, X: Matrix, V: Array, Z: Array) -> Array:
-        return Z if self.search == "embedded" else super()._searched_rows(X, V, Z)
+        return super()._searched_rows(X, V, Z) if self._indexes_mapped_rows else Z
+
+    @property
+    def _indexes_mapped_rows(self) -> bool:
+        return self.search == "mapped"
 
 
 def check_rows(rows: Any, n: int, n_all: int, kept_rows: Any, d: int) -> None:

@@ -16,7 +16,7 @@ from ..validation import params
 from ..validation.arrays import FILLED
 
 PART = 40_000  # rows of a part at most, where `n_parts` is "auto"
-CELLS_FROM = 20_000  # rows of a part below which a search among all of them is as fast
+CELLS_FROM = 5_000  # rows of a part below which a search among all of them is as fast
 SMALLEST_PART = 1_000  # rows of a part that `max_memory` may lead to
 PAPER_PART = 6_000  # rows of a part, about, where `n_parts` is "paper"
 PROBED = 40_000  # rows that l2 and temperature are chosen on: the best ones depend on the number of rows

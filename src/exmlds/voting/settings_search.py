@@ -20,7 +20,7 @@ from ..stages.vote import LabelScorer
 from ..validation.arrays import Matrix, used_columns
 from ..validation.columns import select
 from .memory import MemoryModel
-from .votes import Embedding, LinearMap, MapData, Settings, Votes
+from .votes import Embedding, MapData, Settings, Votes
 
 Array = np.ndarray
 
@@ -39,9 +39,7 @@ class Tunable(Protocol):
 
     def _memory_model(self) -> MemoryModel: ...
     def _embed(self, X: Matrix, Y: csr_matrix, rank: int, rng: Generator, **given: Any) -> Embedding: ...
-    def _fit_maps(
-        self, data: MapData, paths: list[dict[str, Any]], rng: Generator
-    ) -> Iterator[LinearMap]: ...
+    def _fit_maps(self, data: MapData, paths: list[dict[str, Any]], rng: Generator) -> Iterator[Array]: ...
     def _voting_labels(self, Y: csr_matrix, **given: Any) -> csr_matrix: ...
     def _searched_rows(self, X: Matrix, V: Array, Z: Array) -> Array: ...
     def _rank(
@@ -128,7 +126,7 @@ def _probe(
             Zs = np.hstack([Z for Z, _ in embeddings])
             data = MapData(A, train.Y, Zs, rank)
             maps = method._fit_maps(data, grid.paths, copy.deepcopy(maps_rng))
-            for path, (Vs, _) in zip(grid.paths, maps):
+            for path, Vs in zip(grid.paths, maps):
                 for number, (settings, (Z, labels)) in enumerate(zip(grid.embeddings, embeddings)):
                     V = Vs[:, number * rank : (number + 1) * rank]
                     scorer = None if labels is None else vote.label_scorer(labels)

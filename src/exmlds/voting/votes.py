@@ -52,28 +52,6 @@ class MapData(NamedTuple):
     rank: int
 
 
-class LinearMap(NamedTuple):
-    """A map from features to embeddings.
-
-    V : (d, r) float32;  state : what training goes on from, where a method can resume it
-    """
-
-    V: Array
-    state: Any = None
-
-
-class MapWarmStart(NamedTuple):
-    """Where the training of one map ended, so that a fit on more rows resumes from there.
-
-    columns : (d',) features that occurred;  state : of the map of these features
-    n_epochs : to go on for
-    """
-
-    columns: Array
-    state: Any
-    n_epochs: int = 0
-
-
 class Settings(NamedTuple):
     """The settings of a fit, as given or as chosen on held-out rows.
 
@@ -97,17 +75,13 @@ class FitRun(NamedTuple):
     """What a fit of a voting method takes beside data, all optional.
 
     checkpoint : keeps the fit on disk, so that it can be resumed
-    warm_start : training of one map that is resumed
     row_weights : (n,) weights of the training rows when they vote
     map_storage : storage of V where it differs from that of the row embeddings
-    keeps_state : whether the training of a single map is returned, to be resumed
     """
 
     checkpoint: Any = None
-    warm_start: MapWarmStart | None = None
     row_weights: Array | None = None
     map_storage: str | None = None
-    keeps_state: bool = False
 
 
 class FitContext(NamedTuple):
@@ -115,14 +89,12 @@ class FitContext(NamedTuple):
 
     feature_map : the fitted feature transform;  settings : as given or chosen;  run : as above
     advance : is called with the number of rows that were just learnt from
-    columns : (d',) numbers of the features of a part among all features
     """
 
     feature_map: features.Features
     settings: Settings
     run: FitRun
     advance: progress.Advance = ignore
-    columns: Array | None = None
 
 
 class Part(NamedTuple):

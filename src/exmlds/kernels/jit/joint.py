@@ -4,18 +4,34 @@ import numpy as np
 
 from .compiler import kernel, reordering_kernel
 
+TINY = np.float32(1e-37)  # in place of a zero, which has no inverse
+
+
+@reordering_kernel
+def _add_rows(matrix, numbers, factors, begin, end, total):
+    """Add factors[p] times matrix[numbers[p]] to the total, for p from begin to end."""
+    p = begin
+    # Four rows at a time: the total is read and written once for all of them.
+    while p + 4 <= end:
+        a, b, c, d = factors[p], factors[p + 1], factors[p + 2], factors[p + 3]
+        first, second = matrix[numbers[p]], matrix[numbers[p + 1]]
+        third, fourth = matrix[numbers[p + 2]], matrix[numbers[p + 3]]
+        for i in range(len(total)):
+            total[i] += a * first[i] + b * second[i] + c * third[i] + d * fourth[i]
+        p += 4
+    while p < end:
+        factor, row = factors[p], matrix[numbers[p]]
+        for i in range(len(total)):
+            total[i] += factor * row[i]
+        p += 1
+
 
 @reordering_kernel
 def embed_rows(indptr, features, values, rows, V, Z):
     """See the twin in reference/joint.py."""
-    rank = V.shape[1]
     for i in range(len(rows)):
-        z = Z[i]
-        z[:] = 0
-        for p in range(indptr[rows[i]], indptr[rows[i] + 1]):
-            v, value = V[features[p]], values[p]
-            for c in range(rank):
-                z[c] += value * v[c]
+        Z[i] = 0
+        _add_rows(V, features, values, indptr[rows[i]], indptr[rows[i] + 1], Z[i])
 
 
 @kernel
@@ -48,12 +64,11 @@ def negative_weights(rows, contexts, neighbors, group, chain, weights):
 
 
 @reordering_kernel
-def adagrad_rows(indptr, features, values, rows, gradients, start, stop, rate, work, V, squares):
+def adagrad_rows(indptr, features, values, rows, gradients, start, stop, rate, V, squares):
     """See the twin in reference/joint.py."""
-    rank = V.shape[1]
-    is_used, used, n_used = np.zeros(stop - start, np.bool_), np.empty(stop - start, np.int64), 0
+    # Sort the values of the batch by feature, so that the gradient of each is summed at once.
+    first, ends = np.empty(len(rows), np.int64), np.zeros(stop - start + 1, np.int64)
     for i in range(len(rows)):
-        gradient = gradients[i]
         # The features of a row ascend: find the first of this block.
         p, end = indptr[rows[i]], indptr[rows[i] + 1]
         high = end
@@ -63,22 +78,31 @@ def adagrad_rows(indptr, features, values, rows, gradients, start, stop, rate, w
                 p = middle + 1
             else:
                 high = middle
+        first[i] = p
         while p < end and features[p] < stop:
-            feature, value = features[p], values[p]
-            total = work[feature]
-            if not is_used[feature - start]:
-                is_used[feature - start] = True
-                used[n_used] = feature
-                n_used += 1
-                for c in range(rank):
-                    total[c] = value * gradient[c]
-            else:
-                for c in range(rank):
-                    total[c] += value * gradient[c]
+            ends[features[p] - start + 1] += 1
             p += 1
-    for i in range(n_used):
-        total, v, s = work[used[i]], V[used[i]], squares[used[i]]
-        for c in range(rank):
+    for feature in range(stop - start):
+        ends[feature + 1] += ends[feature]
+    position, row_of, value_of = (
+        ends[:-1].copy(),
+        np.empty(ends[-1], np.int64),
+        np.empty(ends[-1], np.float32),
+    )
+    for i in range(len(rows)):
+        p, end = first[i], indptr[rows[i] + 1]
+        while p < end and features[p] < stop:
+            at = position[features[p] - start]
+            row_of[at], value_of[at] = i, values[p]
+            position[features[p] - start] += 1
+            p += 1
+    total = np.empty(V.shape[1], np.float32)
+    for feature in range(stop - start):
+        if ends[feature] == ends[feature + 1]:
+            continue
+        total[:] = 0
+        _add_rows(gradients, row_of, value_of, ends[feature], ends[feature + 1], total)
+        v, s = V[start + feature], squares[start + feature]
+        for c in range(len(total)):
             s[c] += total[c] * total[c]
-            if s[c] > 0:
-                v[c] -= rate * total[c] / np.sqrt(s[c])
+            v[c] -= rate * total[c] / np.sqrt(max(s[c], TINY))

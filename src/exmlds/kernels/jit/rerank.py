@@ -5,6 +5,10 @@ import numpy as np
 from .compiler import kernel, reordering_kernel
 
 SHRINK_MARGIN = np.float32(0.05)  # as in the twin; kernels import no constants that numba's cache would miss
+MAX_COPIED = 2**18  # values of a label's examples that are copied at most: 1.5 MB, a second-level cache
+UNUSED = np.uint32(2**32 - 1)
+# Unsigned indices need no check for negative ones, and numba adds only unsigned numbers to them.
+ONE, TWO, THREE, FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
 
 
 @kernel
@@ -35,7 +39,6 @@ def merge_examples(
     before_rows,
     before_signs,
     before_alphas,
-    row_numbers,
     added_starts,
     added_rows,
     added_signs,
@@ -50,7 +53,7 @@ def merge_examples(
         p, end = before_starts[label], before_starts[label + 1]
         q, added_end = added_starts[label], added_starts[label + 1]
         while p < end or q < added_end:
-            row = row_numbers[before_rows[p]] if p < end else -1
+            row = before_rows[p] if p < end else -1
             if p < end and (q == added_end or row <= added_rows[q]):
                 if is_filled:
                     rows[n_written], signs[n_written], alphas[n_written] = (
@@ -69,7 +72,7 @@ def merge_examples(
         starts[label + 1] = n_written
 
 
-@reordering_kernel
+@kernel
 def train_labels(
     indptr,
     features,
@@ -93,127 +96,171 @@ def train_labels(
     out_bias,
 ):
     """See the twin in reference/rerank.py."""
-    most = 0
+    most, most_values = 0, 0
     for label in range(first, last):
         most = max(most, starts[label + 1] - starts[label])
-    order, is_moved = np.empty(most, np.int64), np.empty(most, np.bool_)
+        most_values = max(most_values, _count_values(indptr, rows[starts[label] : starts[label + 1]]))
+    # A copy of a label's examples, with its features numbered from 0, stays in the cache during all passes.
+    copy_size = min(most_values, MAX_COPIED)
+    own_features, own_values = np.empty(copy_size, features.dtype), np.empty(copy_size, np.float32)
+    all_features, used = np.arange(len(w), dtype=np.uint32), np.empty(min(copy_size, len(w)) + 1, np.uint32)
+    number = np.full(len(w), UNUSED, np.uint32)
+    begins, ends, order = np.empty(most, np.uint64), np.empty(most, np.uint64), np.empty(most, np.uint32)
     n_out = 0
     for label in range(first, last):
-        begin = starts[label]
-        m = starts[label + 1] - begin
-        alpha = alphas[begin : begin + m]
-        # Start from w = Σ α sign x; the logistic dual is not defined at α = 0. A warm start shrinks at once.
-        bias, threshold = np.float32(0), np.float32(np.inf)
-        for i in range(m):
-            order[i] = i
-            if alpha[i] != 0:
-                threshold = SHRINK_MARGIN
-            elif is_logistic:
-                alpha[i] = np.float32(1e-3) * costs[rows[begin + i]]
-            is_moved[i] = alpha[i] != 0
-            if is_moved[i]:
-                row, step = rows[begin + i], alpha[i] * np.float32(signs[begin + i])
-                bias += step
-                for p in range(indptr[row], indptr[row + 1]):
-                    w[features[p]] += step * values[p]
-        state = np.uint64(label) * np.uint64(2654435761) + np.uint64(12345)
-        active = m
-        for _ in range(n_epochs):
-            # Shuffle the active examples with a linear congruential generator, as the twin does.
-            violation, largest = np.float32(0), np.float32(0)
-            for i in range(active - 1, 0, -1):
-                state = state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
-                j = int((state >> np.uint64(33)) % np.uint64(i + 1))
-                order[i], order[j] = order[j], order[i]
-            position = 0
-            while position < active:
-                i = order[position]
-                row, sign = rows[begin + i], np.float32(signs[begin + i])
-                cost = costs[row]
-                stop = indptr[row + 1]
-                p = indptr[row]
-                # Four independent sums hide the latency of the additions.
-                a = b = c = d = np.float32(0)
-                while p + 4 <= stop:
-                    a += w[features[p]] * values[p]
-                    b += w[features[p + 1]] * values[p + 1]
-                    c += w[features[p + 2]] * values[p + 2]
-                    d += w[features[p + 3]] * values[p + 3]
-                    p += 4
-                while p < stop:
-                    a += w[features[p]] * values[p]
-                    p += 1
-                margin = sign * (bias + a + b + c + d)
-                old = alpha[i]
-                if is_logistic:
-                    new = _logistic_step(old, cost, squares[row] + 1, margin)
-                    violation = max(violation, abs(new - old) / cost)
-                else:
-                    slack = np.float32(0.5) / cost
-                    gradient = margin - 1 + old * slack
-                    if old == 0:
-                        if gradient > threshold:  # shrinking
-                            active -= 1
-                            order[position], order[active] = order[active], order[position]
-                            continue
-                        if gradient >= 0:
-                            position += 1
-                            continue
-                    violation = max(violation, abs(gradient))
-                    largest = max(largest, gradient)
-                    new = max(old - gradient / (squares[row] + 1 + slack), np.float32(0))
-                step = (new - old) * sign
-                if step != 0:
-                    alpha[i] = new
-                    is_moved[i] = True
-                    bias += step
-                    for p in range(indptr[row], indptr[row + 1]):
-                        w[features[p]] += step * values[p]
-                position += 1
-            threshold = min(largest, SHRINK_MARGIN) if largest > 0 else SHRINK_MARGIN
-            # Converged on the active set: stop, or check all examples once more.
-            if violation < tolerance:
-                if active == m:
-                    break
-                active, threshold = m, np.float32(np.inf)
-        out_bias[label - first] = bias
-        moved = rows[begin : begin + m][is_moved[:m]]
-        n_out = _write_weights(indptr, features, moved, keep_from, w, out_features, out_values, n_out)
+        here = slice(starts[label], starts[label + 1])
+        own, alpha = rows[here], alphas[here]
+        if _count_values(indptr, own) <= copy_size:
+            n_used = _copy_rows(
+                indptr, features, values, own, number, begins, ends, own_features, own_values, used
+            )
+            names, x = used[:n_used], (begins, ends, own_features, own_values)
+        else:
+            for i in range(len(own)):
+                begins[i], ends[i] = indptr[own[i]], indptr[own[i] + 1]
+            names, x = all_features, (begins, ends, features, values)
+        seed = np.uint64(label) * np.uint64(2654435761) + np.uint64(12345)
+        out_bias[label - first] = _descend(
+            *x, own, signs[here], squares, costs, seed, is_logistic, n_epochs, tolerance, alpha, order, w
+        )
+        largest = np.float32(0)
+        for f in range(len(names)):
+            largest = max(largest, abs(w[f]))
+        for f in range(len(names)):
+            if w[f] != 0 and abs(w[f]) >= keep_from * largest:
+                out_features[n_out], out_values[n_out] = names[f], w[f]
+                n_out += 1
+            w[f] = 0
         out_starts[label - first + 1] = n_out
 
 
-@reordering_kernel
-def _write_weights(indptr, features, rows, keep_from, w, out_features, out_values, n_out):
-    """Write the weights that are not pruned, all of them on features of these rows, and reset w to zeros."""
-    # A scan of w is cheaper where the rows hold more values than there are features.
-    n_read = 0
+@kernel
+def _count_values(indptr, rows):
+    count = 0
     for row in rows:
-        n_read += indptr[row + 1] - indptr[row]
-    largest = np.float32(0)
-    if n_read > len(w):
-        for f in range(len(w)):
-            largest = max(largest, abs(w[f]))
-        for f in range(len(w)):
-            if w[f] != 0:
-                if abs(w[f]) >= keep_from * largest:
-                    out_features[n_out] = f
-                    out_values[n_out] = w[f]
-                    n_out += 1
-                w[f] = 0
-        return n_out
-    for row in rows:
-        for p in range(indptr[row], indptr[row + 1]):
-            largest = max(largest, abs(w[features[p]]))
-    for row in rows:
-        for p in range(indptr[row], indptr[row + 1]):
-            weight = w[features[p]]
-            if weight != 0:
-                w[features[p]] = 0
-                if abs(weight) >= keep_from * largest:
-                    out_features[n_out] = features[p]
-                    out_values[n_out] = weight
-                    n_out += 1
-    return n_out
+        count += indptr[row + 1] - indptr[row]
+    return count
+
+
+@kernel
+def _copy_rows(indptr, features, values, rows, number, begins, ends, own_features, own_values, used):
+    """Copy rows, and number their features in the order of their first use; returns the number of these.
+
+    number : (d,) UNUSED, a work array that is so again at the end
+    """
+    n_copied, n_used = np.uint64(0), np.uint32(0)
+    for i in range(len(rows)):
+        begins[i] = n_copied
+        for p in range(indptr[rows[i]], indptr[rows[i] + 1]):
+            f = features[p]
+            # No branch, which would often be predicted wrong: an unused number is larger than all others.
+            own_number = min(number[f], n_used)
+            number[f], used[n_used] = own_number, f
+            n_used += np.uint32(own_number == n_used)
+            own_features[n_copied], own_values[n_copied] = own_number, values[p]
+            n_copied += ONE
+        ends[i] = n_copied
+    for f in used[:n_used]:
+        number[f] = UNUSED
+    return n_used
+
+
+@kernel
+def _descend(
+    begins,
+    ends,
+    features,
+    values,
+    rows,
+    signs,
+    squares,
+    costs,
+    state,
+    is_logistic,
+    n_epochs,
+    tolerance,
+    alpha,
+    order,
+    w,
+):
+    """Dual coordinate descent of one label; writes w and α, and returns the bias.
+
+    begins, ends : where the values of each example are
+    state : of the random generator
+    w : (d,) float32 zeros
+    """
+    m = len(rows)
+    # Start from w = Σ α sign x; the logistic dual is not defined at α = 0. A warm start shrinks at once.
+    bias, threshold = np.float32(0), np.float32(np.inf)
+    slacks, rates = np.empty(m, np.float32), np.empty(m, np.float32)
+    for i in range(m):
+        order[i] = i
+        slacks[i] = np.float32(0.5) / costs[rows[i]]
+        rates[i] = 1 / (squares[rows[i]] + 1 + slacks[i])
+        if alpha[i] != 0:
+            threshold = SHRINK_MARGIN
+        elif is_logistic:
+            alpha[i] = np.float32(1e-3) * costs[rows[i]]
+        if alpha[i] != 0:
+            step = alpha[i] * np.float32(signs[i])
+            bias += step
+            for p in range(begins[i], ends[i]):
+                w[features[p]] += step * values[p]
+    active = m
+    for _ in range(n_epochs):
+        # Shuffle the active examples with a linear congruential generator, as the twin does.
+        violation, largest = np.float32(0), np.float32(0)
+        for i in range(active - 1, 0, -1):
+            state = state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
+            j = int(((state >> np.uint64(33)) * np.uint64(i + 1)) >> np.uint64(31))
+            order[i], order[j] = order[j], order[i]
+        position = 0
+        while position < active:
+            i = order[position]
+            sign = np.float32(signs[i])
+            # Four independent sums hide the latency of the additions.
+            a = b = c = d = np.float32(0)
+            for p in range(begins[i], ends[i], FOUR):
+                a += w[features[p]] * values[p]
+                b += w[features[p + ONE]] * values[p + ONE]
+                c += w[features[p + TWO]] * values[p + TWO]
+                d += w[features[p + THREE]] * values[p + THREE]
+            margin = sign * (bias + ((a + b) + (c + d)))
+            old = alpha[i]
+            if is_logistic:
+                cost = costs[rows[i]]
+                new = _logistic_step(old, cost, squares[rows[i]] + 1, margin)
+                violation = max(violation, abs(new - old) / cost)
+            else:
+                gradient = margin - 1 + old * slacks[i]
+                if old == 0:
+                    if gradient > threshold:  # shrinking
+                        active -= 1
+                        order[position], order[active] = order[active], order[position]
+                        continue
+                    if gradient >= 0:
+                        position += 1
+                        continue
+                violation = max(violation, abs(gradient))
+                largest = max(largest, gradient)
+                new = max(old - gradient * rates[i], np.float32(0))
+            step = (new - old) * sign
+            if step != 0:
+                alpha[i] = new
+                bias += step
+                for p in range(begins[i], ends[i], FOUR):
+                    w[features[p]] += step * values[p]
+                    w[features[p + ONE]] += step * values[p + ONE]
+                    w[features[p + TWO]] += step * values[p + TWO]
+                    w[features[p + THREE]] += step * values[p + THREE]
+            position += 1
+        threshold = min(largest, SHRINK_MARGIN) if largest > 0 else SHRINK_MARGIN
+        # Converged on the active set: stop, or check all examples once more.
+        if violation < tolerance:
+            if active == m:
+                break
+            active, threshold = m, np.float32(np.inf)
+    return bias
 
 
 @reordering_kernel

@@ -8,9 +8,8 @@ from .compiler import kernel
 @kernel
 def vote(neighbors, weights, y_indptr, y_indices, n_labels, ids, scores):
     """See the twin in reference/vote.py."""
-    k = ids.shape[1]
     votes = np.zeros(n_labels, np.float64)
-    named = np.empty(n_labels, np.int64)
+    named, shares = np.empty(n_labels, np.int64), np.empty(n_labels, np.float32)
     for q in range(neighbors.shape[0]):
         n_named = 0
         total = 0.0
@@ -25,24 +24,57 @@ def vote(neighbors, weights, y_indptr, y_indices, n_labels, ids, scores):
                     named[n_named] = label
                     n_named += 1
                 votes[label] += weights[q, j]
-        n = 0
         for j in range(n_named):
-            label = named[j]
-            score = np.float32(votes[label] / total)
-            votes[label] = 0
-            if n < k:
-                n += 1
-            elif score < scores[q, k - 1] or (score == scores[q, k - 1] and label > ids[q, k - 1]):
-                continue
-            i = n - 1
-            while i > 0 and (
-                score > scores[q, i - 1] or (score == scores[q, i - 1] and label < ids[q, i - 1])
-            ):
-                ids[q, i] = ids[q, i - 1]
-                scores[q, i] = scores[q, i - 1]
-                i -= 1
-            ids[q, i] = label
-            scores[q, i] = score
+            shares[j] = votes[named[j]] / total
+            votes[named[j]] = 0
+        n = min(n_named, ids.shape[1])
+        _sort_best(named, shares, n_named, n)
+        ids[q, :n], scores[q, :n] = named[:n], shares[:n]
+
+
+@kernel
+def _is_before(score, label, other_score, other_label):
+    return score > other_score or (score == other_score and label < other_label)
+
+
+@kernel
+def _sort_best(ids, scores, n, k):
+    """Sort the first n entries by quicksort, as far as the k best need it; ties go to the smaller id."""
+    pending = np.empty((64, 2), np.int64)  # more than quicksort needs, since it takes the smaller part first
+    n_pending, low, high = 0, 0, n - 1
+    while True:
+        while high - low > 16 and low < k:
+            middle = (low + high) // 2
+            score, label = scores[middle], ids[middle]
+            i, j = low, high
+            while i <= j:
+                while _is_before(scores[i], ids[i], score, label):
+                    i += 1
+                while _is_before(score, label, scores[j], ids[j]):
+                    j -= 1
+                if i <= j:
+                    scores[i], scores[j] = scores[j], scores[i]
+                    ids[i], ids[j] = ids[j], ids[i]
+                    i += 1
+                    j -= 1
+            if j - low < high - i:
+                pending[n_pending, 0], pending[n_pending, 1] = i, high
+                high = j
+            else:
+                pending[n_pending, 0], pending[n_pending, 1] = low, j
+                low = i
+            n_pending += 1
+        if low < k:  # insertion sort of a few entries
+            for i in range(low + 1, high + 1):
+                score, label, j = scores[i], ids[i], i
+                while j > low and _is_before(score, label, scores[j - 1], ids[j - 1]):
+                    scores[j], ids[j] = scores[j - 1], ids[j - 1]
+                    j -= 1
+                scores[j], ids[j] = score, label
+        if n_pending == 0:
+            return
+        n_pending -= 1
+        low, high = pending[n_pending, 0], pending[n_pending, 1]
 
 
 @kernel

@@ -46,7 +46,6 @@ def adagrad_rows(
     start: int,
     stop: int,
     rate: float,
-    work: Array,
     V: Array,
     squares: Array,
 ) -> None:
@@ -54,7 +53,6 @@ def adagrad_rows(
 
     indptr, features, values : X as csr float32, the features of a row ascending
     rows : (b,) int64, the rows of the batch;  gradients : (b, r) float32, dZ
-    work : (d, r) float32, work space
     V, squares : (d, r) float32, the map and G, updated in place; features without a row are not changed
     """
     total, is_used = np.zeros((stop - start, V.shape[1]), np.float32), np.zeros(stop - start, bool)

@@ -42,7 +42,6 @@ def merge_examples(
     before_rows: Array,
     before_signs: Array,
     before_alphas: Array,
-    row_numbers: Array,
     added_starts: Array,
     added_rows: Array,
     added_signs: Array,
@@ -54,7 +53,6 @@ def merge_examples(
     """Write the examples of each label that were trained on before, with their α, and those that are added.
 
     before_starts, before_rows, before_signs, before_alphas : the earlier examples, their rows ascending
-    row_numbers : (n,) ascending, what an earlier row is called now
     added_starts, added_rows, added_signs : the other ones; one that was there before is left out
     starts : (L + 1,) int64, where the examples of each label begin; written where `rows` is empty, else read
     rows, signs, alphas : (m,) int32, int8 and float32; if they are empty, only starts is written
@@ -64,7 +62,7 @@ def merge_examples(
         before, added = (slice(s[label], s[label + 1]) for s in (before_starts, added_starts))
         known = dict(
             zip(
-                row_numbers[before_rows[before]].tolist(),
+                before_rows[before].tolist(),
                 zip(before_signs[before].tolist(), before_alphas[before].tolist()),
             )
         )
@@ -106,7 +104,8 @@ def train_labels(
     the active set when its gradient exceeds SHRINK_MARGIN, or the largest gradient of the previous epoch; all
     examples return when the active set has converged.
 
-    indptr, features, values : the rows x as csr float32, features uint16 or uint32
+    indptr, features, values : the rows x as csr float32, features uint16 or uint32; each row has a multiple
+        of 4 values, the last of them zeros
     squares : (n,) float32, ‖x‖²
     starts, rows, signs : the examples of each label, rows int32 and signs int8 of ±1
     costs : (n,) float32, of each row
@@ -125,7 +124,7 @@ def train_labels(
         here = slice(starts[label], starts[label + 1])
         X = np.zeros((here.stop - here.start, d + 1))
         for x, row in zip(X, rows[here]):
-            x[features[indptr[row] : indptr[row + 1]]] = values[indptr[row] : indptr[row + 1]]
+            np.add.at(x, features[indptr[row] : indptr[row + 1]], values[indptr[row] : indptr[row + 1]])
             x[d] = 1
         X *= signs[here, None]
         alpha = alphas[here].astype(float)
@@ -154,7 +153,7 @@ def _descend(
         violation = largest = 0.0
         for i in range(len(order) - 1, 0, -1):
             state = (state * 6364136223846793005 + 1442695040888963407) % 2**64
-            j = (state >> 33) % (i + 1)
+            j = (state >> 33) * (i + 1) >> 31
             order[i], order[j] = order[j], order[i]
         position = 0
         while position < len(order):
