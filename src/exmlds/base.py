@@ -851,9 +851,9 @@ class XMCEstimator(XMCPredictor):
         """Fit a clone on a part of the rows and score the others. A method may know a cheaper way."""
         rows = self._trainable_rows(Y, **side)
         train, held = (rows[some] for some in HoldOut.random(len(rows), rng))
-        probe = self._probe()
-        probe._start_as(X[train], Y[train])
-        probe._fit(X[train], Y[train], rng, **self.side_rows(side, train))
+        probe, own_X, own_Y = self._probe(), arrays.take_rows(X, train), Y[train]
+        probe._start_as(own_X, own_Y)
+        probe._fit(own_X, own_Y, rng, **self.side_rows(side, train))
         return HeldOutScores(held, *probe.predict_topk(X[held], k))
 
     def _probe(self) -> Self:

@@ -121,7 +121,7 @@ def unit_rows(X: Matrix, *, in_place: bool = False) -> Matrix:
         for rows in row_blocks(X):
             scaled[rows] = X[rows] * scale[rows, None]
         return scaled
-    values = X.data if in_place else mapped.empty(len(X.data), np.float32, X.data)
+    values = X.data if in_place else mapped.zeros(len(X.data), np.float32, X.data)
     for rows in row_blocks(X):
         stored = _stored(X, rows)
         values[stored] = X.data[stored] * scale[rows][_row_of_value(X, rows)]
@@ -173,7 +173,7 @@ def map_values(X: csr_matrix, function: Callable[[Array, Array], Array]) -> csr_
     """
     if X.shape[0] == 1:
         return with_values(X, function(X.data, X.indices))
-    values = mapped.empty(len(X.data), np.float32, X.data)
+    values = mapped.zeros(len(X.data), np.float32, X.data)
     for block in value_blocks(values):
         values[block] = function(X.data[block], X.indices[block])
     return with_values(X, values)
@@ -222,7 +222,7 @@ def build_csr(
     ends = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
     # scipy converts both to int64, in memory, where one of them is.
     dtype = np.int32 if ends[-1] <= np.iinfo(np.int32).max else np.int64
-    values, columns = (mapped.empty(int(ends[-1]), kind, X.data) for kind in (X.dtype, dtype))
+    values, columns = (mapped.zeros(int(ends[-1]), kind, X.data) for kind in (X.dtype, dtype))
     built = csr_matrix((values, columns, ends.astype(dtype)), shape=(len(lengths), n_columns))
     for block in row_blocks(built):
         built.data[_stored(built, block)], built.indices[_stored(built, block)] = make(block)

@@ -27,14 +27,12 @@ def is_mapped(array: Any) -> bool:
     return isinstance(array, mmap.mmap)
 
 
-def empty(size: int, dtype: Any, like: Array) -> Array:
-    """(size,) an array without values: a scratch array if `like` is memory-mapped, otherwise in memory."""
+def zeros(size: int, dtype: Any, like: Array) -> Array:
+    """(size,) an array of zeros: a scratch array if `like` is memory-mapped, otherwise in memory."""
     n_bytes = size * np.dtype(dtype).itemsize
-    return (
-        _scratch(size, dtype, n_bytes)
-        if n_bytes >= SCRATCH_FROM and is_mapped(like)
-        else np.empty(size, dtype)
-    )
+    if n_bytes < max(SCRATCH_FROM, 1) or not is_mapped(like):
+        return np.zeros(size, dtype)
+    return _scratch(size, dtype, n_bytes)
 
 
 def _scratch(size: int, dtype: Any, n_bytes: int) -> Array:
