@@ -24,6 +24,7 @@ import numpy as np
 from scipy.sparse import csr_matrix, save_npz
 
 from exmlds import data
+from exmlds.data.npz import MatrixSpool
 from exmlds.data.text import stream_texts
 from exmlds.errors import DataError, DataWarning
 
@@ -411,6 +412,22 @@ def npz(rng: Random) -> Case:
     return Case(files, read, _float32([([], *row[1:]) for row in rows] if one else rows))
 
 
+def mapped_npz(rng: Random) -> Case:
+    d, n_labels = rng.randrange(1, 12), rng.randrange(1, 8)
+    rows = _numbers(rng, d, n_labels)
+    files = {}
+    for name, width in (("X.a.npz", d), ("Y.a.npz", n_labels)):
+        file = io.BytesIO()
+        with MatrixSpool(Path(name)) as spool:
+            for labels, features, values in rows:
+                row = np.zeros((1, width), np.float32)
+                row[0, features if name == "X.a.npz" else labels] = values if name == "X.a.npz" else 1
+                spool.append(row)
+            spool.save(file)
+        files[name] = file.getvalue()
+    return Case(files, lambda folder: _rows_of(*data.read_xc(folder / "X.a.npz")[:2]), _float32(rows))
+
+
 def npy(rng: Random) -> Case:
     matrix = np.array(
         [[rng.choice((0.0, 1.0, 2.5)) for _ in range(4)] for _ in range(4)], rng.choice(("f4", "f8"))
@@ -604,6 +621,7 @@ MAKERS: dict[Callable[[Random], Case], float] = {
     xc_written: 8,
     split_form: 6,
     npz: 1,
+    mapped_npz: 2,
     npy: 2,
     predictions: 8,
     label_filter: 4,

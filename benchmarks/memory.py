@@ -30,7 +30,10 @@ METHODS = ("ExMLDS", "ExMLDS1", "ExMLDS2", "ExMLDS3", "ExMLDS4", "FeatureNeighbo
 
 
 class Shape(NamedTuple):
-    """Rows, features and labels; stored values of a row of X and of Y; what else `fit` is given."""
+    """Rows, features and labels; stored values of a row of X and of Y; what else `fit` is given.
+
+    has_common_label : every row has label 0, so that any two of them overlap
+    """
 
     rows: int
     features: int
@@ -39,6 +42,7 @@ class Shape(NamedTuple):
     labels_of_row: int
     is_dense: bool = False
     side: str = ""
+    has_common_label: bool = False
 
 
 SHAPES = {
@@ -48,6 +52,7 @@ SHAPES = {
     "many labels": Shape(1_000, 2_000, 20_000, 50, 40),
     "labels that never occur": Shape(800, 1_000, 200_000, 50, 5),
     "dense labels": Shape(800, 1_000, 1_200, 50, 480),
+    "a label on every row": Shape(7_000, 500, 4_000, 20, 3, has_common_label=True),
     "co-occurrences": Shape(800, 1_000, 2_000, 50, 5, side="label_cooccurrence"),
     "observed": Shape(800, 1_000, 1_000, 50, 10, side="observed"),
 }
@@ -71,6 +76,9 @@ def make(shape: Shape) -> tuple[Any, csr_matrix, dict[str, Any]]:
     rng = np.random.default_rng(0)
     X: Any = random_rows(shape.rows, shape.features, shape.values, rng)
     Y = random_rows(shape.rows, shape.labels, shape.labels_of_row, rng)
+    if shape.has_common_label:
+        first = np.arange(shape.rows + 1), np.zeros(shape.rows, np.int32)
+        Y = csr_matrix(Y + csr_matrix((np.ones(shape.rows, np.float32), *first[::-1]), shape=Y.shape))
     Y.data[:] = 1
     side: dict[str, Any] = {}
     if shape.side == "label_cooccurrence":

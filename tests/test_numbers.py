@@ -250,7 +250,14 @@ def test_what_weights_promise(books: Dataset) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("shape", "method"),
-    [("many labels", "ExMLDS1"), ("dense labels", "ExMLDS1"), ("wide", "ExMLDS3"), ("dense", "ExMLDS2")],
+    [
+        ("many labels", "ExMLDS1"),
+        ("dense labels", "ExMLDS1"),
+        ("wide", "ExMLDS3"),
+        ("dense", "ExMLDS2"),
+        ("a label on every row", "ExMLDS1"),
+        ("a label on every row", "ExMLDS3"),
+    ],
 )
 def test_a_fit_stays_within_its_estimate(shape: str, method: str) -> None:
     if not Path("/proc/self/clear_refs").exists():

@@ -513,7 +513,9 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
     def _is_checked(self, X: Any) -> bool:
         """Whether rows are as `validate_data` makes them, which takes long for one row."""
         is_alike = isinstance(X, csr_matrix) and X.dtype == np.float32 and X.shape[1] == self.n_features_in_
-        return is_alike and X.shape[0] > 0 and bool(np.abs(X.data).max(initial=0) <= arrays.LARGEST)
+        if not is_alike or not X.shape[0]:
+            return False
+        return bool(X.data.max(initial=0) <= arrays.LARGEST and X.data.min(initial=0) >= -arrays.LARGEST)
 
     def _in_blocks(
         self, work: Callable[[slice], tuple[Array, Array]], n: int, k: int, stage: str
@@ -855,9 +857,9 @@ class XMCEstimator(XMCPredictor):
         """Fit a clone on a part of the rows and score the others. A method may know a cheaper way."""
         rows = self._trainable_rows(Y, **side)
         train, held = (rows[some] for some in HoldOut.random(len(rows), rng))
-        probe = self._probe()
-        probe._start_as(X[train], Y[train])
-        probe._fit(X[train], Y[train], rng, **self.side_rows(side, train))
+        probe, own_X, own_Y = self._probe(), arrays.take_rows(X, train), Y[train]
+        probe._start_as(own_X, own_Y)
+        probe._fit(own_X, own_Y, rng, **self.side_rows(side, train))
         return HeldOutScores(held, *probe.predict_topk(X[held], k))
 
     def _probe(self) -> Self:

@@ -13,7 +13,7 @@ from scipy.sparse import csr_matrix, issparse
 from sklearn.base import clone
 
 from . import kernels
-from .validation.arrays import Matrix
+from .validation.arrays import Matrix, take_rows
 
 Array = np.ndarray
 Seed = int | None | np.random.Generator
@@ -296,7 +296,7 @@ class TrainingSet(NamedTuple):
     def subset(self, rows: Array) -> TrainingSet:
         """Some of the rows, with their part of what `fit` was given."""
         side = rows_of_side(self.side, self.by_row, rows)
-        return TrainingSet(self.X[rows], self.Y[rows], side, self.by_row)
+        return TrainingSet(take_rows(self.X, rows), take_rows(self.Y, rows), side, self.by_row)
 
 
 def rows_of_side(side: Mapping[str, Any], by_row: Mapping[str, bool], rows: Array) -> dict[str, Any]:

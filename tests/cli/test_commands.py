@@ -25,6 +25,7 @@ import exmlds
 from exmlds import metrics
 from exmlds.data import Dataset, make_library, read_predictions, read_xc, write_npz, write_xc
 from exmlds.selection import hide_labels
+from exmlds.validation.mapped import is_mapped
 
 Run = Callable[..., Any]
 
@@ -589,6 +590,30 @@ def test_data_may_come_by_a_pipe(files: Path) -> None:
         command, input=(files / "test.txt.gz").read_bytes(), capture_output=True, check=True
     )
     assert len(done.stdout.splitlines()) == 150
+
+
+def test_mapped_files_give_the_same_model(run: Run, files: Path, tmp_path: Path) -> None:
+    """`train`, `evaluate` and `predict` take what `convert --mapped` wrote in place of text."""
+    printed = []
+    for name, short in (("train.txt", "trn"), ("test.txt.gz", "tst")):
+        text, target = files / name, tmp_path / f"X.{short}.npz"
+        done = run("convert", text, target, "--mapped")
+        assert done.code == 0, done.err
+        assert is_mapped(read_xc(target).X.data)
+        assert read_xc(target).label_names == read_xc(text).label_names
+    for train, test in (
+        (files / "train.txt", files / "test.txt.gz"),
+        (tmp_path / "X.trn.npz", tmp_path / "Y.tst.npz"),
+    ):
+        model = tmp_path / "model"
+        done = run("train", train, "-o", model, "--effort", "fast", "--seed", "0")
+        assert done.code == 0, done.err
+        evaluated = run("evaluate", model, test, "--json")
+        predicted = run("predict", model, str(test).replace("Y.", "X."), "-k", "3")
+        printed.append((json.loads(evaluated.out), predicted.out))
+    assert printed[0] == printed[1]
+    done = run("convert", files / "train.txt", tmp_path / "a.txt", "--mapped")
+    assert (done.code, "--mapped writes .npz files; name X.name.npz as the target" in done.err) == (2, True)
 
 
 def test_names_go_along_when_converting(run: Run, files: Path, tmp_path: Path) -> None:

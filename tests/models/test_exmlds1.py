@@ -200,7 +200,7 @@ def test_less_memory_makes_more_parts() -> None:
     model = ExMLDS1(random_state=0, **{**FIXED, "n_components": 100})
     needed = model.estimate(3_000, 500, 100, data.X.nnz, data.Y.nnz)
     assert len(model.fit(data.X, data.Y).learners_[0].parts) == 1
-    model.set_params(max_memory=0.7 * needed.memory).fit(data.X, data.Y)
+    model.set_params(max_memory=0.8 * needed.memory).fit(data.X, data.Y)
     assert len(model.learners_[0].parts) > 1
 
 
@@ -235,5 +235,5 @@ def test_the_estimate_is_near_what_is_measured(shape: tuple[int, ...], tmp_path:
     command = [sys.executable, "-c", MEASURED, *map(str, shape)]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     memory, size = map(float, done.stdout.split())
-    assert 0.8 < memory < 4, "too low is worse than too high: label overlaps may fill their matrix or not"
+    assert 1 < memory < 5, "any two label sets may overlap, and few do here"
     assert 0.7 < size < 2

@@ -13,7 +13,13 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from exmlds.runtime import parallel
-from exmlds.runtime.parallel import blocks, map_blocks, one_blas_thread
+from exmlds.runtime.parallel import blocks, bounded_blocks, map_blocks, one_blas_thread
+
+
+def test_bounded_blocks():
+    assert bounded_blocks([], 4) == []
+    assert bounded_blocks([2, 2, 9, 9, 1], 4) == [slice(0, 2), slice(2, 3), slice(3, 4), slice(4, 5)]
+    assert bounded_blocks([0, 0, 0], 1) == [slice(0, 3)]
 
 
 def blas_threads() -> set[int]:

@@ -108,6 +108,28 @@ def test_conditional_share_keeps_no_more_where_shares_are_equal() -> None:
     assert np.diff(found.indptr).max() <= complete.KEPT
 
 
+def test_own_shares_are_those_of_the_whole_product(
+    all_labels: csr_matrix, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = complete.conditional_share(csr_matrix(all_labels.T @ all_labels))
+    for pairs in (1 << 19, 150, 1):
+        monkeypatch.setattr(complete, "PAIRS", pairs)
+        found = complete.own_conditional_share(all_labels)
+        assert found.dtype == np.float32
+        for part in ("indptr", "indices", "data"):
+            np.testing.assert_array_equal(getattr(found, part), getattr(expected, part))
+
+
+def test_the_visible_share_is_that_of_the_whole_product(all_labels: csr_matrix) -> None:
+    shown = hide_labels(all_labels, 0.4, random_state=1)
+    ratios = []
+    for counts in (csr_matrix(shown.T @ shown), csr_matrix(all_labels.T @ all_labels)):
+        singles = counts.diagonal().sum()
+        ratios.append(float((counts.sum() - singles) / singles))
+    found = complete.visible_share(shown, csr_matrix(all_labels.T @ all_labels))
+    assert found == ratios[0] / ratios[1]
+
+
 def test_complete_by_hand() -> None:
     Y = csr_matrix(np.array([[1, 0, 0], [0, 1, 0], [1, 0, 1], [0, 0, 0]], np.float32))
     completed = complete.complete(Y, csr_matrix(P), 0.5)

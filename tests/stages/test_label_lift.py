@@ -5,8 +5,10 @@ from __future__ import annotations
 from math import exp, log
 
 import numpy as np
+import pytest
 from scipy.sparse import csr_matrix
 
+from exmlds.data import make_xmc
 from exmlds.stages import label_lift
 
 
@@ -22,6 +24,13 @@ def test_a_label_that_never_occurs_lifts_none() -> None:
     lifts = label_lift.fit(csr_matrix(np.array([[1, 0], [1, 0]], np.float32)))
     np.testing.assert_allclose(lifts[1], 0, atol=1e-3)
     assert np.isfinite(lifts).all()
+
+
+def test_lifts_of_blocks_are_those_of_all_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+    Y = make_xmc(300, 20, 40, random_state=0).Y
+    whole = label_lift.fit(Y)
+    monkeypatch.setattr(label_lift, "BLOCK", 7)
+    np.testing.assert_array_equal(label_lift.fit(Y), whole)
 
 
 def test_likely_labels_lift_others() -> None:

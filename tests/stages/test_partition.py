@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
 from exmlds.stages import partition
@@ -38,6 +40,35 @@ def test_no_part_is_above_the_cap(rng: np.random.Generator) -> None:
     _, parts = partition.fit(X, 3, 40, rng)
     assert max(map(len, parts)) <= 40
     assert sorted(np.concatenate(parts)) == list(range(100))
+
+
+def slow_assignment(scores: np.ndarray, cap: int) -> list[int]:
+    """Rows in the order of their gaps go to their best part; those rejected try the next one, and so on."""
+    ranked = np.argsort(-scores, axis=1, kind="stable")
+    best, second = np.take_along_axis(scores, ranked[:, :2], axis=1).T
+    waiting, homes, room = list(np.argsort(second - best, kind="stable")), {}, [cap] * scores.shape[1]
+    for choice in range(scores.shape[1]):
+        rejected = []
+        for part in range(scores.shape[1]):
+            for row in (row for row in waiting if ranked[row, choice] == part):
+                if room[part]:
+                    homes[row] = part
+                    room[part] -= 1
+                else:
+                    rejected.append(row)
+        waiting = rejected
+    return [homes[row] for row in range(len(scores))]
+
+
+@settings(max_examples=50)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 40), st.integers(2, 7), st.integers(0, 5))
+def test_assignment_is_that_of_a_slow_one(seed: int, n: int, n_parts: int, spare: int) -> None:
+    rng = np.random.default_rng(seed)
+    scores = rng.integers(0, 5, (n, n_parts)).astype(np.float32)  # many ties
+    cap = -(-n // n_parts) + spare
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(partition, "SORTED", 7)
+        assert partition._assign_with_cap(scores, cap).tolist() == slow_assignment(scores, cap)
 
 
 def test_one_part_needs_no_centres(rng: np.random.Generator) -> None:

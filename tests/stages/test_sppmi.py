@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -126,7 +127,8 @@ def test_rows_and_labels_together(seed: int, n: int, n_labels: int, mu: Mu) -> N
         return
     for shift, smoothing in ((1.0, 1.0), (2.0, 1.0), (1.0, 0.75)):
         expected = of_counts(joint(Y, C, mu), shift, smoothing)
-        S = multiplied(Y, cooccurrence=csr_matrix(C), mu=mu, shift=shift, smoothing=smoothing)
+        options: dict[str, Any] = {"mu": mu, "shift": shift, "smoothing": smoothing}
+        S = multiplied(Y, with_labels=True, cooccurrence=csr_matrix(C), **options)
         np.testing.assert_allclose(S, expected, atol=5e-5)
 
 
@@ -137,7 +139,7 @@ def test_conditional(seed: int, n: int, n_labels: int) -> None:
     for shift in (0.5, 0.01):
         S = multiplied(Y, conditional=True, shift=shift)
         np.testing.assert_allclose(S, conditional_of_counts(Y @ Y.T, shift), atol=5e-5)
-        S = multiplied(Y, conditional=True, shift=shift, cooccurrence=csr_matrix(C), mu=mu)
+        S = multiplied(Y, conditional=True, shift=shift, with_labels=True, cooccurrence=csr_matrix(C), mu=mu)
         np.testing.assert_allclose(S, conditional_of_counts(joint(Y, C, mu), shift), atol=5e-5)
 
 
@@ -148,7 +150,9 @@ def test_embedding_of_the_conditional_matrix(
 ) -> None:
     monkeypatch.setattr(factorize, "EXACT", 1000 if exact else 0)
     Y, C, rank = labels(3, 60, 6), cooccurrence(3, 6), 3
-    options: dict[str, Any] = {"cooccurrence": csr_matrix(C), "mu": (1.0, 0.5, 2.0)} if with_labels else {}
+    options: dict[str, Any] = {}
+    if with_labels:
+        options = {"with_labels": True, "cooccurrence": csr_matrix(C), "mu": (1.0, 0.5, 2.0)}
     M = joint(Y, C, (1.0, 0.5, 2.0)) if with_labels else Y @ Y.T
     expected, singular, _ = np.linalg.svd(conditional_of_counts(M, 0.01))
     assert singular[rank] < 0.95 * singular[rank - 1]  # there is one best subspace of this rank
@@ -174,7 +178,7 @@ def test_cached_and_recomputed_products_are_equal(
         sppmi.distinct(Y),
         conditional=conditional,
         shift=0.01 if conditional else 1.0,
-        cooccurrence=csr_matrix(Y.T @ Y) if with_labels else None,
+        with_labels=with_labels,
     )
     m, size = overlaps.sets.shape[0], len(overlaps.scale)
     blocks = [slice(0, m), slice(m, size)] if with_labels else [slice(0, m)]
@@ -191,8 +195,7 @@ def test_only_the_nearest_sets_count() -> None:
     Y = labels(1, 30, 6)
     sets = sppmi.distinct(csr_matrix(Y))
     few = sppmi.prepare(sets, n_neighbors=2)
-    assert few.pattern is not None
-    pattern = few.pattern.toarray()
+    pattern = few.M.left.toarray()
     np.testing.assert_array_equal(pattern, pattern.T)
     unit = sets.sets.toarray() / np.linalg.norm(sets.sets.toarray(), axis=1, keepdims=True)
     cosines = unit @ unit.T
@@ -200,6 +203,83 @@ def test_only_the_nearest_sets_count() -> None:
         nearest = sorted(range(len(row)), key=lambda j: (-row[j], j))[:2]
         assert pattern[i, nearest].all()
     assert sppmi.rows_of(few, slice(0, len(pattern))).nnz <= pattern.sum()
+
+
+def with_a_common_label(n: int, n_labels: int) -> csr_matrix:
+    """Rows that all have label 0, and three of the others."""
+    rng = np.random.default_rng(0)
+    columns = np.hstack([np.zeros((n, 1), int), rng.integers(1, n_labels, (n, 3))])
+    Y = csr_matrix((np.ones(4 * n, np.float32), columns.ravel(), np.arange(0, 4 * n + 1, 4)), (n, n_labels))
+    Y.sum_duplicates()
+    Y.data[:] = 1
+    return Y
+
+
+def slow_nearest(sets: csr_matrix, k: int) -> np.ndarray:
+    """|i ∩ j| where j is one of the k nearest sets of i, ties by number, or the reverse; from all pairs."""
+    lengths = np.sqrt(np.asarray(sets.sum(axis=1), np.float64))
+    unit = csr_matrix(sets.multiply(1 / lengths))
+    cosines, overlaps = (unit @ unit.T).toarray(), (sets @ sets.T).toarray()
+    is_near = np.zeros(cosines.shape, bool)
+    for i, row in enumerate(cosines):
+        stored = np.flatnonzero(overlaps[i])
+        is_near[i, stored[np.lexsort((stored, -row[stored]))[:k]]] = True
+    return np.where(is_near | is_near.T, overlaps, 0)
+
+
+@pytest.mark.twins
+@pytest.mark.parametrize("k", [1, 7, 500])
+def test_nearest_sets_are_those_of_all_pairs(k: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sppmi, "ENTRIES", 5_000)
+    sets = sppmi.distinct(with_a_common_label(400, 30))
+    found = sppmi.prepare(sets, n_neighbors=k)
+    expected = slow_nearest(sets.sets, k)
+    np.testing.assert_array_equal(found.M.left.toarray(), expected)
+    block = sppmi.rows_of(found._replace(M=sppmi.Product(csr_matrix(expected))), slice(0, 50))
+    np.testing.assert_array_equal(sppmi.rows_of(found, slice(0, 50)).toarray(), block.toarray())
+
+
+@pytest.mark.parametrize("options", [{}, {"n_neighbors": 5}, {"with_labels": True, "mu": (0.5, 1.0, 10.0)}])
+def test_pieces_change_nothing(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    sets = sppmi.distinct(with_a_common_label(700, 60))
+    products = []
+    for entries in (1 << 19, 3_000, 1):
+        monkeypatch.setattr(sppmi, "ENTRIES", entries)
+        overlaps = sppmi.prepare(sets, smoothing=0.75, **options)
+        Q = np.random.default_rng(0).normal(size=(len(overlaps.scale), 3)).astype(np.float32)
+        products += [sppmi.operator(overlaps, n_jobs=2, max_bytes=most) @ Q for most in (1e9, 0)]
+    for other in products[2:]:
+        np.testing.assert_array_equal(products[0], other)
+
+
+def test_co_occurrences_are_those_of_the_rows() -> None:
+    Y = csr_matrix(labels(5, 200, 9), dtype=np.float32)
+    sets = sppmi.distinct(Y)
+    given, own = (
+        sppmi.prepare(sets, with_labels=True, cooccurrence=C, mu=(0.3, 1.0, 2.0))
+        for C in (csr_matrix(Y.T @ Y), None)
+    )
+    for rows in (slice(0, len(sets.counts)), slice(len(sets.counts), len(sets.counts) + 9)):
+        expected, found = sppmi.rows_of(given, rows), sppmi.rows_of(own, rows)
+        np.testing.assert_array_equal(found.indices, expected.indices)
+        np.testing.assert_array_equal(found.data, expected.data)
+    np.testing.assert_array_equal(given.logs, own.logs)
+
+
+def test_overlaps_of_all_pairs_are_never_in_memory_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All pairs of 4,000 sets would take 128 MB."""
+    monkeypatch.setattr(sppmi, "BLOCK", 64)
+    sets = sppmi.distinct(with_a_common_label(4_000, 2_000))
+    Q = np.ones((len(sets.counts), 2), np.float32)
+    sppmi.prepare(sppmi.distinct(with_a_common_label(20, 9)), n_neighbors=1)  # compile
+    tracemalloc.start()
+    try:
+        for options in ({"n_neighbors": 5}, {}):
+            sppmi.operator(sppmi.prepare(sets, n_jobs=1, **options), n_jobs=1, max_bytes=0) @ Q
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 30e6
 
 
 @pytest.mark.parametrize("shift", [1.0, 5.0])

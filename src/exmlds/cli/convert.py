@@ -31,11 +31,19 @@ def convert(
         str | None, Option(help="The split of a named data set: train or test.  [default: train]")
     ] = None,
     one_based: Annotated[bool, Option("--one-based", help="The ids in SOURCE start from 1.")] = False,
+    mapped: Annotated[
+        bool,
+        Option("--mapped", help="Write .npz files that are memory-mapped, for data larger than memory."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Convert a data set to XC text or .npz pairs.
 
     SOURCE is XC text, its split form, svmlight multi-label or .npz pairs, detected from the content.
+
+    With --mapped, text is converted block by block, so that SOURCE may be larger than memory, and commands
+    use the features where they lie in the file: `exmlds train X.name.npz` does not read them into memory. The
+    files are not compressed; scipy.sparse.load_npz reads them too.
     """
     from .. import data
     from ..data.npz import npz_pair
@@ -50,17 +58,24 @@ def convert(
     path = locate(source, split or "train")
     if split and path == Path(source):
         raise DataError(f"{source} is a file; --split applies to data sets given by name.")
-    for output in npz_pair(target) if target.suffix == ".npz" else (target,):
+    if mapped and target.suffix != ".npz":
+        raise DataError(f"--mapped writes .npz files; name X.name.npz as the target. Got {target}.")
+    written: tuple[Path, ...] = npz_pair(target) if target.suffix == ".npz" else (target,)
+    for output in written:
         check_output(output, path, labels)
     refuse_texts(path)
     with progress.shown():
-        dataset = data.read_xc(path, labels, one_based=one_based)
-        if target.suffix == ".npz":
-            written: tuple[Path, ...] = data.write_npz(target, dataset)
+        if mapped:
+            label_names, feature_names = data.convert_to_mapped(path, target, labels, one_based=one_based)
+            dataset = data.read_xc(*written)
         else:
-            data.write_xc(target, dataset)
-            written = (target,)
-        names = {"label_names.txt": dataset.label_names, "feature_names.txt": dataset.feature_names}
+            dataset = data.read_xc(path, labels, one_based=one_based)
+            label_names, feature_names = dataset.label_names, dataset.feature_names
+            if target.suffix == ".npz":
+                data.write_npz(target, dataset)
+            else:
+                data.write_xc(target, dataset)
+        names = {"label_names.txt": label_names, "feature_names.txt": feature_names}
         for name, lines in names.items():  # written beside the data, where the readers look for them
             if lines and not target.with_name(name).exists():
                 with replacing(target.with_name(name)) as file:

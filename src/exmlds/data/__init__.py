@@ -1,5 +1,6 @@
 """Data sets: reading, writing, generating and finding them by name."""
 
+from .convert import convert_to_mapped
 from .cooccurrence import cooccurrence_from_taxonomy, cooccurrence_from_texts, read_cooccurrence
 from .dataset import Dataset
 from .names import read_names
@@ -18,6 +19,7 @@ __all__ = [
     "Splits",
     "Texts",
     "available",
+    "convert_to_mapped",
     "cooccurrence_from_taxonomy",
     "cooccurrence_from_texts",
     "declared_rows",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from ..errors import DataError, DataWarning
 from ..storage.files import PathLike, reading
@@ -25,6 +26,26 @@ def read_names(path: PathLike) -> list[str]:
     return [plain_name(line) for line in lines]
 
 
+class Names(NamedTuple):
+    """The names of labels and of features, or None."""
+
+    labels: list[str] | None
+    features: list[str] | None
+
+
+def names_beside(
+    x_path: Path, y_path: Path, n_features: int, n_labels: int, *, are_fixed: tuple[bool, bool] = (True, True)
+) -> Names:
+    """The names in files beside those of X and Y.
+
+    are_fixed : whether the numbers of features and of labels are declared, so that names cannot raise them
+    """
+    return Names(
+        find_names(y_path, ("label_names.txt",), n_labels, fixed=are_fixed[1], unique=True),
+        find_names(x_path, ("feature_names.txt", "vocab.txt"), n_features, fixed=are_fixed[0]),
+    )
+
+
 def find_names(
     data: Path, usual: Sequence[str], width: int, *, fixed: bool, unique: bool = False
 ) -> list[str] | None:
@@ -42,7 +63,7 @@ def find_names(
                     f"{path} has {len(names)} lines, but the largest id of {data.name} is {width - 1}; "
                     f"without a header, the matrix gets {len(names)} columns, one for each name.",
                     DataWarning,
-                    stacklevel=4,
+                    stacklevel=5,
                 )
                 width = len(names)
             if len(names) == width:
@@ -50,7 +71,7 @@ def find_names(
             warnings.warn(
                 f"{path} has {len(names)} lines, but {data.name} has {width} columns; it is not used.",
                 DataWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
     return None
 
@@ -65,6 +86,6 @@ def _made_unique(path: Path, names: list[str]) -> list[str]:
     if unique != names:
         again = sum(a != b for a, b in zip(unique, names))
         warnings.warn(
-            f"{path}: {again} names are repeated; their line numbers are appended.", DataWarning, stacklevel=5
+            f"{path}: {again} names are repeated; their line numbers are appended.", DataWarning, stacklevel=6
         )
     return unique

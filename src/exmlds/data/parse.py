@@ -16,6 +16,7 @@ from ..errors import DataError, DataWarning
 from ..kernels import DEFAULT, parse_errors
 from ..runtime import progress
 from ..storage.files import bytes_read, reading
+from ..validation.columns import occurring
 from .read_log import log_reading
 
 Array = np.ndarray
@@ -96,6 +97,11 @@ class TextFile:
             self.n_labels = self.n_labels if self.header.n_labels is None else self.header.n_labels
 
     @property
+    def has_widths(self) -> tuple[bool, bool]:
+        """Whether the numbers of features and of labels are given, by the header or the caller."""
+        return self.n_features is not None, self.n_labels is not None
+
+    @property
     def header_at(self) -> str:
         return f"{self.path}:{self.header_line}"
 
@@ -145,34 +151,49 @@ class TextFile:
                 array.extend(part)
             disorder |= piece_disorder
         whole = Block._make((*(array.done() for array in arrays), disorder))
-        self._warn_of_gaps(whole)
         X, Y = matrices(whole, self.n_features, self.n_labels)
+        self.warn_of_gaps((X.indices, X.indptr), (Y.indices, Y.indptr))
         if disorder and ordered:
-            features, labels = put_in_order(self.path, X, Y)
-            done = ["unsorted ids were sorted"]
-            done += [f"{features} repeated features were summed"] if features else []
-            done += [f"{labels} repeated labels were merged"] if labels else []
-            warnings.warn(
-                f"{self.path}: {', '.join(done)}.",
-                DataWarning,
-                stacklevel=3,
-            )
+            self._warn_of_disorder(*put_in_order(self.path, X, Y))
         return X, Y
 
-    def _warn_of_gaps(self, rows: Block) -> None:
-        """Warn if the largest id, which decides the width of a matrix, looks mistyped."""
+    def ordered_blocks(self) -> Iterator[tuple[csr_matrix, csr_matrix]]:
+        """X and Y block by block, with sorted ids; a width that is not known is that of the block."""
+        merged, disorder = np.zeros(2, np.int64), False
+        for piece in self.blocks():
+            X, Y = matrices(piece, self.n_features, self.n_labels)
+            if piece.disorder:
+                merged += put_in_order(self.path, X, Y)
+                disorder = True
+            yield X, Y
+        if disorder:
+            self._warn_of_disorder(*merged.tolist())
+
+    def _warn_of_disorder(self, features: int, labels: int) -> None:
+        """Warn of ids that were sorted, and of so many features and labels that were merged."""
+        done = ["unsorted ids were sorted"]
+        done += [f"{features} repeated features were summed"] if features else []
+        done += [f"{labels} repeated labels were merged"] if labels else []
+        warnings.warn(
+            f"{self.path}: {', '.join(done)}.",
+            DataWarning,
+            stacklevel=4,
+        )
+
+    def warn_of_gaps(self, *matrices: tuple[Array, Array]) -> None:
+        """Warn if the largest id of X or Y, which decides the width of the matrix, looks mistyped.
+
+        matrices : the columns of the values, and the ends of the rows
+        """
         factor, difference = FAR_ABOVE
-        for noun, ids, counts, width in (
-            (self.nouns[0], rows.features, rows.features_of_row, self.n_features),
-            (self.nouns[1], rows.labels, rows.labels_of_row, self.n_labels),
-        ):
+        for noun, (ids, ends), width in zip(self.nouns, matrices, (self.n_features, self.n_labels)):
             largest = int(ids.max(initial=0))
             # Most files end here; counting the distinct ids takes a sort.
             if width is not None or largest <= difference:
                 continue
-            n_ids = len(np.unique(ids))
+            n_ids = len(occurring(ids, largest + 1))
             if largest > factor * n_ids and largest - n_ids > difference:
-                row = int(np.searchsorted(np.cumsum(counts), int(np.argmax(ids)), side="right"))
+                row = int(np.searchsorted(ends[1:], int(np.argmax(ids)), side="right"))
                 warnings.warn(
                     f"{self.path}:{self._line_of(row)}: {noun} {largest + self.base} is far above the number "
                     f"of {noun}s, {n_ids:,}; is it mistyped? No header declares how many there are, so the "

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from ..errors import DataError
 from .dataset import Dataset
+from .npz import is_mapped_npz
 from .xc import read_xc
 
 Precision = tuple[float, float, float]
@@ -138,10 +139,9 @@ def find(name: str, split: str) -> Path:
     )
     if root is None:
         raise DataError(f"Data set {name!r}: EXMLDS_DATA is not set. Set it to a folder and {put}.")
-    for candidate in _FILES[split]:
-        path = Path(root) / folder / candidate
-        if path.is_file():
-            return path
+    present = [path for name in _FILES[split] if (path := Path(root) / folder / name).is_file()]
+    if present:  # the last one is an .npz file; it was converted from another one where it is mapped
+        return present[-1] if is_mapped_npz(present[-1]) else present[0]
     if info is None:
         known = ", ".join(sorted({*DATASETS, *available()}))
         raise DataError(f"Data set {name!r} is unknown and not under {root}. Known data sets: {known}.")

@@ -5,7 +5,8 @@
                                begins with a space
 
 Also read: svmlight multi-label (no header, `# comments`), the split form (`trn_X_Xf.txt` with `trn_X_Y.txt`),
-.npz pairs, and each of them gzipped. The format is detected from the content.
+.npz pairs, and each of them gzipped. The format is detected from the content. Pairs that `write_npz` wrote
+with `mapped=True` are memory-mapped.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ from scipy.sparse import csr_matrix
 from ..errors import DataError, DataWarning
 from ..runtime import progress
 from ..storage.files import PathLike, replacing
+from ..validation.arrays import row_blocks
 from ..validation.targets import indicator
 from .dataset import Dataset
-from .names import find_names
+from .names import names_beside
 from .npz import is_npz, read_npz
 from .parse import HeaderChoice, TextFile, matrices, put_in_order
 
@@ -59,26 +61,21 @@ def read_xc(
     """
     path = Path(path)
     if labels is None and is_npz(path):
-        path, labels = _pair(path)
+        path, labels = pair_of(path)
     if labels is not None:
         if one_based or (header is not True and header != "auto"):
             raise DataError("one_based and header apply to labels and features in one file, not to a pair.")
         return _read_pair(path, Path(labels), n_features, n_labels)
     text = TextFile(path, labelled=True, header=header, base=int(one_based), limits=(n_features, n_labels))
     if text.is_half:
-        return _read_pair(*_pair(path), n_features, n_labels)
+        return _read_pair(*pair_of(path), n_features, n_labels)
     X, Y = text.read()
-    label_names = find_names(
-        path, ("label_names.txt",), Y.shape[1], fixed=text.n_labels is not None, unique=True
-    )
-    feature_names = find_names(
-        path, ("feature_names.txt", "vocab.txt"), X.shape[1], fixed=text.n_features is not None
-    )
-    if label_names:
-        Y.resize(Y.shape[0], len(label_names))
-    if feature_names:
-        X.resize(X.shape[0], len(feature_names))
-    return Dataset(X, Y, label_names, feature_names)
+    names = names_beside(path, path, X.shape[1], Y.shape[1], are_fixed=text.has_widths)
+    if names.labels:
+        Y.resize(Y.shape[0], len(names.labels))
+    if names.features:
+        X.resize(X.shape[0], len(names.features))
+    return Dataset(X, Y, *names)
 
 
 def iter_xc(
@@ -92,7 +89,8 @@ def iter_xc(
     path = Path(path)
     if is_npz(path):
         X = read_npz(path)
-        yield Dataset(X, csr_matrix((X.shape[0], 0), dtype=np.float32))
+        for rows in row_blocks(X):
+            yield Dataset(X[rows], csr_matrix((rows.stop - rows.start, 0), dtype=np.float32))
         return
     text = TextFile(path, labelled=True, limits=(n_features, n_labels), block=block)
     if text.is_half:
@@ -195,7 +193,15 @@ def _tokens(X: csr_matrix, start: int, stop: int) -> list[str]:
     return [f"{i}:{v.removesuffix('.0')}" for i, v in zip(X.indices[own].tolist(), values)]
 
 
-def _pair(path: Path) -> tuple[Path, Path]:
+def indicator_of(Y: csr_matrix) -> csr_matrix:
+    """(n, L) a copy in memory with 1 for each value other than 0."""
+    Y = Y.copy()
+    Y.eliminate_zeros()
+    Y.data[:] = 1
+    return Y
+
+
+def pair_of(path: Path) -> tuple[Path, Path]:
     """The features' and the labels' file of a pair, from the path of either."""
     usual = (("X_Xf", "X_Y"), ("Xf", "Y"), ("X.", "Y."), ("X_", "Y_"))
     for x_name, y_name in usual:
@@ -220,8 +226,5 @@ def _read_pair(x_path: Path, y_path: Path, n_features: int | None, n_labels: int
     if X.shape[0] != Y.shape[0]:
         counts = f"{x_path} has {X.shape[0]} rows, {y_path} has {Y.shape[0]}"
         raise DataError(f"{counts}; they must describe the same rows.")
-    Y.eliminate_zeros()
-    Y.data[:] = 1
-    label_names = find_names(y_path, ("label_names.txt",), Y.shape[1], fixed=True, unique=True)
-    feature_names = find_names(x_path, ("feature_names.txt", "vocab.txt"), X.shape[1], fixed=True)
-    return Dataset(X, Y, label_names, feature_names)
+    Y = indicator_of(Y)
+    return Dataset(X, Y, *names_beside(x_path, y_path, X.shape[1], Y.shape[1]))

@@ -9,10 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.sparse import csr_matrix
 
+from ..runtime.memory import DataSize
 from ..stages import sppmi
 from ..validation import params
 from ..validation.arrays import Matrix
 from ..voting.base import RegressionVoting
+from ..voting.memory import MemoryModel
 from ..voting.votes import Embedding
 
 Array = np.ndarray
@@ -78,6 +80,16 @@ class ExMLDS1(RegressionVoting):
     smoothing: float = 1.0
     association: str = "pmi"
 
+    def _memory_model(self) -> MemoryModel:
+        def embedding_bytes(data: DataSize, n_parts: int) -> float:
+            n_matrices = 2 if self.association == "conditional" else 1
+            return memory.factorization_bytes(
+                data, n_parts, n_neighbors=self.n_neighbors_fit, n_matrices=n_matrices
+            )
+
+        memory = super()._memory_model()
+        return memory._replace(embedding_bytes=embedding_bytes)
+
     def _embed(
         self, X: Matrix, Y: csr_matrix, rank: int, rng: np.random.Generator, **given: Any
     ) -> Embedding:
@@ -94,5 +106,7 @@ class ExMLDS1(RegressionVoting):
             smoothing=self.smoothing,
             n_neighbors=self.n_neighbors_fit,
             conditional=conditional,
+            n_jobs=self.n_jobs,
+            engine=self.engine,
         )
         return Embedding(self._factorize(overlaps, rank, rng)[label_sets.group])

@@ -153,11 +153,13 @@ class ExMLDS3(RegressionVoting):
         completes = bool(self.complete_labels)
 
         def embedding_bytes(data: DataSize, n_parts: int) -> float:
-            """Rows and labels together, whatever the parts; C with its part of A, and completed labels."""
-            pairs = min(float(data.n_labels) ** 2, (data.nnz_labels / data.n) * data.nnz_labels)
-            completing = 3 * voting_bytes(data) if completes else 0.0
-            factorizing = memory.factorization_bytes(data, 1, data.n_labels, pairs + 2 * data.nnz_labels)
-            return factorizing + 60.0 * pairs + completing
+            """Rows and labels together, whatever the parts; and completed labels."""
+            pairs = min(float(data.n_labels) ** 2, 2 * (data.nnz_labels / data.n) * data.nnz_labels)
+            factorizing = memory.factorization_bytes(
+                data, 1, n_labels=data.n_labels, pairs=pairs + 2 * data.nnz_labels
+            )
+            skip_grams = 60.0 * pairs if self.solver == "sgns" else 0.0
+            return factorizing + skip_grams + (3 * voting_bytes(data) if completes else 0.0)
 
         def voting_bytes(data: DataSize) -> float:
             """Labels that rows vote for after completion, at most."""
@@ -202,7 +204,7 @@ class ExMLDS3(RegressionVoting):
         C, strength = given["label_cooccurrence"], given["complete_labels"]
         if not strength:
             return Y
-        P = complete.conditional_share(csr_matrix(Y.T @ Y) if C is None else C)
+        P = complete.own_conditional_share(Y) if C is None else complete.conditional_share(C)
         return complete.complete(Y, P, strength, given["observed"])
 
     def _rank(
@@ -230,12 +232,18 @@ class ExMLDS3(RegressionVoting):
 
     def _embed(self, X: Matrix, Y: csr_matrix, rank: int, rng: Generator, **given: Any) -> Embedding:
         C = given["label_cooccurrence"]
-        C = csr_matrix(Y.T @ Y) if C is None else complete.rescale_counts(Y, C, self.visible_share_)
+        if C is not None:
+            C = complete.rescale_counts(Y, C, self.visible_share_)
         if self.solver == "sgns":
-            return self._by_skip_grams(Y, C, given["mu"], rank, rng)
+            return self._by_skip_grams(Y, csr_matrix(Y.T @ Y) if C is None else C, given["mu"], rank, rng)
         label_sets = sppmi.distinct(Y)
         A = sppmi.prepare(
-            label_sets, shift=self.shift, smoothing=self.smoothing, cooccurrence=C, mu=given["mu"]
+            label_sets,
+            shift=self.shift,
+            smoothing=self.smoothing,
+            with_labels=True,
+            cooccurrence=C,
+            mu=given["mu"],
         )
         Z, n_sets = self._factorize(A, rank, rng), len(label_sets.counts)
         return Embedding(Z[:n_sets][label_sets.group], Z[n_sets:])

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from functools import cache
-from itertools import islice
+from itertools import islice, pairwise
 from threading import Event, Lock, local
 from typing import Any, TypeVar
 
@@ -115,6 +115,23 @@ def blocks(n: int, size: int) -> list[slice]:
     [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
     """
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]
+
+
+def bounded_blocks(sizes: Sequence[int], most: int) -> list[slice]:
+    """Cut rows into consecutive blocks of at most this size, or of one row where it is larger.
+
+    sizes : (n,) the size of each row
+
+    >>> bounded_blocks([2, 2, 9, 1], 4)
+    [slice(0, 2, None), slice(2, 3, None), slice(3, 4, None)]
+    """
+    cuts, left = [0], most
+    for row, size in enumerate(sizes):
+        if size > left and row > cuts[-1]:
+            cuts.append(row)
+            left = most
+        left -= size
+    return [slice(*pair) for pair in pairwise([*cuts, len(sizes)])] if len(sizes) else []
 
 
 class _Cancelled(Exception):

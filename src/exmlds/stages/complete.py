@@ -7,10 +7,13 @@ labels, C_ij / C_ii is the share of the rows with label i that also have label j
 from __future__ import annotations
 
 import numpy as np
-from scipy.sparse import csr_matrix, diags_array
+from scipy.sparse import csr_matrix, diags_array, vstack
+
+from ..runtime.parallel import bounded_blocks
 
 Array = np.ndarray
 
+PAIRS = 1 << 19  # co-occurrences that are counted at a time; those of a single label may be more
 KEPT = 50  # most labels that one label can add
 LEAST = 0.01  # least share C_ij / C_ii with which a label is added
 LEAST_VISIBLE = 0.02  # lower bound of the estimated visible share
@@ -28,11 +31,14 @@ def visible_share(Y: csr_matrix, C: csr_matrix) -> float:
     if C.diagonal().sum() < Y.nnz:
         return 1.0
 
-    def pairs_to_singles(counts: csr_matrix) -> float:
-        singles = counts.diagonal().sum()
-        return float((counts.sum() - singles) / singles) if singles > 0 else 0.0
+    def pairs_to_singles(total: np.floating, singles: np.floating) -> float:
+        return float((total - singles) / singles) if singles > 0 else 0.0
 
-    observed_ratio, complete_ratio = pairs_to_singles(csr_matrix(Y.T @ Y)), pairs_to_singles(C)
+    # The sums of YᵀY need no (L, L) product: its rows sum to Yᵀ(Y 1), and its diagonal counts the labels.
+    row_sums = Y.T @ (Y @ np.ones(Y.shape[1], Y.dtype))
+    label_counts = np.bincount(Y.indices, minlength=Y.shape[1]).astype(Y.dtype)
+    observed_ratio = pairs_to_singles(row_sums.sum(), label_counts.sum())
+    complete_ratio = pairs_to_singles(C.sum(), C.diagonal().sum())
     return float(np.clip(observed_ratio / complete_ratio, LEAST_VISIBLE, 1.0)) if complete_ratio > 0 else 1.0
 
 
@@ -47,12 +53,34 @@ def conditional_share(C: csr_matrix) -> csr_matrix:
 
     Where C has no diagonal, the largest value of the row takes its place.
     """
+    return _largest_shares(C, 0)
+
+
+def own_conditional_share(Y: csr_matrix) -> csr_matrix:
+    """As `conditional_share` of YᵀY, of which some rows are formed at a time.
+
+    Y : (n, L) csr of ones
+    """
+    Yt = Y.T.tocsr()
+    in_row = np.concatenate(([0], np.cumsum(np.diff(Y.indptr)[Yt.indices])))[Yt.indptr]  # of labels with j
+    most = np.minimum(np.diff(in_row), Y.shape[1])
+    shares = []
+    for labels in bounded_blocks(most.tolist(), PAIRS):
+        C = csr_matrix(Yt[labels] @ Y)
+        C.sort_indices()
+        shares.append(_largest_shares(C, labels.start))
+    return csr_matrix(vstack(shares))
+
+
+def _largest_shares(C: csr_matrix, first: int) -> csr_matrix:
+    """The shares of some rows of co-occurrences, the first of which is that of label `first`."""
     largest = C.max(axis=1).toarray().ravel()
-    whole = np.maximum(C.diagonal(), largest)
+    whole = np.maximum(C.diagonal(first), largest)
     P = csr_matrix(diags_array(np.divide(1, whole, out=np.zeros_like(whole), where=whole > 0)) @ C)
-    P.setdiag(0)
     for row in range(P.shape[0]):
-        shares = P.data[P.indptr[row] : P.indptr[row + 1]]
+        own = slice(P.indptr[row], P.indptr[row + 1])
+        shares = P.data[own]
+        shares[P.indices[own] == first + row] = 0
         shares[np.argsort(-shares, kind="stable")[KEPT:]] = 0
         shares[shares < LEAST] = 0
     P.eliminate_zeros()

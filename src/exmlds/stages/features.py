@@ -14,7 +14,7 @@ from scipy.sparse import issparse
 
 from ..runtime.parallel import blocks, map_blocks
 from ..validation import stored
-from ..validation.arrays import FILLED, unit_rows, with_values
+from ..validation.arrays import FILLED, count_columns, map_values, unit_rows, value_blocks
 
 Array = np.ndarray
 
@@ -62,7 +62,8 @@ def fits(kind: str, X: Any) -> bool:
 def are_counts(X: Any) -> bool:
     """Whether all values are whole numbers of at least 0."""
     values = X.data if issparse(X) else X
-    return bool(values.min(initial=0) >= 0 and (values == np.rint(values)).all())
+    parts = (values[block] for block in value_blocks(values))
+    return bool(values.min(initial=0) >= 0 and all((part == np.rint(part)).all() for part in parts))
 
 
 def _is_filled(X: Any) -> bool:
@@ -91,7 +92,7 @@ def fit(kind: str, X: Any, rng: np.random.Generator) -> Features:
     none = np.zeros(0, np.float32)
     plain = Features(kind, none, none, none, none, 0.0)
     if kind == "idf-l2":
-        rows_with = np.bincount(X.indices, minlength=X.shape[1]) if issparse(X) else (X != 0).sum(axis=0)
+        rows_with = count_columns(X) if issparse(X) else (X != 0).sum(axis=0)
         return plain._replace(scale=(1 + np.log((1 + X.shape[0]) / (1 + rows_with))).astype(np.float32))
     if kind not in ("standardize", "nystroem"):
         return plain
@@ -140,12 +141,14 @@ def apply(features: Features, X: Any) -> Any:
         return _standardize(features, X)
     if features.kind == "nystroem":
         return _kernel_map(features, _standardize(features, X))
-    if features.kind in DAMPED:
-        dampen = np.sqrt if features.kind == "sqrt-l2" else np.log1p
-        X = with_values(X, dampen(np.maximum(X.data, 0))) if issparse(X) else dampen(np.maximum(X, 0))
-    if features.kind == "idf-l2":
-        X = _standardize(features, X) if issparse(X) else X * features.scale
-    return unit_rows(X)
+    if features.kind == "l2":
+        return unit_rows(X)
+    dampen = np.sqrt if features.kind == "sqrt-l2" else np.log1p
+    if not issparse(X):
+        X = dampen(np.maximum(X, 0))
+        return unit_rows(X * features.scale if features.kind == "idf-l2" else X)
+    X = map_values(X, lambda values, _: dampen(np.maximum(values, 0)))
+    return unit_rows(_standardize(features, X) if features.kind == "idf-l2" else X, in_place=True)
 
 
 def fold_projection(features: Features, V: Array) -> Array:
@@ -165,7 +168,7 @@ def apply_for_routing(features: Features, X: Any) -> Any:
 
 def _standardize(features: Features, X: Any) -> Any:
     if not len(features.center):
-        return with_values(X, X.data * features.scale[X.indices])
+        return map_values(X, lambda values, columns: values * features.scale[columns])
     dense = X.toarray() if issparse(X) else np.asarray(X, np.float32)
     return (dense - features.center) * features.scale
 

@@ -6,8 +6,11 @@ import numpy as np
 from scipy.sparse import csr_matrix
 from scipy.special import expit
 
+from ..runtime.parallel import blocks
+
 Array = np.ndarray
 
+BLOCK = 128  # labels whose co-occurrences are counted at a time
 PRIOR_ROWS = 2.0  # pseudo-rows that each label adds with the overall label frequencies
 N_CONDITIONING = 10  # labels of a row, those with the largest margins, that lift the others
 LOGIT_SLOPE = 3.0  # slope of the logistic function from a margin to a probability
@@ -18,13 +21,17 @@ def fit(Y: csr_matrix) -> Array:
 
     Y : (n, L) csr of ones
     """
-    together = (Y.T @ Y).toarray().astype(np.float32)
-    counts = together.diagonal().copy()
-    share = (counts + 0.5) / Y.shape[0]
-    # The prior shrinks the lifts of rare labels towards 0.
-    lifts = np.log((together + PRIOR_ROWS * share) / ((counts[:, None] + PRIOR_ROWS) * share))
+    n, n_labels = Y.shape
+    Yt = Y.T.tocsr()
+    counts = np.bincount(Y.indices, minlength=n_labels).astype(np.float32)
+    share = (counts + 0.5) / n
+    lifts = np.empty((n_labels, n_labels), np.float16)
+    for rows in blocks(n_labels, BLOCK):
+        together = (Yt[rows] @ Y).toarray()
+        # The prior shrinks the lifts of rare labels towards 0.
+        lifts[rows] = np.log((together + PRIOR_ROWS * share) / ((counts[rows, None] + PRIOR_ROWS) * share))
     np.fill_diagonal(lifts, 0)
-    return lifts.astype(np.float16)
+    return lifts
 
 
 def apply(lifts: Array, ids: Array, margins: Array) -> Array:

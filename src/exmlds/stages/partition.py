@@ -13,12 +13,14 @@ from numpy.random import Generator
 from scipy.sparse import csr_matrix, eye_array, issparse
 
 from ..kernels import DEFAULT, Engine
+from ..runtime.parallel import blocks
 from ..validation.arrays import unit_rows
 
 Array = np.ndarray
 
 SAMPLE = 20_000  # most rows that the centres are fitted on
 SCORED = 16_384  # rows in a block that is scored or trained on
+SORTED = 1_024  # rows whose parts are ranked at a time
 
 
 class Router(NamedTuple):
@@ -98,7 +100,8 @@ def gate(
     for _ in range(n_rounds):
         scores = _scores(X, router.centers)
         # Without centring, large parts attract ever more rows: 2 of 8 were almost empty on Delicious.
-        part = _assign_with_cap(pairs @ (scores - scores.mean(axis=0)), training_room)
+        scores -= scores.mean(axis=0)
+        part = _assign_with_cap(pairs @ scores, training_room)
         order = rng.permutation(n)
         for start in range(0, n, SCORED):
             batch = (X.indptr, X.indices, X.data, order[start : start + SCORED])
@@ -114,26 +117,31 @@ def _room(n: int, n_parts: int, cap: int) -> int:
 
 def _scores(X: Any, centers: Array) -> Array:
     """(n, p) float32, inner products of rows and centres."""
-    return np.concatenate(
-        [np.asarray(X[i : i + SCORED] @ centers.T, np.float32) for i in range(0, X.shape[0], SCORED)]
-    )
+    scores = np.empty((X.shape[0], len(centers)), np.float32)
+    for rows in blocks(len(scores), SCORED):
+        scores[rows] = X[rows] @ centers.T
+    return scores
 
 
 def _assign_with_cap(scores: Array, cap: int) -> Array:
-    """(n,) int64, the best part with room for each row.
+    """(n,) int64, the best part with room for each row; of equally good ones the first.
 
-    The rows with the largest gap between their best and second-best score choose first.
+    The rows with the largest gap between their best and second-best score choose first. There may be
+    thousands of parts, so the scores (n, p) are sorted for some rows at a time.
     """
-    n_parts = scores.shape[1]
-    preferred = np.argsort(-scores, axis=1, kind="stable")
-    ranked = np.take_along_axis(scores, preferred, 1)
-    part = preferred[:, 0].copy()
+    n, n_parts = scores.shape
+    part, gap = np.empty(n, np.int64), np.empty(n, np.float32)
+    for rows in blocks(n, SORTED):
+        part[rows] = scores[rows].argmax(axis=1)
+        second, best = np.partition(scores[rows], n_parts - 2, axis=1)[:, -2:].T
+        gap[rows] = best - second
     room = np.full(n_parts, cap)
-    waiting = np.argsort(-(ranked[:, 0] - ranked[:, 1]), kind="stable")
+    waiting = np.argsort(-gap, kind="stable")
     for choice in range(n_parts):
+        preferred = part[waiting] if choice == 0 else _preferred(scores, waiting, choice)
         rejected = []
         for p in range(n_parts):
-            applicants = waiting[preferred[waiting, choice] == p]
+            applicants = waiting[preferred == p]
             part[applicants[: room[p]]] = p
             rejected.append(applicants[room[p] :])
             room[p] -= min(room[p], len(applicants))
@@ -141,6 +149,12 @@ def _assign_with_cap(scores: Array, cap: int) -> Array:
         if not waiting.size:
             break
     return part
+
+
+def _preferred(scores: Array, rows: Array, choice: int) -> Array:
+    """(m,) int64, the part of some rows that so many others have a larger score than."""
+    ranked = (np.argsort(-scores[rows[block]], axis=1, kind="stable") for block in blocks(len(rows), SORTED))
+    return np.concatenate([parts[:, choice] for parts in ranked])
 
 
 def _members(part: Array, n_parts: int) -> list[Array]:

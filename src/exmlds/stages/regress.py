@@ -17,6 +17,7 @@ from scipy.sparse import issparse
 
 from ..kernels import DEFAULT, Engine
 from ..runtime.parallel import blocks, map_blocks
+from ..validation.arrays import squared
 
 Array = np.ndarray
 
@@ -141,7 +142,7 @@ def _solve_in_blocks(system: System, l2: float, B: Array, n_jobs: int | None) ->
 def _conjugate_gradients(system: System, l2: float, B: Array, limit: int = 200) -> Array:
     """Solve (XᵀX + l2 I) V = B, each column with its own step, with a Jacobi preconditioner."""
     X, Xt = system.X, system.Xt
-    squares = X.multiply(X).sum(axis=0) if issparse(X) else np.square(X).sum(axis=0)
+    squares = squared(X).sum(axis=0) if issparse(X) else np.square(X).sum(axis=0)
     diagonal = (np.asarray(squares, np.float32).ravel() + np.float32(max(l2, 1e-8)))[:, None]
     V = np.zeros(B.shape, np.float32)
     R = np.array(B, np.float32, order="C")

@@ -29,11 +29,14 @@ import numpy as np
 from scipy.sparse import csr_matrix, hstack
 from scipy.sparse.linalg import LinearOperator
 
-from ..runtime.parallel import blocks, map_blocks
+from ..kernels import DEFAULT, Engine
+from ..runtime.parallel import blocks, bounded_blocks, map_blocks
 
 Array = np.ndarray
 
-BLOCK = 512  # rows in a block of S
+BLOCK = 512  # rows in a block of S,
+CELLS = 1 << 26  # or fewer, where the block would have more cells
+ENTRIES = 1 << 19  # overlaps that a thread computes at a time; those of a single row may be more
 DENSE_FROM = 0.02  # share of stored values above which a dense product is faster than a sparse one
 
 
@@ -65,13 +68,38 @@ def distinct(Y: csr_matrix) -> LabelSets:
     return LabelSets(Y[order[new]], group, np.bincount(group))
 
 
+class Product(NamedTuple):
+    """A sparse matrix, left @ right or left alone, of which blocks of rows are made when they are needed.
+
+    The product of label sets with themselves has m² entries where all of them share a label, so it is never
+    formed as a whole.
+
+    left : (r, p) csr;  right : (p, c) csr, or None
+    """
+
+    left: csr_matrix
+    right: csr_matrix | None = None
+
+    def rows(self, rows: slice) -> csr_matrix:
+        return self.left[rows] if self.right is None else csr_matrix(self.left[rows] @ self.right)
+
+    def most_entries(self, rows: slice) -> Array:
+        """(b,) int64, an upper bound of the stored values of each row of a block."""
+        left = self.left[rows]
+        if self.right is None:
+            return np.diff(left.indptr).astype(np.int64)
+        sizes = np.diff(self.right.indptr)[left.indices]
+        ends = np.concatenate(([0], np.cumsum(sizes)))[left.indptr]
+        return np.minimum(np.diff(ends), self.right.shape[1])
+
+
 class Overlaps(NamedTuple):
     """What each block of SPPMI is computed from, for m label sets and the L labels or none after them.
 
-    sets : (m, L) csr of ones
-    pattern : (m, m) csr of ones, the overlaps that are kept; None keeps all
-    mu : the weights (μ₂, μ₃) of M and Y
-    below : (L, m + L) csr, the lower block row [μ₃ Yᵀ, μ₁ C] of A; None where labels are not embedded
+    sets, postings : (m, L) and (L, m) csr of ones, the labels of each set and the sets of each label
+    M : (m, m) the overlaps of label sets, all of them or those of the nearest sets
+    C : (L, L) the label co-occurrences; None where labels are not embedded
+    mu : the weights (μ₁, μ₂, μ₃) of C, M and Y
     logs : (m + L,) float32, log of a_i / |A|, the share of each row of A
     log_total : log |A| + log k
     scale : (m + L,) float32, the square root of the counts
@@ -79,9 +107,10 @@ class Overlaps(NamedTuple):
     """
 
     sets: csr_matrix
-    pattern: csr_matrix | None
-    mu: tuple[float, float]
-    below: csr_matrix | None
+    postings: csr_matrix
+    M: Product
+    C: Product | None
+    mu: tuple[float, float, float]
     logs: Array
     log_total: float
     scale: Array
@@ -95,59 +124,87 @@ def prepare(
     smoothing: float = 1.0,
     n_neighbors: int | None = None,
     conditional: bool = False,
+    with_labels: bool = False,
     cooccurrence: csr_matrix | None = None,
     mu: tuple[float, float, float] = (1.0, 1.0, 1.0),
+    n_jobs: int | None = None,
+    engine: Engine = DEFAULT,
 ) -> Overlaps:
     """Compute the row sums of M, or of A, over all n rows, from the distinct label sets and their counts.
 
     n_neighbors : keep only the overlaps with this many nearest label sets; None keeps all
     conditional : use the log conditional probability, as noise-contrastive estimation does, not the PMI
-    cooccurrence : (L, L) csr, C; None embeds no labels
+    with_labels : whether labels are embedded too
+    cooccurrence : (L, L) csr, C; None is YᵀY over all n rows
     mu : (μ₁, μ₂, μ₃), the weights of C, M and Y
     """
     sets, counts = label_sets.sets, label_sets.counts.astype(np.float64)
-    mu_labels, mu_rows, mu_row_label = mu
-    pattern = None if n_neighbors is None else _nearest(sets, n_neighbors)
-    # Without a pattern the sums need no (m, m) product: M 1 = Y (Yᵀ 1).
-    M_times = sets @ (sets.T @ counts) if pattern is None else pattern.multiply(sets @ sets.T) @ counts
-    sums = mu_rows * np.asarray(M_times).ravel()  # a_i = Σ_j μ₂⟨y_i, y_j⟩ + …
-    below = None
-    if cooccurrence is not None:
-        below = hstack([mu_row_label * sets.T, mu_labels * cooccurrence], format="csr", dtype=np.float32)
-        below.eliminate_zeros()
-        sums += mu_row_label * np.asarray(sets.sum(axis=1)).ravel()
+    postings = sets.T.tocsr()
+    if n_neighbors is None:
+        # The sums need no (m, m) product: M 1 = Y (Yᵀ 1).
+        M, sums = Product(sets, postings), sets @ (postings @ counts)
+    else:
+        M = Product(_nearest(sets, n_neighbors, n_jobs, engine))
+        sums = M.left @ counts
+    C = None
+    if with_labels and cooccurrence is None:
+        weights = label_sets.counts.astype(np.float32)[postings.indices]
+        C = Product(csr_matrix((weights, postings.indices, postings.indptr), shape=postings.shape), sets)
+    elif with_labels:
+        C = Product(cooccurrence)
+    sums = mu[1] * np.asarray(sums).ravel()  # a_i = Σ_j μ₂⟨y_i, y_j⟩ + …
+    none = np.zeros(0, np.float32)
+    overlaps = Overlaps(sets, postings, M, C, mu, none, 0.0, none, conditional)
+    if with_labels:
+        sums += mu[2] * np.asarray(sets.sum(axis=1)).ravel()
         counts = np.concatenate([counts, np.ones(sets.shape[1])])
-        sums = np.concatenate([sums, below @ counts])
+        labels = slice(len(sums), len(counts))
+        of_labels = [_joint_rows(overlaps, piece) @ counts for piece in _pieces(overlaps, labels)]
+        sums = np.concatenate([sums, *of_labels])
     # log(a_i^α / Σ a^α), for rows of A repeated by their counts.
     logs = smoothing * np.log(np.maximum(sums, np.finfo(np.float64).tiny))
     logs -= np.log(counts @ np.exp(logs))
-    return Overlaps(
-        sets,
-        pattern,
-        (mu_rows, mu_row_label),
-        below,
-        logs.astype(np.float32),
-        float(np.log(counts @ sums) + np.log(shift)),
-        np.sqrt(counts).astype(np.float32),
-        conditional,
+    return overlaps._replace(
+        logs=logs.astype(np.float32),
+        log_total=float(np.log(counts @ sums) + np.log(shift)),
+        scale=np.sqrt(counts).astype(np.float32),
     )
+
+
+def _pieces(overlaps: Overlaps, rows: slice) -> list[slice]:
+    """Cut rows of A, either of label sets or of labels, into pieces that take bounded memory."""
+    m = overlaps.sets.shape[0]
+    is_labels = rows.start >= m
+    own = slice(rows.start - m, rows.stop - m) if is_labels else rows
+    product, pairs = (overlaps.C, overlaps.postings) if is_labels else (overlaps.M, overlaps.sets)
+    assert product is not None
+    entries = product.most_entries(own) + np.diff(pairs.indptr)[own]
+    return _shifted(bounded_blocks(entries.tolist(), ENTRIES), rows.start)
+
+
+def _shifted(rows: list[slice], by: int) -> list[slice]:
+    return [slice(block.start + by, block.stop + by) for block in rows]
 
 
 def _joint_rows(overlaps: Overlaps, rows: slice) -> csr_matrix:
     """A block of rows of A, either of label sets or of labels."""
     m = overlaps.sets.shape[0]
-    if overlaps.below is not None and rows.start >= m:
-        return overlaps.below[rows.start - m : rows.stop - m]
-    mu_rows, mu_row_label = overlaps.mu
-    if mu_rows:
-        M = (overlaps.sets[rows] @ overlaps.sets.T).tocsr()
-        M = M if overlaps.pattern is None else overlaps.pattern[rows].multiply(M).tocsr()
-        M.data *= np.float32(mu_rows)
+    mu_labels, mu_rows, mu_row_label = overlaps.mu
+    if rows.start >= m:
+        assert overlaps.C is not None
+        own = slice(rows.start - m, rows.stop - m)
+        C = overlaps.C.rows(own)
+        C.sort_indices()
+        left, right = mu_row_label * overlaps.postings[own], mu_labels * C
     else:
-        M = csr_matrix((rows.stop - rows.start, m), dtype=np.float32)
-    if overlaps.below is None:
-        return M
-    A = hstack([M, mu_row_label * overlaps.sets[rows]], format="csr", dtype=np.float32)
+        left = csr_matrix((rows.stop - rows.start, m), dtype=np.float32)
+        if mu_rows:
+            left = overlaps.M.rows(rows)
+            left.data *= np.float32(mu_rows)
+        if overlaps.C is None:
+            return left
+        right = mu_row_label * overlaps.sets[rows]
+    A = hstack([left, right], format="csr", dtype=np.float32)
     A.eliminate_zeros()
     return A
 
@@ -155,26 +212,56 @@ def _joint_rows(overlaps: Overlaps, rows: slice) -> csr_matrix:
 def rows_of(overlaps: Overlaps, rows: slice, *, transposed: bool = False) -> csr_matrix:
     """A block of rows of W^½ S W^½, csr float32, or of its transpose, which differs if conditional."""
     A = _joint_rows(overlaps, rows)
-    row = np.repeat(np.arange(rows.start, rows.stop), np.diff(A.indptr))
+    in_row = np.diff(A.indptr)
     values = np.log(A.data, dtype=np.float32)
     values -= np.float32(overlaps.log_total)
     if not overlaps.conditional or transposed:
-        values -= overlaps.logs[row]
+        values -= np.repeat(overlaps.logs[rows], in_row)
     if not overlaps.conditional or not transposed:
         values -= overlaps.logs[A.indices]
     np.maximum(values, 0, out=values)
-    values *= overlaps.scale[row]
+    values *= np.repeat(overlaps.scale[rows], in_row)
     values *= overlaps.scale[A.indices]
     A = csr_matrix((values, A.indices, A.indptr), shape=A.shape)
     A.eliminate_zeros()
     return A
 
 
+def block_rows(size: int) -> int:
+    """Rows in a block of a matrix of so many columns."""
+    return max(1, min(BLOCK, CELLS // max(size, 1)))
+
+
+def _block(overlaps: Overlaps, rows: slice, transposed: bool, dense_above: float) -> csr_matrix | Array:
+    """`rows_of`, computed in pieces; dense if more than so many values are stored."""
+    found: list[tuple[int, csr_matrix]] = []
+    dense: Array | None = None
+    shape = rows.stop - rows.start, len(overlaps.scale)
+    n_stored = 0
+    for piece in _pieces(overlaps, rows):
+        part = rows_of(overlaps, piece, transposed=transposed)
+        found.append((piece.start - rows.start, part))
+        n_stored += part.nnz
+        if dense is None and n_stored > dense_above:
+            dense = np.empty(shape, np.float32)
+        while dense is not None and found:
+            start, part = found.pop()
+            part.toarray(out=dense[start : start + part.shape[0]])
+    if dense is not None:
+        return dense
+    data, indices, counts = (
+        np.concatenate(arrays)
+        for arrays in zip(*((part.data, part.indices, np.diff(part.indptr)) for _, part in found))
+    )
+    return csr_matrix((data, indices, np.concatenate(([0], np.cumsum(counts)))), shape=shape)
+
+
 def operator(overlaps: Overlaps, *, n_jobs: int | None, max_bytes: float = 1e9) -> LinearOperator:
     """W^½ S W^½ as an operator, cached if it fits in max_bytes, otherwise recomputed for each product."""
     m = overlaps.sets.shape[0]
     size = len(overlaps.scale)
-    todo = [*blocks(m, BLOCK), *(slice(m + b.start, m + b.stop) for b in blocks(size - m, BLOCK))]
+    step = block_rows(size)
+    todo = [*blocks(m, step), *_shifted(blocks(size - m, step), m)]
 
     def multiplier(transposed: bool, budget: float) -> tuple[Callable[[Array], Array], float]:
         """The product with the matrix or its transpose, and the bytes of its cache."""
@@ -182,10 +269,9 @@ def operator(overlaps: Overlaps, *, n_jobs: int | None, max_bytes: float = 1e9) 
         used = 0.0
 
         def make(rows: slice) -> csr_matrix | Array:
-            block = rows_of(overlaps, rows, transposed=transposed)
-            is_dense = block.nnz > DENSE_FROM * block.shape[0] * size
-            bytes_dense, bytes_sparse = 4 * block.shape[0] * size, 8 * block.nnz
-            return block.toarray() if is_dense and bytes_dense < 1.5 * bytes_sparse else block
+            cells = (rows.stop - rows.start) * size
+            # A dense block to be cached must not be much larger than a sparse one.
+            return _block(overlaps, rows, transposed, cells / 3)
 
         for rows, block in zip(
             todo, map_blocks(make, todo, n_jobs=n_jobs, stage="label overlaps", total=size)
@@ -201,11 +287,11 @@ def operator(overlaps: Overlaps, *, n_jobs: int | None, max_bytes: float = 1e9) 
             Q = np.ascontiguousarray(Q, np.float32).reshape(size, -1)
 
             def product(rows: slice) -> Array:
-                block = cache[rows.start] if cache else make(rows)
-                if isinstance(block, np.ndarray):
-                    return block @ Q
-                dense = block.nnz > DENSE_FROM * block.shape[0] * size
-                return (block.toarray() if dense else block) @ Q
+                dense_above = DENSE_FROM * (rows.stop - rows.start) * size
+                block = cache[rows.start] if cache else _block(overlaps, rows, transposed, dense_above)
+                if not isinstance(block, np.ndarray) and block.nnz > dense_above:
+                    block = block.toarray()
+                return block @ Q
 
             return np.concatenate(
                 list(map_blocks(product, todo, n_jobs=n_jobs, stage="factorizing", total=size))
@@ -225,22 +311,30 @@ def operator(overlaps: Overlaps, *, n_jobs: int | None, max_bytes: float = 1e9) 
     )
 
 
-def _nearest(sets: csr_matrix, k: int) -> csr_matrix:
-    """(m, m) csr of ones where j is one of the k nearest label sets of i by cosine, or the reverse."""
+def _nearest(sets: csr_matrix, k: int, n_jobs: int | None, engine: Engine) -> csr_matrix:
+    """(m, m) csr, |i ∩ j| where j is one of the k nearest label sets of i by cosine, or the reverse."""
+    m = sets.shape[0]
     lengths = np.sqrt(np.asarray(sets.sum(axis=1), np.float64)).ravel()
     unit = csr_matrix(
         (sets.data / np.repeat(np.maximum(lengths, 1), np.diff(sets.indptr)), sets.indices, sets.indptr),
         shape=sets.shape,
     )
-    pieces = []
-    for rows in blocks(sets.shape[0], BLOCK):
-        cosines = (unit[rows] @ unit.T).tocsr()
-        for row in range(cosines.shape[0]):
-            stored = slice(cosines.indptr[row], cosines.indptr[row + 1])
-            order = np.lexsort((cosines.indices[stored], -cosines.data[stored]))[:k]
-            pieces.append((np.full(len(order), rows.start + row), cosines.indices[stored][order]))
-    i, j = (np.concatenate(side) for side in zip(*pieces))
-    pattern = csr_matrix((np.ones(len(i), np.float32), (i, j)), shape=(sets.shape[0],) * 2)
-    pattern = (pattern + pattern.T).tocsr()
-    pattern.data[:] = 1
-    return pattern
+    cosines = Product(unit, unit.T.tocsr())
+
+    def search(rows: slice) -> tuple[Array, Array]:
+        block, shape = cosines.rows(rows), (rows.stop - rows.start, min(k, m))
+        ids, best = np.full(shape, -1, np.int64), np.zeros(shape)
+        engine.rank_rows(block.indptr, block.indices, block.data, ids, best)
+        return ids, best
+
+    todo = bounded_blocks(cosines.most_entries(slice(0, m)).tolist(), ENTRIES)
+    found = map_blocks(search, todo, n_jobs=n_jobs, stage="nearest label sets", total=m)
+    ids, best = map(np.concatenate, zip(*found))
+    i, rank = np.nonzero(ids >= 0)
+    j = ids[i, rank]
+    overlap = np.rint(best[i, rank] * lengths[i] * lengths[j]).astype(np.float32)
+    nearest = csr_matrix((overlap, (i, j)), shape=(m, m))
+    nearest = csr_matrix(nearest.maximum(nearest.T))
+    # Columns descend, as they always have: their order decides how the sums of a product are rounded.
+    backwards = nearest.data[::-1], nearest.indices[::-1], nearest.nnz - nearest.indptr[::-1]
+    return csr_matrix(backwards, shape=(m, m))[::-1]

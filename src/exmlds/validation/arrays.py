@@ -9,6 +9,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from scipy.sparse import csr_matrix, issparse, vstack
 
+from . import mapped
+
 Array = np.ndarray
 Matrix: TypeAlias = Any  # (n, d) csr or dense; the two have no common interface for a union type
 
@@ -66,7 +68,7 @@ def one_form(X: Matrix, is_sparse: bool | None = None) -> Matrix:
             is_sparse = np.count_nonzero(X) <= FILLED * X.size
         if not is_sparse:
             return without_tiny(X)
-        X = vstack([csr_matrix(X[rows]) for rows in _row_blocks(X)], format="csr")
+        X = vstack([csr_matrix(X[rows]) for rows in row_blocks(X)], format="csr")
     elif is_sparse is False:
         return without_tiny(X.toarray())
     X = csr_matrix(X)
@@ -86,8 +88,7 @@ def without_tiny(values: Array) -> Array:
     def is_tiny(part: Array) -> Array:
         return (part < ZERO) & (part > -ZERO) & (part != 0)
 
-    step = max(1, CELLS // max(values[:1].size, 1))  # a memory map may be larger than memory
-    if not any(is_tiny(values[i : i + step]).any() for i in range(0, len(values), step)):
+    if not any(is_tiny(values[block]).any() for block in value_blocks(values)):
         return values
     return np.where(is_tiny(values), values.dtype.type(0), values)
 
@@ -97,7 +98,7 @@ def row_norms(X: Matrix) -> Array:
     if issparse(X) and X.shape[0] == 1:  # Single queries are frequent, and bincount costs more.
         return np.sqrt(np.square(X.data, dtype=np.float64).sum(keepdims=True))
     lengths = np.empty(X.shape[0])
-    for rows in _row_blocks(X):
+    for rows in row_blocks(X):
         if issparse(X):
             squares, of_row = np.square(X.data[_stored(X, rows)], dtype=np.float64), _row_of_value(X, rows)
             lengths[rows] = np.sqrt(np.bincount(of_row, squares, minlength=rows.stop - rows.start))
@@ -106,25 +107,46 @@ def row_norms(X: Matrix) -> Array:
     return lengths
 
 
-def unit_rows(X: Matrix) -> Matrix:
-    """(n, d) float32, the rows scaled to unit length; rows of zeros are kept."""
+def unit_rows(X: Matrix, *, in_place: bool = False) -> Matrix:
+    """(n, d) float32, the rows scaled to unit length; rows of zeros are kept.
+
+    in_place : write to the values of X, float32 csr
+    """
     lengths = row_norms(X)
     scale = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
     if issparse(X) and X.shape[0] == 1:
         return with_values(X, (X.data * scale).astype(np.float32))
-    scaled = np.empty(X.data.shape if issparse(X) else X.shape, np.float32)
-    for rows in _row_blocks(X):
-        if issparse(X):
-            stored = _stored(X, rows)
-            scaled[stored] = X.data[stored] * scale[rows][_row_of_value(X, rows)]
-        else:
+    if not issparse(X):
+        scaled = np.empty(X.shape, np.float32)
+        for rows in row_blocks(X):
             scaled[rows] = X[rows] * scale[rows, None]
-    return with_values(X, scaled) if issparse(X) else scaled
+        return scaled
+    values = X.data if in_place else mapped.zeros(len(X.data), np.float32, X.data)
+    for rows in row_blocks(X):
+        stored = _stored(X, rows)
+        values[stored] = X.data[stored] * scale[rows][_row_of_value(X, rows)]
+    return with_values(X, values)
 
 
-def _row_blocks(X: Matrix) -> Iterator[slice]:
-    """Blocks of rows: what is computed in float64 is computed for one of them at a time."""
-    return (slice(i, min(i + ROWS, X.shape[0])) for i in range(0, X.shape[0], ROWS))
+def row_blocks(X: Matrix) -> Iterator[slice]:
+    """Blocks of rows: what is computed in float64, or from memory-mapped rows, is computed for one at a time.
+
+    Blocks have at most `ROWS` rows, and those of csr about `CELLS` values, or one row.
+    """
+    n, start = X.shape[0], 0
+    while start < n:
+        stop = min(start + ROWS, n)
+        if issparse(X) and X.indptr[stop] - X.indptr[start] > CELLS:
+            most = np.searchsorted(X.indptr[start : stop + 1], X.indptr[start] + CELLS, side="right")
+            stop = start + max(int(most) - 1, 1)
+        yield slice(start, stop)
+        start = stop
+
+
+def value_blocks(values: Array) -> Iterator[slice]:
+    """Blocks of the stored values of csr, or of a dense matrix, of about `CELLS` numbers each."""
+    step = max(1, CELLS // max(values[:1].size, 1))
+    return (slice(i, min(i + step, len(values))) for i in range(0, len(values), step))
 
 
 def _stored(X: csr_matrix, rows: slice) -> slice:
@@ -142,6 +164,73 @@ def with_values(X: csr_matrix, values: Array) -> csr_matrix:
     other = copy.copy(X)
     other.data = values
     return other
+
+
+def map_values(X: csr_matrix, function: Callable[[Array, Array], Array]) -> csr_matrix:
+    """A matrix with the sparsity pattern of X and float32 values, function(values, columns) of those of X.
+
+    The function is called for blocks of values; the result is a scratch array where X is memory-mapped.
+    """
+    if X.shape[0] == 1:
+        return with_values(X, function(X.data, X.indices))
+    values = mapped.zeros(len(X.data), np.float32, X.data)
+    for block in value_blocks(values):
+        values[block] = function(X.data[block], X.indices[block])
+    return with_values(X, values)
+
+
+def squared(X: csr_matrix) -> csr_matrix:
+    """The squares of the values of X: `X.multiply(X)` would take six times the memory for a while."""
+    return map_values(X, lambda values, _: np.square(values))
+
+
+def count_columns(X: csr_matrix) -> Array:
+    """(d,) int64, the stored values of each column."""
+    counts = np.zeros(X.shape[1], np.int64)
+    for block in value_blocks(X.indices):
+        counts += np.bincount(X.indices[block], minlength=len(counts))
+    return counts
+
+
+def used_columns(X: csr_matrix) -> Array:
+    """The columns with stored values, ascending."""
+    is_used = np.zeros(X.shape[1], bool)
+    for block in value_blocks(X.indices):
+        is_used[X.indices[block]] = True
+    return np.flatnonzero(is_used).astype(X.indices.dtype)
+
+
+def take_rows(X: Matrix, rows: Array) -> Matrix:
+    """X[rows]; X itself, without a copy, where these are all rows; in scratch arrays where X is mapped."""
+    n = X.shape[0]
+    if len(rows) == n and np.array_equal(rows, np.arange(n)):
+        return X
+    if not issparse(X) or not mapped.is_mapped(X.data):
+        return X[rows]
+    lengths = np.diff(X.indptr)[rows]
+    return build_csr(X, lengths, X.shape[1], lambda block: _arrays(X[rows[block]]))
+
+
+def build_csr(
+    X: csr_matrix, lengths: Array, n_columns: int, make: Callable[[slice], tuple[Array, Array]]
+) -> csr_matrix:
+    """A csr matrix that is made block by block, in scratch arrays where X, which it is made of, is mapped.
+
+    lengths : (n,) the stored values of each row
+    make : gives the values and the columns of a block of rows
+    """
+    ends = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
+    # scipy converts both to int64, in memory, where one of them is.
+    dtype = np.int32 if ends[-1] <= np.iinfo(np.int32).max else np.int64
+    values, columns = (mapped.zeros(int(ends[-1]), kind, X.data) for kind in (X.dtype, dtype))
+    built = csr_matrix((values, columns, ends.astype(dtype)), shape=(len(lengths), n_columns))
+    for block in row_blocks(built):
+        built.data[_stored(built, block)], built.indices[_stored(built, block)] = make(block)
+    return built
+
+
+def _arrays(X: csr_matrix) -> tuple[Array, Array]:
+    return X.data, X.indices
 
 
 def block_of(X: Matrix, block: slice) -> Matrix:

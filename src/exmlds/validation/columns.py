@@ -7,12 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_matrix, issparse
 
-from .arrays import Matrix
+from .arrays import Matrix, build_csr, row_blocks, value_blocks
 
 Array = np.ndarray
 
 MANY_LABELS = 10_000  # label columns above which those that never occur may be left out,
 MANY_FEATURES = 1 << 20  # and feature columns: as many as hashed texts have
+FEW_IDS = 1 << 24  # ids up to which those that occur are found by sorting
 SHARE = 0.5  # of the columns that occur, below which the others are left out
 
 
@@ -78,16 +79,39 @@ class UsedColumns(NamedTuple):
 
 def select(X: csr_matrix, columns: Array) -> csr_matrix:
     """The columns, ascending, of X; scipy's own selection takes memory for each column of X."""
-    position = np.minimum(np.searchsorted(columns, X.indices), len(columns) - 1)
-    is_kept = columns[position] == X.indices
-    indptr = np.concatenate(([0], np.cumsum(is_kept)))[X.indptr]
-    shape = (X.shape[0], len(columns))
-    return csr_matrix((X.data[is_kept], position[is_kept].astype(np.int32), indptr), shape=shape)
+    if not len(columns):
+        return csr_matrix((X.shape[0], 0), dtype=X.dtype)
+
+    def kept(rows: slice) -> tuple[Array, Array, Array]:
+        """The values of a block of rows, the position of each among the columns, and which are kept."""
+        stored = slice(X.indptr[rows.start], X.indptr[rows.stop])
+        position = np.minimum(np.searchsorted(columns, X.indices[stored]), len(columns) - 1)
+        return X.data[stored], position, columns[position] == X.indices[stored]
+
+    def make(rows: slice) -> tuple[Array, Array]:
+        values, position, is_kept = kept(rows)
+        return values[is_kept], position[is_kept]
+
+    lengths = np.zeros(X.shape[0], np.int64)
+    for rows in row_blocks(X):
+        starts = X.indptr[rows.start : rows.stop + 1] - X.indptr[rows.start]
+        lengths[rows] = np.diff(np.concatenate(([0], np.cumsum(kept(rows)[2])))[starts])
+    return build_csr(X, lengths, len(columns), make)
 
 
-def _occurring(indices: Array, n: int, many: int) -> Array | None:
+def occurring(ids: Array, n: int) -> Array:
+    """The ids that occur, ascending, of 0…n−1."""
+    if len(ids) <= FEW_IDS:
+        return np.unique(ids)
+    is_used = np.zeros(n, bool)  # pages without a used id take no memory
+    for block in value_blocks(ids):
+        is_used[ids[block]] = True
+    return np.flatnonzero(is_used).astype(ids.dtype)
+
+
+def _occurring(ids: Array, n: int, many: int) -> Array | None:
     """The columns that occur, ascending; None where there are few columns, or most of them occur."""
     if n <= many:
         return None
-    found = np.unique(indices)
+    found = occurring(ids, n)
     return found if 0 < len(found) < SHARE * n else None

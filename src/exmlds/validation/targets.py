@@ -13,7 +13,7 @@ import numpy as np
 from scipy.sparse import csr_matrix, issparse
 
 from ..errors import DataWarning
-from .arrays import check_range, without_tiny
+from .arrays import check_range, row_blocks, without_tiny
 
 Array = np.ndarray
 
@@ -231,12 +231,16 @@ def _fingerprints(A: Any) -> Array:
     if not issparse(A):
         # A product by BLAS could differ in the last bits between equal rows.
         return np.einsum("ij,j->i", A, np.random.default_rng(0).random(A.shape[1]))
-    found, is_filled = np.zeros(A.shape[0]), np.diff(A.indptr) > 0
-    starts = A.indptr[:-1][is_filled]
-    if len(starts):
-        roots = np.sqrt(A.indices, dtype=np.float64)
-        sums = (np.add.reduceat(part, starts, dtype=np.float64) for part in (roots, roots * A.data, A.data))
-        found[is_filled] = sum(weight * part for weight, part in zip((1, np.pi, np.e), sums))
+    found = np.zeros(A.shape[0])
+    for rows in row_blocks(A):
+        ends = A.indptr[rows.start : rows.stop + 1]
+        is_filled, stored = np.diff(ends) > 0, slice(ends[0], ends[-1])
+        starts = (ends[:-1] - ends[0])[is_filled]
+        if not len(starts):
+            continue
+        roots, values = np.sqrt(A.indices[stored], dtype=np.float64), A.data[stored]
+        sums = (np.add.reduceat(part, starts, dtype=np.float64) for part in (roots, roots * values, values))
+        found[rows][is_filled] = sum(weight * part for weight, part in zip((1, np.pi, np.e), sums))
     return found
 
 

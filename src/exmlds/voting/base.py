@@ -24,7 +24,8 @@ from ..stages.cells import N_PROBES
 from ..stages.index import Index
 from ..stages.vote import LabelScorer
 from ..validation import params, stored
-from ..validation.arrays import Matrix
+from ..validation.arrays import Matrix, squared, take_rows, used_columns
+from ..validation.columns import select
 from . import explain
 from .explain import ExplainOptions, Explanation, VoteBreakdown
 from .label_space import LabelSpaceMixin
@@ -320,7 +321,7 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
             router = partition.Router(router.centers[[part.size > 0 for part in parts]])
         given, fitted = {**rows.side, **context.settings.chosen()}, []
         for part, part_rng in zip(present, rng.spawn(len(present))):
-            X, Y = rows.X[part], rows.Y[part]
+            X, Y = take_rows(rows.X, part), take_rows(rows.Y, part)
             if whole is None:
                 Z = self._embed(X, Y, self.n_components, part_rng, **given).rows
             else:
@@ -334,8 +335,8 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
         feature_map, settings, run = context[:3]
         X = features.apply(feature_map, X)
         # A part keeps the rows of V for the features that occur in it.
-        columns = np.unique(X.indices) if issparse(X) else np.arange(X.shape[1])
-        X = X[:, columns] if len(columns) < X.shape[1] else X
+        columns = used_columns(X) if issparse(X) else np.arange(X.shape[1])
+        X = select(X, columns) if len(columns) < X.shape[1] else X
         V = next(self._fit_maps(MapData(X, Y, Z, self.n_components), [settings.path], rng, context))
         in_cells = self._memory_model().has_cells(len(rows))
         searched = self._searched_rows(X, V, Z)
@@ -631,5 +632,5 @@ def _drop_self(own: Array, found: SearchResult) -> SearchResult:
 
 def _mean_square(X: Matrix) -> float:
     """The mean squared length of the rows: l2 is in units of it, so that it means the same for any scale."""
-    squares = X.multiply(X).sum() if issparse(X) else np.square(X, dtype=np.float64).sum()
+    squares = squared(X).sum() if issparse(X) else np.square(X, dtype=np.float64).sum()
     return max(float(squares) / X.shape[0], 1e-12)

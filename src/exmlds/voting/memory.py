@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..base import BLOCK
 from ..runtime import parallel
 from ..runtime.memory import LEAST, DataSize, Estimate
 from ..selection import MAX_HELD_OUT
-from ..stages import factorize, features, quantize, regress, sppmi
+from ..stages import factorize, features, index, quantize, regress, sppmi
 from ..validation import params
 from ..validation.arrays import FILLED
 
@@ -107,11 +108,14 @@ class MemoryModel(NamedTuple):
         in_part = part_rows(data.n, n_parts)
         map_rows = (4.0 if has_kernel else item) * n_parts * self.part_features(data, in_part)
         embeddings = self.n_components * (map_rows + item * data.n)
-        maps = self.n_learners * embeddings + 4.0 * n_landmarks * data.d
+        # Where there are parts, a learner has a centre for each, and a fit scores all rows against them.
+        centers = 4.0 * n_parts * data.d if n_parts > 1 else 0.0
+        routing = 8.0 * n_parts * data.n + 5 * centers if n_parts > 1 else 0.0
+        maps = self.n_learners * (embeddings + centers) + 4.0 * n_landmarks * data.d
         held = 3 * data.rows_bytes() + 6 * data.labels_bytes() + 48.0 * n_landmarks**2 + LEAST
         at_once = min(parallel.n_threads(self.n_jobs), self.n_learners) if self.learners_in_parallel else 1
         labels = data.labels_bytes() if self.labels_bytes is None else self.labels_bytes(data)
-        fitting = maps + labels + at_once * self._working(data, n_parts, in_part)
+        fitting = maps + labels + at_once * max(self._working(data, n_parts, in_part), routing)
         if self.has_threshold and not self.is_tuned:  # a second fit, on a part of the rows
             fitting += maps + labels
         probing = self._probing(data, n_parts, self.n_probed(data, n_parts)) if self.is_tuned else 0.0
@@ -135,33 +139,45 @@ class MemoryModel(NamedTuple):
         return rows + 24.0 * m * width + (4.0 * min(m, d) ** 2 if self._is_exact(data, m, width) else 0.0)
 
     def _transient(self, data: DataSize, n_parts: int, m: int, width: int) -> float:
-        """Bytes that embedding m rows, or regressing on them, takes for a while, and votes of blocks."""
+        """Bytes that embedding m rows, or regressing on them, takes for a while, and searches and votes."""
         d, threads = self.part_features(data, m), parallel.n_threads(self.n_jobs)
         exact = self._is_exact(data, m, width)
         solving = 4.0 * min(m, d) ** 2 if exact else 32.0 * threads * regress.COLUMNS * d
         solving += (16.0 if d <= m else 8.0) * d * width + 12.0 * m * width
         embed = self.factorization_bytes if self.embedding_bytes is None else self.embedding_bytes
-        return max(embed(data, n_parts), solving) + threads * 16.0 * data.n_labels
+        searching = 8.0 * BLOCK * min(m, index.DENSE_BLOCK)  # similarities of a block of queries, and a copy
+        return max(embed(data, n_parts), solving) + threads * (searching + 16.0 * data.n_labels)
 
     def _is_exact(self, data: DataSize, m: int, width: int) -> bool:
         d = self.part_features(data, m)
         return regress.is_exact(m, d, m * d if _is_dense(data) else m * data.nnz / data.n, width)
 
     def factorization_bytes(
-        self, data: DataSize, n_parts: int, n_labels: int = 0, pairs: float = 0.0
+        self,
+        data: DataSize,
+        n_parts: int,
+        *,
+        n_labels: int = 0,
+        pairs: float = 0.0,
+        n_neighbors: int | None = None,
+        n_matrices: int = 1,
     ) -> float:
-        """Bytes to factorize the label overlaps of a part, and labels with their pairs, if embedded too."""
-        m, mean, threads = (
-            part_rows(data.n, n_parts),
-            data.nnz_labels / data.n,
-            parallel.n_threads(self.n_jobs),
-        )
-        nodes, share = float(m + n_labels), min(1.0, 10 * mean * mean / data.n_labels)  # of overlapping rows
-        stored = min(4.0, 8.0 * share) * m * m + 12.0 * pairs
-        in_row = max(m * share, pairs / max(n_labels, 1)) + mean
-        blocks = threads * min(sppmi.BLOCK, nodes) * (40.0 * in_row + 4.0 * nodes)
+        """Bytes to factorize the label overlaps of a part, of which any two may overlap.
+
+        n_labels, pairs : labels that are embedded too, and their pairs and those with rows
+        n_neighbors : nearest label sets that overlaps are limited to
+        n_matrices : 2 where the transpose of the matrix is another one
+        """
+        m, threads = part_rows(data.n, n_parts), parallel.n_threads(self.n_jobs)
+        nodes = float(m + n_labels)
+        stored, searching = 4.0 * m * nodes + 12.0 * pairs, 0.0
+        if n_neighbors is not None:
+            stored, searching = min(stored, 16.0 * m * n_neighbors), 100.0 * m * n_neighbors
+        cells = min(sppmi.block_rows(int(nodes)), nodes) * nodes
+        blocks = threads * (5.4 * cells + 24.0 * (min(sppmi.ENTRIES, cells) + nodes))
         whole = 48.0 * nodes**2 if nodes <= factorize.EXACT else 0.0
-        return min(self.max_overlaps, stored) + blocks + whole + 24.0 * nodes * (1.1 * self.n_components + 10)
+        cached = min(self.max_overlaps, n_matrices * stored) + searching
+        return cached + blocks + whole + 24.0 * nodes * (1.1 * self.n_components + 10)
 
     def _takes_kernel(self, data: DataSize) -> bool:
         return self.features == "nystroem" or (self.features == "auto" and _is_dense(data))

@@ -17,7 +17,8 @@ from ..runtime.memory import DataSize
 from ..selection import HeldOutScores, HoldOut, TrainingSet
 from ..stages import features, index, vote
 from ..stages.vote import LabelScorer
-from ..validation.arrays import Matrix
+from ..validation.arrays import Matrix, used_columns
+from ..validation.columns import select
 from .memory import MemoryModel
 from .votes import Embedding, MapData, Settings, Votes
 
@@ -159,8 +160,8 @@ def _used_columns(A: Matrix, B: Matrix) -> tuple[Matrix, Matrix]:
     """Both without the columns that A does not use: hashed texts have a million."""
     if not issparse(A):
         return A, B
-    columns = np.unique(A.indices)
-    return (A, B) if len(columns) == A.shape[1] else (A[:, columns], B[:, columns])
+    columns = used_columns(A)
+    return (A, B) if len(columns) == A.shape[1] else (select(A, columns), select(B, columns))
 
 
 def _search(method: Tunable, built: index.Index, Q: Array) -> tuple[Array, Array]:
