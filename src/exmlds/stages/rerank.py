@@ -14,6 +14,7 @@ from scipy.sparse import csr_matrix
 from ..kernels import DEFAULT, Engine
 from ..runtime.parallel import blocks, map_blocks
 from ..validation import stored
+from ..validation.arrays import row_norms
 
 Array = np.ndarray
 
@@ -143,7 +144,7 @@ def fit(
     costs = np.full(X.shape[0], cost, np.float32)
     if row_weights is not None:
         costs *= np.maximum(row_weights.astype(np.float32), LEAST_WEIGHT)
-    squares = np.asarray(X.multiply(X).sum(axis=1), np.float32).ravel()
+    squares = (row_norms(X) ** 2).astype(np.float32)
     alphas = np.zeros(len(given.rows), np.float32) if start is None else start
     rows = (*pad_rows(X), squares)
     lengths = np.diff(rows[0])
