@@ -49,7 +49,7 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
     Parameters
     ----------
     effort : "fast", "balanced" or "best": how long a fit may take for what accuracy. "fast" searches no
-        configuration and fits one fold with shorter lists; "best" fits an ensemble and more folds. Parameters
+        configuration, and makes shorter lists by fewer neighbours; "best" fits an ensemble and more folds. Parameters
         that are given take precedence
     candidates : the shortlister: "joint" learning (`ExMLDS4`), joint "sppmi" (`ExMLDS3`), or "auto", the
         better one on held-out rows; where rows are few, the votes of the other are evidence too

@@ -55,7 +55,6 @@ EFFORTS = {
         n_dense_epochs=5,
         n_passes=6,
         n_more_passes=2,
-        n_folds=(1, 1),
         second_rows=0,
     ),
     "balanced": BALANCED,
