@@ -49,8 +49,8 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
     Parameters
     ----------
     effort : "fast", "balanced" or "best": how long a fit may take for what accuracy. "fast" searches no
-        configuration, and makes shorter lists by fewer neighbours; "best" fits an ensemble and more folds. Parameters
-        that are given take precedence
+        configuration, and makes shorter lists by fewer neighbours; "best" fits an ensemble and more folds.
+        Parameters that are given take precedence
     candidates : the shortlister: "joint" learning (`ExMLDS4`), joint "sppmi" (`ExMLDS3`), or "auto", the
         better one on held-out rows; where rows are few, the votes of the other are evidence too
     n_learners : number of ensemble members of joint learning; "auto" is one, or three with the effort "best",
