@@ -71,7 +71,8 @@ def test_cycles_are_seldom_looked_for() -> None:
     code = (
         "import atexit, gc, sys\n"
         "from exmlds.__main__ import main\n"
-        "atexit.register(lambda: print(gc.isenabled(), gc.get_threshold()[0] >= 10_000, len(gc.get_objects())))\n"
+        "seen = lambda: (gc.isenabled(), gc.get_threshold()[0] >= 10_000, len(gc.get_objects()))\n"
+        "atexit.register(lambda: print(*seen()))\n"
         "sys.argv[1:] = ['--version']\n"
         "main()"
     )

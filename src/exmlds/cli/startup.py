@@ -16,9 +16,9 @@ UNUSED = ("pandas", "scipy.stats")
 
 
 def import_for_prediction() -> None:
-    """Import NumPy, SciPy and scikit-learn without the threads and the packages that prediction does not use."""
+    """Import NumPy, SciPy and scikit-learn, without threads and packages that prediction does not use."""
     if "numpy" not in sys.modules:
-        # Predictions run BLAS on one thread, and OpenBLAS starts as many as there are cores when it is loaded.
+        # Predictions run BLAS on one thread; OpenBLAS starts one for each core when it is loaded.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     with deferred(*UNUSED):
         import_module("sklearn.feature_extraction.text")
