@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import sys
 from typing import Any
@@ -20,6 +21,8 @@ def main() -> None:
     for number in handled:
         signal.signal(number, _stop)
     sys.unraisablehook = _raise_again
+    # Imports make many objects and hardly any cycles, for which Python would look after every 700 objects.
+    gc.set_threshold(10_000)
     try:
         from .cli import main as run
 
@@ -30,6 +33,7 @@ def main() -> None:
     finally:
         for number in handled:  # a second signal ends a program that does not end by itself
             signal.signal(number, signal.SIG_DFL)
+        gc.freeze()  # Python need not look for cycles among all objects when it ends.
 
 
 def _stop(number: int, _: object) -> None:

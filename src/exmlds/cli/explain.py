@@ -9,7 +9,7 @@ from typer import Argument, Option
 from .arguments import AsJson, ModelFolder, complete_data
 from .output import named, print_json, print_table, say, short
 from .settings import OwnMethod, import_methods
-from .startup import import_scikit_learn
+from .startup import import_for_prediction
 from .texts import Encoding, EncodingErrors, Format, GivenText, IdColumn, TextColumn, TextOptions, takes_texts
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def explain(
     another row, it means the id; the output names the row by both. An id that several documents have is an
     error.
     """
-    import_scikit_learn()
+    import_for_prediction()
     from .. import load
     from ..errors import DataError, did_you_mean
     from .sources import MOST_COMPARED, one_row, refuse_swapped

@@ -17,7 +17,7 @@ from typer import Argument, Option
 
 from .arguments import ByteOrderMark, ModelFolder, complete_data
 from .settings import OwnMethod, import_methods
-from .startup import import_scikit_learn
+from .startup import import_for_prediction
 from .texts import Encoding, EncodingErrors, Format, GivenText, IdColumn, TextColumn
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def predict(
     is reported and gets no labels; the exit code is then 1. --format document reads a whole file, or all of
     standard input, as one text.
     """
-    import_scikit_learn()
+    import_for_prediction()
     from .. import data as io
     from .. import load
     from ..errors import DataError, NoKnownWordWarning

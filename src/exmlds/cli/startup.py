@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,8 +15,11 @@ from typing import Any
 UNUSED = ("pandas", "scipy.stats")
 
 
-def import_scikit_learn() -> None:
-    """Import what models take from scikit-learn, without the large packages that prediction does not use."""
+def import_for_prediction() -> None:
+    """Import NumPy, SciPy and scikit-learn, without threads and packages that prediction does not use."""
+    if "numpy" not in sys.modules:
+        # Predictions run BLAS on one thread; OpenBLAS starts one for each core when it is loaded.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     with deferred(*UNUSED):
         import_module("sklearn.feature_extraction.text")
 
