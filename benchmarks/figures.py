@@ -5,13 +5,13 @@ python benchmarks/figures.py
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from math import ceil, floor, log10
 from pathlib import Path
-from statistics import mean
 from typing import Any
 
 from exmlds.data import DATASETS
-from tables import PEERS, ROOT, registered, results
+from tables import OURS, PEERS, ROOT, SERIES, by_labels, measured, registered, results
 
 WIDTH, HEIGHT, LEFT, TOP, BOTTOM, GAP = 250, 170, 40, 34, 40, 26
 STYLE = (
@@ -19,7 +19,22 @@ STYLE = (
     ".full{stroke:#0969da;fill:none;stroke-width:2}.visible{stroke:#cf222e;fill:none;stroke-width:2;"
     "stroke-dasharray:5 3}.paper{fill:#8250df}"
 )
-COLORS = ("#cf222e", "#0969da", "#54aeff", "#1a7f37", "#4ac26b", "#8250df", "#9a6700")  # as PEERS
+COLORS = {
+    "ours-fast": "#ff8182",
+    "ours": "#cf222e",
+    "ours-best": "#82071e",
+    "pecos": "#8250df",
+    "parabel": "#0969da",
+    "bonsai": "#54aeff",
+    "plt": "#1a7f37",
+    "plt-3": "#4ac26b",
+    "one-vs-rest": "#9a6700",
+    "ridge": "#6e7781",
+}
+ACROSS, PANEL = 3, 196  # panels side by side and their width: 12 px stay 12 px in a window of 1280 px
+STEP_RIGHT, STEP_DOWN = PANEL + LEFT + 16, TOP + HEIGHT + BOTTOM
+
+Place = Callable[[float, float], tuple[float, float]]
 
 
 def missing() -> str:
@@ -71,61 +86,127 @@ def _panel(name: str, known: dict[str, Any], left: int) -> str:
 
 
 def peers() -> str:
-    """Draw accuracy over fit time: one panel per data set, one point per method, and the Pareto front."""
-    sets = results("peers")["sets"]
-    across, down = WIDTH + LEFT + GAP, TOP + HEIGHT + BOTTOM
-    n_across = min(len(sets), 4)
+    """Draw P@1 over fit time: one panel per data set, one point per method, and the Pareto front."""
     panels = [
-        _race(name, data["peers"], LEFT + i % n_across * across, TOP + i // n_across * down)
-        for i, (name, data) in enumerate(sets.items())
+        _race(name, measured(data), *_corner(i))
+        for i, (name, data) in enumerate(by_labels().items())
+        if measured(data)
     ]
-    height = ceil(len(sets) / n_across) * down + 48
+    shown = {peer for data in by_labels().values() for peer in measured(data)}
+    return _small_multiples(panels, shown, "P@1 over training seconds, by method and data set")
+
+
+def scaling() -> str:
+    """Draw seconds and memory over rows, both logarithmic: one column of panels per series."""
+    series = results("scaling")["series"]
+    panels = [
+        _growth(f"{SERIES[name]}, {words}", data, key, unit, *_corner(down * ACROSS + i))
+        for down, (key, unit, words) in enumerate(
+            (("fit_seconds", 1.0, "seconds"), ("peak_bytes", 1e9, "GB"))
+        )
+        for i, (name, data) in enumerate(series.items())
+    ]
+    shown = {run["system"] for data in series.values() for run in data["runs"]}
+    return _small_multiples(panels, shown, "Training seconds and peak memory over the number of rows")
+
+
+def _corner(i: int) -> tuple[int, int]:
+    """The left and top of the i-th panel."""
+    return LEFT + i % ACROSS * STEP_RIGHT, TOP + i // ACROSS * STEP_DOWN
+
+
+def _small_multiples(panels: list[str], shown: Iterable[str], label: str) -> str:
+    """The panels, and a legend of the methods that they show."""
+    base = ceil(len(panels) / ACROSS) * STEP_DOWN + 18
     legend = []
-    for i, (name, color) in enumerate(zip(PEERS.values(), COLORS)):
-        x, y = LEFT + i % 4 * 190, height - 30 + i // 4 * 20
-        legend.append(f'<circle cx="{x}" cy="{y - 4}" r="5" fill="{color}"/>')
+    for i, peer in enumerate(peer for peer in PEERS if peer in shown):
+        x, y = LEFT + i % ACROSS * STEP_RIGHT, base + i // ACROSS * 20
+        legend.append(f'<circle cx="{x}" cy="{y - 4}" r="5" fill="{COLORS[peer]}"/>')
+        name = PEERS[peer].strip("`").replace('"', "&quot;")
         legend.append(f'<text x="{x + 10}" y="{y}">{name}</text>')
-    width = max(n_across * across, 800) + 10
+    width, height = ACROSS * STEP_RIGHT + 6, y + 10
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" '
-        f'aria-label="Mean of P@1, P@3 and P@5 over training seconds, by method and data set">'
-        f"<style>{STYLE}.best{{stroke:#8888;fill:none;stroke-dasharray:4 3}}</style>"
-        f"{''.join(panels)}{''.join(legend)}</svg>\n"
+        f'aria-label="{label}"><style>{STYLE}.best{{stroke:#8888;fill:none;stroke-dasharray:4 3}}'
+        f".line{{fill:none;stroke-width:2}}</style>{''.join(panels)}{''.join(legend)}</svg>\n"
     )
 
 
 def _race(name: str, rows: dict[str, Any], left: int, top: int) -> str:
-    points = {
-        peer: (log10(row["fit_seconds"]), 100 * mean(row[f"P@{k}"] for k in (1, 3, 5)))
-        for peer, row in rows.items()
-        if "missing" not in row
-    }
+    points = {peer: (log10(row["fit_seconds"]), 100 * row["P@1"]) for peer, row in rows.items()}
     times, scores = zip(*points.values())
     first, last = floor(min(times)), max(ceil(max(times)), floor(min(times)) + 1)
     step = next(size for size in (0.5, 1, 2, 5, 10, 20) if 5 * size >= max(scores) - min(scores))
     low, high = step * floor(min(scores) / step - 0.2), step * ceil(max(scores) / step + 0.2)
 
     def place(time: float, score: float) -> tuple[float, float]:
-        x = left + WIDTH * (time - first) / (last - first)
+        x = left + PANEL * (time - first) / (last - first)
         return round(x, 1), round(top + HEIGHT * (high - score) / (high - low), 1)
 
-    drawn = [f'<text class="title" x="{left}" y="{top - 14}">{name}, mean of P@1, 3, 5</text>']
-    for i in range(round((high - low) / step) + 1):
-        x, y = place(first, low + i * step)
-        drawn.append(f'<path class="grid" d="M{x} {y}h{WIDTH}"/>')
-        drawn.append(f'<text x="{left - 6}" y="{y + 4}" text-anchor="end">{low + i * step:g}</text>')
-    for power in range(first, last + 1):
-        x, y = place(power, low)
-        drawn.append(f'<path class="grid" d="M{x} {y}v-{HEIGHT}"/>')
-        drawn.append(f'<text x="{x}" y="{y + 16}" text-anchor="middle">{10.0**power:g} s</text>')
+    drawn = [f'<text class="title" x="{left}" y="{top - 14}">{name}, P@1</text>']
+    ticks = [low + i * step for i in range(round((high - low) / step) + 1)]
+    drawn += _grid(place, {power: f"{10.0**power:g} s" for power in range(first, last + 1)}, ticks, "{:g}")
     best = [point for point in points.values() if not _is_beaten(point, list(points.values()))]
-    line = "L".join("{} {}".format(*place(*point)) for point in sorted(best))
-    drawn.append(f'<path class="best" d="M{line}"/>')
-    for peer, color in zip(PEERS, COLORS):
-        if peer in points:
-            x, y = place(*points[peer])
-            drawn.append(f'<circle cx="{x}" cy="{y}" r="5" fill="{color}"/>')
+    drawn.append(_line("best", place, sorted(best)))
+    ours = [points[peer] for peer in OURS if peer in points]
+    drawn.append(_line("line", place, ours, f' stroke="{COLORS["ours"]}"'))
+    for peer in reversed(points):  # ours are drawn over the others
+        x, y = place(*points[peer])
+        drawn.append(f'<circle cx="{x}" cy="{y}" r="5" fill="{COLORS[peer]}"/>')
     return "".join(drawn)
+
+
+def _growth(title: str, data: dict[str, Any], key: str, unit: float, left: int, top: int) -> str:
+    runs = [run for run in data["runs"] if "missing" not in run]
+    sizes, values = [log10(run["rows"]) for run in runs], [log10(run[key] / unit) for run in runs]
+    first, last = floor(min(sizes)), max(ceil(max(sizes)), floor(min(sizes)) + 1)
+    low, high = floor(min(values)), max(ceil(max(values)), floor(min(values)) + 1)
+
+    def place(size: float, value: float) -> tuple[float, float]:
+        x = left + PANEL * (size - first) / (last - first)
+        return round(x, 1), round(top + HEIGHT * (high - value) / (high - low), 1)
+
+    drawn = [f'<text class="title" x="{left}" y="{top - 14}">{title}</text>']
+    powers = {power: f"10{_raised(power)}" for power in range(first, last + 1)}
+    drawn += _grid(place, powers, [float(power) for power in range(low, high + 1)], "power")
+    drawn.append(f'<text x="{left + PANEL / 2}" y="{top + HEIGHT + 30}" text-anchor="middle">rows</text>')
+    slopes = []
+    for peer in (peer for peer in PEERS if any(run["system"] == peer for run in runs)):
+        points = sorted((log10(run["rows"]), log10(run[key] / unit)) for run in runs if run["system"] == peer)
+        drawn.append(_line("line", place, points, f' stroke="{COLORS[peer]}"'))
+        for x, y in (place(*point) for point in points):
+            drawn.append(f'<circle cx="{x}" cy="{y}" r="4" fill="{COLORS[peer]}"/>')
+        if peer in data["exponents"]:
+            slopes.append((peer, data["exponents"][peer][key]))
+    for i, (peer, slope) in enumerate(reversed(slopes)):  # at the lower right, below lines that grow
+        at = f'x="{left + PANEL - 6}" y="{top + HEIGHT - 8 - 17 * i}" text-anchor="end"'
+        drawn.append(f'<text {at} style="fill:{COLORS[peer]}">n{_raised(f"{slope:.2f}")}</text>')
+    return "".join(drawn)
+
+
+def _raised(power: object) -> str:
+    return f'<tspan dy="-4" font-size="10">{power}</tspan><tspan dy="4">&#8203;</tspan>'
+
+
+def _grid(place: Place, across: dict[int, str], up: list[float], form: str) -> list[str]:
+    """Grid lines with their labels: powers of ten across; numbers, or powers of ten, upwards."""
+    drawn = []
+    (left, bottom), (right, top) = place(min(across), up[0]), place(max(across), up[-1])
+    for value in up:
+        _, y = place(min(across), value)
+        drawn.append(f'<path class="grid" d="M{left} {y}H{right}"/>')
+        words = f"{10.0**value:g}" if form == "power" else form.format(value)
+        drawn.append(f'<text x="{left - 6}" y="{y + 4}" text-anchor="end">{words}</text>')
+    for power, words in across.items():
+        x, _ = place(power, up[0])
+        drawn.append(f'<path class="grid" d="M{x} {bottom}V{top}"/>')
+        drawn.append(f'<text x="{x}" y="{bottom + 16}" text-anchor="middle">{words}</text>')
+    return drawn
+
+
+def _line(kind: str, place: Place, points: list[tuple[float, float]], more: str = "") -> str:
+    corners = "L".join("{} {}".format(*place(*point)) for point in points)
+    return f'<path class="{kind}"{more} d="M{corners}"/>' if len(points) > 1 else ""
 
 
 def _is_beaten(point: tuple[float, float], others: list[tuple[float, float]]) -> bool:
@@ -156,7 +237,7 @@ def calibration() -> str:
         drawn.append(f'<path class="best" d="M{left} {TOP + HEIGHT}l{HEIGHT} -{HEIGHT}"/>')
         for said, true in zip(found["said"], found["found"]):
             x, y = left + HEIGHT * said, TOP + HEIGHT * (1 - true)
-            drawn.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{COLORS[0]}"/>')
+            drawn.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{COLORS["ours"]}"/>')
     height = TOP + HEIGHT + BOTTOM + 10
     words = "% of the labels said with a probability (across) that are true (up)"
     width = len(sets) * across + 30
@@ -168,7 +249,7 @@ def calibration() -> str:
     )
 
 
-FIGURES = {"missing": missing, "peers": peers, "calibration": calibration}
+FIGURES = {"missing": missing, "peers": peers, "calibration": calibration, "scaling": scaling}
 
 
 def path(name: str) -> Path:

@@ -1,15 +1,17 @@
 """Run one fit of one system in its own environment; `peers.py` starts this script.
 
-    python benchmarks/peer_fit.py PEER FOLDER SEED THREADS
+    python benchmarks/peer_fit.py PEER FOLDER SEED THREADS SETTINGS
 
 FOLDER contains the training rows X.npz and Y.npz, the rows to predict, rows.npz, and train.txt where a system
-reads its rows from a file. The script writes ids.npy, (n, 5) labels, best first and padded with −1, and
-figures.json to the same folder. Only our own fit imports exmlds.
+reads its rows from a file. SETTINGS is a JSON object of further arguments of the fit. The script writes
+ids.npy, (n, 5) labels, best first and padded with −1, and figures.json to the same folder. Only our own fit
+imports exmlds.
 """
 
 from __future__ import annotations
 
 import json
+import resource
 import sys
 import time
 from collections.abc import Callable
@@ -20,17 +22,18 @@ from statistics import median
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_matrix, issparse, load_npz
+from scipy.sparse import csr_matrix, hstack, issparse, load_npz
 
 from measure import peak_bytes, seconds
 
-OURS = "ExMLDS"
 PLACES = 5
 ALONE = 200  # rows that are predicted one by one
 ALONE_SECONDS = 10  # approximate limit for these predictions
-ROWS = 1_000  # rows that one-vs-rest scores at a time
+BLOCK = 1_000  # rows or labels whose dense scores or weights are computed at a time
 N_TRIAL_LABELS = 20  # labels on which the time of one-vs-rest is estimated
 MOST_SECONDS = 45 * 60  # limit for one-vs-rest
+MOST_DENSE_BYTES = 8e9  # limit for the dense matrices of ridge regression
+MOST_BYTES = 20 * 10**9  # limit for the memory of the process, so that it ends before the machine swaps
 
 Array = np.ndarray
 
@@ -133,26 +136,77 @@ def one_vs_rest(data: Data) -> Fitted:
     taken = time.perf_counter() - started
     joblib.dump(model, data.folder / "model")
 
-    def predict(X: csr_matrix) -> Array:
-        best = []
-        for start in range(0, X.shape[0], ROWS):  # the scores of all labels are dense
-            scores = model.decision_function(X[start : start + ROWS])
-            best.append(np.argsort(-scores, axis=1, kind="stable")[:, :PLACES])
-        return np.concatenate(best)
-
+    predict = partial(best_of_dense, model.decision_function)
     return Fitted(taken, predict, predict)
 
 
-def ours(data: Data) -> Fitted:
-    import exmlds
-    from exmlds.data import make_library
+def ridge(data: Data, l2: float = 1.0) -> Fitted:
+    """Fit one ridge regression for all labels by its closed form.
 
-    method = getattr(exmlds, OURS)
-    books = make_library(200)
-    for X in (books.X, books.X.toarray()):  # compile first
-        method().fit(X, books.Y).predict_topk(X)
-    common = {"random_state": data.seed, "n_jobs": data.threads}
-    model = method(**common)
+    The weights are (XᵀX + l2 I)⁻¹ XᵀY or, where rows are fewer than features, Xᵀ(XXᵀ + l2 I)⁻¹ Y. Each row
+    has a further feature of 1, whose weights are the intercepts.
+    """
+    from scipy.linalg import cho_factor, cho_solve
+
+    X, Y = with_ones(data.X), data.Y.tocsc()
+    (n, d), n_labels = X.shape, Y.shape[1]
+    check_ridge(n, d, n_labels)
+    started = time.perf_counter()
+    A = X if n < d else X.T.tocsr()
+    gram = np.empty((A.shape[0], A.shape[0]), np.float32)
+    for start in range(0, len(gram), BLOCK):
+        gram[start : start + BLOCK] = (A[start : start + BLOCK] @ A.T).toarray()
+    gram[np.diag_indices_from(gram)] += np.float32(l2)
+    factor = cho_factor(gram.T, overwrite_a=True, check_finite=False)  # .T has LAPACK's order of columns
+    weights = np.empty((d, n_labels), np.float32)
+    for start in range(0, n_labels, BLOCK):
+        labels = Y[:, start : start + BLOCK]
+        targets = (labels if n < d else A @ labels).toarray()
+        solved = cho_solve(factor, targets, overwrite_b=True, check_finite=False)
+        weights[:, start : start + BLOCK] = X.T @ solved if n < d else solved
+    taken = time.perf_counter() - started
+    with (data.folder / "model").open("wb") as file:
+        np.save(file, weights)
+    predict = partial(best_of_dense, lambda rows: with_ones(rows) @ weights)
+    return Fitted(taken, predict, predict)
+
+
+def check_ridge(n: int, d: int, n_labels: int) -> None:
+    """Refuse ridge regression whose dense matrices would be too large."""
+    k = min(n, d)
+    size = 4 * (k * k + d * n_labels)
+    if size > MOST_DENSE_BYTES:
+        raise MemoryError(
+            f"needs {size / 1e9:.1f} GB for dense matrices of {k:,} × {k:,} and {d:,} × {n_labels:,}; more "
+            f"than {MOST_DENSE_BYTES / 1e9:.0f} GB are not given to it"
+        )
+
+
+def with_ones(X: csr_matrix) -> csr_matrix:
+    return hstack([X, np.ones((X.shape[0], 1), X.dtype)], format="csr")
+
+
+def best_of_dense(score: Callable[[csr_matrix], Array], X: csr_matrix) -> Array:
+    """(n, 5) labels with the highest scores, best first; `score` gives the scores of all labels of rows."""
+    found = []
+    for start in range(0, X.shape[0], BLOCK):
+        scores = score(X[start : start + BLOCK])
+        best = np.argpartition(-scores, min(PLACES, scores.shape[1]) - 1, axis=1)[:, :PLACES]
+        order = np.argsort(-np.take_along_axis(scores, best, axis=1), axis=1, kind="stable")
+        found.append(np.take_along_axis(best, order, axis=1))
+    return np.concatenate(found)
+
+
+def ours(data: Data, effort: str = "balanced") -> Fitted:
+    from exmlds import ExMLDS
+    from exmlds.data import make_library
+    from exmlds.voting import memory
+
+    books, cells_from = make_library(400), memory.CELLS_FROM
+    for memory.CELLS_FROM in (100, cells_from):  # compile first, with the cells of a large set and without
+        for X in (books.X, books.X.toarray()):
+            ExMLDS(effort=effort).fit(X, books.Y).predict_topk(X)
+    model = ExMLDS(effort=effort, random_state=data.seed, n_jobs=data.threads)
     taken = seconds(lambda: model.fit(data.X, data.Y))
     model.save(data.folder / "model")
 
@@ -162,15 +216,19 @@ def ours(data: Data) -> Fitted:
     return Fitted(taken, predict, predict)
 
 
-# The settings are those of the documentation of each system.
-FITS: dict[str, tuple[str, Callable[[Data], Fitted]]] = {
+# The settings are those of the documentation of each system. PECOS, whose times ours are compared with, runs
+# between ours.
+FITS: dict[str, tuple[str, Callable[..., Fitted]]] = {
+    "ours-fast": ("exmlds", partial(ours, effort="fast")),
     "ours": ("exmlds", ours),
+    "pecos": ("libpecos", pecos),
+    "ours-best": ("exmlds", partial(ours, effort="best")),
     "parabel": ("omikuji", omikuji),
     "bonsai": ("omikuji", partial(omikuji, cluster_k=100, cluster_balanced=False, max_depth=3)),
     "plt": ("napkinxc", napkinxc),
     "plt-3": ("napkinxc", partial(napkinxc, ensemble=3)),
-    "pecos": ("libpecos", pecos),
     "one-vs-rest": ("scikit-learn", one_vs_rest),
+    "ridge": ("scikit-learn", ridge),
 }
 
 
@@ -194,9 +252,10 @@ def stored_bytes(path: Path) -> int:
 def main() -> None:
     peer, folder, seed, threads = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
     package, fit = FITS[peer]
+    resource.setrlimit(resource.RLIMIT_DATA, (MOST_BYTES, MOST_BYTES))
     X, Y, rows = (load_npz(folder / f"{name}.npz") for name in ("X", "Y", "rows"))
     before = peak_bytes()
-    fitted = fit(Data(X, Y, folder, seed, threads))
+    fitted = fit(Data(X, Y, folder, seed, threads), **json.loads(sys.argv[5]))
     fitted.predict(rows[:ALONE])  # a warm-up: some systems initialize at the first prediction
     started = time.perf_counter()
     found = fitted.predict(rows)

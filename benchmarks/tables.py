@@ -13,7 +13,9 @@ from typing import Any
 from exmlds.data import DATASETS
 
 ROOT = Path(__file__).parent.parent
-PAGES = tuple(ROOT / name for name in ("README.md", "docs/index.md", "docs/benchmarks.md"))
+PAGES = tuple(
+    ROOT / name for name in ("README.md", "docs/index.md", "docs/benchmarks.md", "docs/performance.md")
+)
 PAPER_HIDDEN = ("ExMLDS3", "SLEEC", "LEML", "LEML-IMC")
 
 # Measured with the original on 2 cores and the same files; it is no longer available as a package.
@@ -53,6 +55,14 @@ def speed() -> str:
         ],
     ]
     return table(["what", "exmlds", "peer, same run", "times as fast", "beside it"], rows)
+
+
+def startup() -> str:
+    rows = [
+        [f"`{command}`", f"{figures['wall_seconds']:.2f} s", f"{figures['cpu_seconds']:.2f} s"]
+        for command, figures in results("startup")["commands"].items()
+    ]
+    return table(["command", "wall", "CPU"], rows)
 
 
 def baselines() -> str:
@@ -109,28 +119,6 @@ def _precision(row: dict[str, Any]) -> str:
     return "/".join(f"{100 * row[f'P@{k}']:.2f}" for k in (1, 3, 5))
 
 
-def scaling() -> str:
-    figures = results("scaling")
-    rows = [
-        [
-            f"{run['rows']:,}",
-            f"{run['parts']}",
-            f"{run['fit_seconds']:,.0f} s",
-            f"{run['with_choices_seconds']:,.0f} s",
-            f"{run['peak_bytes'] / 1e9:.1f} GB",
-            f"{run['estimated_bytes'] / 1e9:.1f} GB",
-            f"{run['ms_per_row']:.2f} ms",
-            _precision(run),
-        ]
-        for run in figures["runs"]
-    ]
-    grown = figures["exponents"]
-    powers = [f"n^{grown[key]:.2f}" for key in ("fit_seconds", "with_choices_seconds", "peak_bytes")]
-    rows.append(["grows as", "", *powers, "", "", ""])
-    columns = ["rows", "parts", "one fit", "with its choices", "peak", "`estimate`", "a row", "P@1/3/5"]
-    return table(columns, rows)
-
-
 def missing() -> str:
     rows = []
     for name, known in results("missing-test")["sets"].items():
@@ -182,48 +170,113 @@ def joint() -> str:
 
 
 PEERS = {
-    "ours": "exmlds",
+    "ours-fast": '`ExMLDS(effort="fast")`',
+    "ours": "`ExMLDS()`",
+    "ours-best": '`ExMLDS(effort="best")`',
+    "pecos": "PECOS, XR-Linear",
     "parabel": "omikuji, Parabel",
     "bonsai": "omikuji, Bonsai",
     "plt": "napkinXC, PLT",
     "plt-3": "napkinXC, 3 PLTs",
-    "pecos": "PECOS, XR-Linear",
     "one-vs-rest": "scikit-learn, one-vs-rest",
+    "ridge": "ridge regression",
 }
+OURS = tuple(peer for peer in PEERS if peer.startswith("ours"))
+
+
+def by_labels() -> dict[str, Any]:
+    """The sets of the comparison, those with the most labels first, each with its methods in order."""
+    sets = results("peers")["sets"]
+    return {
+        name: {
+            **sets[name],
+            "peers": {peer: sets[name]["peers"][peer] for peer in PEERS if peer in sets[name]["peers"]},
+        }
+        for name in sorted(sets, key=lambda name: -sets[name]["labels"])
+    }
+
+
+def measured(data: dict[str, Any]) -> dict[str, Any]:
+    return {peer: row for peer, row in data["peers"].items() if "missing" not in row}
 
 
 def peers() -> str:
-    figures = results("peers")
-    rows = []
-    for name, data in figures["sets"].items():
-        sizes = f"{data['train']:,} × {data['features']:,} × {data['labels']:,}"
-        for peer, row in data["peers"].items():
-            method = f"`{row['name']}()`" if "name" in row else PEERS[peer]
-            if "missing" in row:
-                rows.append([name, sizes, method, f"missing: {row['missing']}", *["–"] * 6])
-                continue
-            psp = "/".join(f"{100 * row[f'PSP@{k}']:.2f}" for k in (1, 3, 5))
-            against = "<br>".join(
+    """A section for each data set: accuracy, times and sizes of all methods."""
+    cores = results("peers")["machine"]["cores"]
+    columns = ["method", "P@1/3/5", f"fit, {cores} cores", "PECOS = 1", "ms per row in batches/alone"]
+    columns += ["peak memory", "model"]
+    sections = []
+    for name, data in by_labels().items():
+        rows = []
+        for peer, row in measured(data).items():
+            precision = f"**{_precision(row)}**" if peer == "ours" else _precision(row)
+            times = [_seconds(row["fit_seconds"]), _times_pecos(row, data)]
+            times += [f"{_ms(row['ms_per_row'])}/{_ms(row['ms_one_row'])}"]
+            sizes = [_bytes(row["peak_bytes"]), _bytes(row["model_bytes"])]
+            rows.append([PEERS[peer], precision, *times, *sizes])
+        title = (
+            f"### {name}: {data['train']:,} rows × {data['features']:,} features × {data['labels']:,} labels"
+        )
+        sections += [title, table(columns, rows), _runs(data)]
+    return "\n" + "\n\n".join(sections) + "\n"
+
+
+def _seconds(seconds: float) -> str:
+    digits = 2 if seconds < 1 else 1 if seconds < 100 else 0
+    return f"{seconds:,.{digits}f} s"
+
+
+def _ms(milliseconds: float) -> str:
+    return f"{milliseconds:.2f}" if milliseconds < 10 else f"{milliseconds:,.0f}"
+
+
+def _bytes(size: float) -> str:
+    return f"{size / 1e9:.2f} GB" if size >= 1e8 else f"{size / 1e6:.1f} MB"
+
+
+def _times_pecos(row: dict[str, Any], data: dict[str, Any]) -> str:
+    """The seconds of a fit as a multiple of PECOS's, in the same turn where that was measured."""
+    pecos = measured(data).get("pecos")
+    if pecos is None:
+        return "–"
+    times = row.get("times_pecos", row["fit_seconds"] / pecos["fit_seconds"])
+    return f"{times:.1f}" if times < 10 else f"{times:,.0f}"
+
+
+def _runs(data: dict[str, Any]) -> str:
+    """How often the methods were run and when, and why some are missing."""
+    found = measured(data)
+    seeds = [row["seeds"] for row in found.values()]
+    usual = max(set(seeds), key=lambda n: (seeds.count(n), n))
+    exceptions = [
+        f"{n} of {', '.join(PEERS[peer] for peer in found if found[peer]['seeds'] == n)}"
+        for n in sorted(set(seeds) - {usual}, reverse=True)
+    ]
+    dates = sorted({row["measured"]["date"] for row in found.values()})
+    said = f"Runs: {'; '.join([f'{usual} of each method', *exceptions])}."
+    said = said.replace("each method;", "each method, except")
+    said += f" Measured on {' to '.join(dict.fromkeys((dates[0], dates[-1])))}."
+    for peer, row in data["peers"].items():
+        if "missing" in row:
+            said += f" Missing: {PEERS[peer]} ({row['missing']})."
+    return said
+
+
+def psp() -> str:
+    """A section for each data set: propensity-scored precision, and the differences to ours."""
+    columns = ["method", "PSP@1/3/5", *(f"`ExMLDS()` less it, P@{k}" for k in (1, 3, 5))]
+    sections = []
+    for name, data in by_labels().items():
+        rows = []
+        for peer, row in measured(data).items():
+            scored = "/".join(f"{100 * row[f'PSP@{k}']:.2f}" for k in (1, 3, 5))
+            differences = [
                 f"{100 * d:+.2f} ({100 * low:+.2f} to {100 * high:+.2f})".replace("-", "−")
                 for d, low, high in row.get("against", {}).values()
-            )
-            rows.append(
-                [
-                    name,
-                    sizes,
-                    method,
-                    f"**{_precision(row)}**" if peer == "ours" else _precision(row),
-                    psp,
-                    against or "–",
-                    f"{row['fit_seconds']:.1f} s",
-                    f"{row['ms_per_row']:.2f}/{row['ms_one_row']:.2f} ms",
-                    f"{row['peak_bytes'] / 1e9:.2f} GB",
-                    f"{row['model_bytes'] / 1e6:.1f} MB",
-                ]
-            )
-    columns = ["data set", "rows × features × labels", "method", "P@1/3/5", "PSP@1/3/5"]
-    columns += ["ours less it, P@1, 3, 5, with 95% interval", f"fit, {figures['machine']['cores']} cores"]
-    return table([*columns, "a row in batches/alone", "peak", "model"], rows)
+            ]
+            rows.append([PEERS[peer], scored, *(differences or ["–"] * 3)])
+        sections += [f"### Differences on {name}", table(columns, rows)]
+    return "\n" + "\n\n".join(sections) + "\n"
 
 
 def ahead(n_sets: int | None = None) -> str:
@@ -231,18 +284,20 @@ def ahead(n_sets: int | None = None) -> str:
 
     n_sets : only so many data sets, those with the most labels
     """
-    sets = results("peers")["sets"]
     rows = []
-    for name in sorted(sets, key=lambda name: -sets[name]["labels"])[:n_sets]:
-        entries = {key: row for key, row in sets[name]["peers"].items() if "missing" not in row}
-        ours = entries.pop("ours")
-        best = max(entries, key=lambda key: sum(entries[key][f"P@{k}"] for k in (1, 3, 5)))
-        cells = [name, f"{sets[name]['labels']:,}", f"**{_precision(ours)}**", f"{ours['fit_seconds']:.0f} s"]
-        cells += [PEERS[best], _precision(entries[best]), f"{entries[best]['fit_seconds']:.0f} s"]
+    for name, data in by_labels().items():
+        entries = measured(data)
+        others = {peer: row for peer, row in entries.items() if peer not in OURS}
+        if "ours" not in entries or not others:
+            continue
+        ours = entries["ours"]
+        best = max(others, key=lambda key: sum(others[key][f"P@{k}"] for k in (1, 3, 5)))
+        cells = [name, f"{data['labels']:,}", f"**{_precision(ours)}**", _seconds(ours["fit_seconds"])]
+        cells += [PEERS[best], _precision(others[best]), _seconds(others[best]["fit_seconds"])]
         rows.append(cells)
     fit = f"fit, {results('peers')['machine']['cores']} cores"
     columns = ["data set", "labels", "`ExMLDS()`, P@1/3/5", fit, "most accurate peer", "P@1/3/5", fit]
-    return table(columns, rows)
+    return table(columns, rows[:n_sets])
 
 
 def first() -> str:
@@ -251,13 +306,48 @@ def first() -> str:
 
 def differences() -> str:
     """Count how often ours has the higher P@1, P@3 or P@5, and how often that could be chance."""
-    rows = [row for data in results("peers")["sets"].values() for row in data["peers"].values()]
+    sets = results("peers")["sets"].values()
+    rows = [row for data in sets for peer, row in data["peers"].items() if peer not in OURS]
     found = [difference for row in rows for difference in row.get("against", {}).values()]
     ahead, open_ = sum(d > 0 for d, _, _ in found), sum(low <= 0 <= high for _, low, high in found)
     return (
         f"With default settings, `ExMLDS()` has the higher P@1, P@3 or P@5 in {ahead} of {len(found)} "
         f"comparisons with other systems; the 95% interval of {open_} differences includes zero."
     )
+
+
+SERIES = {
+    "titles": "Titles of yso-finna-en",
+    "synthetic-titles": "Synthetic titles",
+    "abstracts": "Synthetic abstracts",
+}
+
+
+def scaling() -> str:
+    """A section for each series: times and memory by the number of rows, and their exponents."""
+    columns = ["rows", "method", "fit", "PECOS = 1", "peak memory", "ms per row", "P@1/3/5"]
+    sections = []
+    for name, series in results("scaling")["series"].items():
+        rows = []
+        for n in sorted({run["rows"] for run in series["runs"]}):
+            runs = {run["system"]: run for run in series["runs"] if run["rows"] == n}
+            for peer in (peer for peer in PEERS if peer in runs):
+                run = runs[peer]
+                if "missing" in run:
+                    rows.append([f"{n:,}", PEERS[peer], f"missing: {run['missing']}", *["–"] * 4])
+                    continue
+                times = [_seconds(run["fit_seconds"]), _times_pecos(run, {"peers": runs})]
+                sizes = [_bytes(run["peak_bytes"]), _ms(run["ms_per_row"])]
+                rows.append([f"{n:,}", PEERS[peer], *times, *sizes, _precision(run)])
+        for peer in (peer for peer in PEERS if peer in series["exponents"]):
+            power = {key: f"n^{value:.2f}" for key, value in series["exponents"][peer].items()}
+            rows.append(["grows as", PEERS[peer], power["fit_seconds"], "", power["peak_bytes"], "", ""])
+        title = (
+            f"### {SERIES[name]}: {series['features']:,} features × {series['labels']:,} labels, "
+            f"{series['features_per_row']:.0f} features per row"
+        )
+        sections += [title, table(columns, rows)]
+    return "\n" + "\n\n".join(sections) + "\n"
 
 
 def splits() -> str:
@@ -323,8 +413,10 @@ TABLES = {
     "splits": splits,
     "texts": texts,
     "peers": peers,
+    "psp": psp,
     "joint": joint,
     "speed": speed,
+    "startup": startup,
     "paper": paper,
     "family": family,
     "missing": missing,

@@ -214,8 +214,8 @@ def test_predict_is_an_indicator_by_the_threshold(
     assert scores.has_sorted_indices
     probabilities = model.predict_proba(data.X)
     assert probabilities.data.max() <= 1
-    nothing = method(threshold=1.1, random_state=0).fit(data.X, data.Y).predict(data.X)
-    assert nothing.nnz == 0
+    certain = method(threshold=1, random_state=0).fit(data.X, data.Y).predict(data.X)
+    assert certain.nnz == (scores.data == 1).sum()
     everything = fitted(method(threshold=0.0, random_state=0), data).predict(data.X)
     assert everything.nnz == scores.nnz
 
@@ -395,7 +395,8 @@ def test_bad_input_is_named(method: type[XMCEstimator], X: Any, Y: Any, said: st
     ("parameters", "said"),
     [
         ({"threshold": "best"}, "The 'threshold' parameter of .* must be 'auto' or 'f1' or a string such as"),
-        ({"threshold": -1}, "threshold"),
+        ({"threshold": -1}, "or a number from 0 to 1, as scores are, such as 0.5 for 50%. Got -1 instead"),
+        ({"threshold": 1.5}, "Got 1.5 instead"),
         ({"max_labels": 0}, "The 'max_labels' parameter of .* must be a whole number of at least 1. Got 0"),
         ({"max_labels": 2.5}, "Got 2.5 instead"),
         ({"n_jobs": 0}, "'n_jobs' parameter"),

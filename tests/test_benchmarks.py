@@ -1,14 +1,20 @@
-"""The scripts of benchmarks/ that reproduce the paper's tables: their arguments and the files they write."""
+"""The scripts of benchmarks/: their arguments, the files they write, and what they keep and compare."""
 
 from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
+import numpy as np
 import pytest
+from scipy.sparse import csr_matrix, random_array
+
+from exmlds.data import make_library, make_xmc, write_xc
 
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 
@@ -82,6 +88,7 @@ ARGUMENTS = {
     "memory": ("--shapes", "wide"),
     "texts": ("--long", "0.1"),
     "splits": ("bibtex",),
+    "startup": ("--repeats", "1"),
     "freeze": ("record", "--seeds", "0"),
 }
 
@@ -126,9 +133,13 @@ def test_only_full_runs_replace_the_committed_results(name, measure, monkeypatch
         ("texts", ("--long",), "texts-long.json"),
         ("scaling", (), "scaling.json"),
         ("splits", (), "splits.json"),
+        ("startup", (), "startup.json"),
     ],
 )
-def test_full_runs_go_to_the_committed_results(name, arguments, file, measure, monkeypatch):
+def test_full_runs_go_to_the_committed_results(name, arguments, file, measure, monkeypatch, tmp_path):
+    (tmp_path / "yso-finna-en").mkdir()  # without which a run of scaling.py is not full
+    (tmp_path / "yso-finna-en" / "train.txt").touch()
+    monkeypatch.setenv("EXMLDS_DATA", str(tmp_path))
     script = import_module(name)
     found = []
 
@@ -145,3 +156,248 @@ def test_results_without_a_file_are_printed(measure, capsys):
     measure.write_sets("paper", "test", {"a": {"paper": 1}}, None)
     assert json.loads(capsys.readouterr().out)["sets"] == {"a": {"paper": 1}}
     assert list(measure.RESULTS.iterdir()) == []
+
+
+class Fits:
+    """Takes the place of the fits of `peers.py`: predicts the most frequent labels, and counts the fits."""
+
+    def __init__(self) -> None:
+        self.seconds = dict.fromkeys(("ours-fast", "ours", "ours-best"), 4.0)
+        self.failing: dict[str, str] = {}
+        self.interrupted_at: tuple[str, int] | None = None
+        self.seen: list[tuple[str, int, int]] = []
+        self.settings: list[dict[str, Any]] = []
+
+    def __call__(self, peer, python, train, X, seed, settings=None):
+        self.seen.append((peer, seed, train.X.shape[0]))
+        self.settings.append(settings or {})
+        if (peer, train.X.shape[0]) == self.interrupted_at:
+            raise KeyboardInterrupt
+        if peer in self.failing:
+            raise import_module("peers").Failure(self.failing[peer])
+        counts = np.asarray(train.Y.sum(axis=0)).ravel()
+        # The penalty of 0.1 is the best one: with another, the best label comes last.
+        best = np.argsort(-counts, kind="stable")[:5][:: -1 if (settings or {}).get("l2", 0.1) != 0.1 else 1]
+        figures = {"version": "1", "fit_seconds": self.seconds.get(peer, 2.0), "ms_per_row": 0.1}
+        sizes = {"ms_one_row": 1.0, "bytes_before_fit": 1, "peak_bytes": 10**9, "model_bytes": 10**6}
+        return {**figures, **sizes}, np.tile(best, (X.shape[0], 1))
+
+    def on_all_rows(self, n: int) -> list[tuple[str, int]]:
+        return [(peer, seed) for peer, seed, rows in self.seen if rows == n]
+
+
+@pytest.fixture
+def fits(measure: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Fits:
+    """Fits on a small library in place of those of the peers, which are not installed."""
+    peers, fits = import_module("peers"), Fits()
+    books = make_library(300, random_state=0)
+    (tmp_path / "data" / "library").mkdir(parents=True)
+    for name, rows in (("train", np.arange(200)), ("test", np.arange(200, 300))):
+        write_xc(tmp_path / "data" / "library" / f"{name}.txt", books.rows(rows)._replace(label_names=None))
+    monkeypatch.setenv("EXMLDS_DATA", str(tmp_path / "data"))
+    monkeypatch.setattr(peers, "HOME", tmp_path / "peers")
+    monkeypatch.setattr(peers, "interpreter", lambda package, base: "python")
+    monkeypatch.setattr(peers, "fit", fits)
+    return fits
+
+
+def run_peers(monkeypatch: pytest.MonkeyPatch, path: Path, *arguments: str) -> dict[str, Any]:
+    """The entries of the library that a run of `peers.py` writes to the file."""
+    peers = import_module("peers")
+    peers._rows_for.cache_clear()
+    monkeypatch.setattr(sys, "argv", ["peers.py", "--test", "--output", str(path), *arguments])
+    peers.main()
+    return json.loads(path.read_text())["sets"]["library"]["peers"]
+
+
+def test_peers_are_fitted_in_turns_and_slow_ones_once(fits, monkeypatch, tmp_path):
+    fits.seconds |= {"parabel": 601.0}
+    fits.failing = {"plt": "needs a week"}
+    entries = run_peers(monkeypatch, tmp_path / "mine.json")
+    chosen = [peer for peer, _, rows in fits.seen if rows == 160]
+    assert fits.seen[: len(chosen)] == [(peer, 0, 160) for peer in chosen]  # before the turns
+    first = ["ours-fast", "ours", "pecos", "ours-best", "parabel", "bonsai", "plt-3", "one-vs-rest", "ridge"]
+    again = [peer for peer in first if peer != "parabel"]
+    assert fits.on_all_rows(200) == [(p, s) for s in range(3) for p in (again if s else first)]
+    assert entries["plt"]["missing"] == "needs a week"
+    assert [entries[peer]["seeds"] for peer in ("ours", "parabel", "ridge")] == [3, 1, 3]
+    assert entries["ours"]["times_pecos"] == 2.0
+    assert "against" in entries["pecos"]
+
+
+def test_the_penalty_of_ridge_regression_is_chosen_with_its_scaling(fits, monkeypatch, tmp_path):
+    entries = run_peers(monkeypatch, tmp_path / "mine.json", "--only", "ridge", "--seeds", "1")
+    assert entries["ridge"]["settings"] == {"l2": 0.1}
+    assert fits.settings[-1] == {"l2": 0.1}
+    tried = entries["ridge"]["choice"]
+    assert [row["l2"] for row in tried][-3:] == [1.0, 0.1, 10.0]
+    assert len({row["scaling"] for row in tried}) == len(tried) - 2
+    assert entries["ridge"]["scaling"] == tried[-1]["scaling"]
+
+
+def test_ridge_regression_of_too_many_rows_is_refused_before_its_choice(fits, monkeypatch, tmp_path):
+    monkeypatch.setattr(import_module("peer_fit"), "MOST_DENSE_BYTES", 4 * 200 * 200)
+    entries = run_peers(monkeypatch, tmp_path / "mine.json", "--only", "ridge,bonsai", "--seeds", "1")
+    assert "for dense matrices of 200 × 200 and 372 × 35;" in entries["ridge"]["missing"]
+    assert {peer for peer, _, _ in fits.seen} == {"bonsai"}
+
+
+def test_an_interrupted_comparison_continues_where_it_stopped(fits, monkeypatch, tmp_path):
+    only = ("--only", "ours,pecos,bonsai", "--seeds", "2")
+    fits.interrupted_at = "bonsai", 200
+    with pytest.raises(KeyboardInterrupt):
+        run_peers(monkeypatch, tmp_path / "mine.json", *only)
+    assert fits.on_all_rows(200) == [("ours", 0), ("pecos", 0), ("bonsai", 0)]
+    fits.seen.clear()
+    fits.interrupted_at = None
+    entries = run_peers(monkeypatch, tmp_path / "mine.json", *only)
+    assert fits.on_all_rows(200) == [("bonsai", 0), ("ours", 1), ("pecos", 1), ("bonsai", 1)]
+    fits.seen.clear()
+    assert run_peers(monkeypatch, tmp_path / "mine.json", *only) == entries
+    assert fits.seen == []
+    run_peers(monkeypatch, tmp_path / "mine.json", *only, "--again")
+    assert len(fits.on_all_rows(200)) == 6
+
+
+def test_other_code_is_measured_again_with_pecos_beside_it(fits, monkeypatch, tmp_path):
+    only = ("--only", "ours-fast,ours,pecos,bonsai", "--seeds", "1")
+    run_peers(monkeypatch, tmp_path / "mine.json", *only)
+    peers = import_module("peers")
+    version_of = peers.version_of
+    monkeypatch.setattr(
+        peers, "version_of", lambda peer, rows: version_of(peer, rows) + ("new" if peer == "ours" else "")
+    )
+    fits.seen.clear()
+    fits.seconds |= {"ours": 3.0, "pecos": 1.0}
+    entries = run_peers(monkeypatch, tmp_path / "mine.json", *only)
+    assert fits.seen == [("ours", 0, 200), ("pecos", 0, 200)]
+    assert [entries[peer]["times_pecos"] for peer in ("ours-fast", "ours")] == [2.0, 3.0]
+
+
+def test_the_version_changes_with_code_and_settings(fits, monkeypatch):
+    peers = import_module("peers")
+    rows = peers.Rows("library", validation=False)
+    versions = [peers.version_of(peer, rows) for peer in peers.FITS]
+    assert len(set(versions)) == len(versions)
+    assert versions == [peers.version_of(peer, rows) for peer in peers.FITS]
+    monkeypatch.setitem(peers.SETTINGS, "ridge", ({"l2": 1.0},))
+    changed = [peers.version_of(peer, rows) for peer in peers.FITS]
+    assert [a != b for a, b in zip(versions, changed)] == [peer == "ridge" for peer in peers.FITS]
+
+
+@pytest.mark.parametrize(("n", "d"), [(60, 20), (20, 60)])
+def test_ridge_regression_is_the_closed_form(n, d, monkeypatch, tmp_path, rng):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    peer_fit = import_module("peer_fit")
+    monkeypatch.setattr(peer_fit, "BLOCK", 7)
+    X = csr_matrix(random_array((n, d), density=0.4, rng=rng, dtype=np.float32))
+    Y = csr_matrix((rng.random((n, 9)) < 0.3).astype(np.float32))
+    fitted = peer_fit.ridge(peer_fit.Data(X, Y, tmp_path, 0, 1), l2=0.5)
+    A = np.hstack([X.toarray(), np.ones((n, 1))])
+    scores = A @ np.linalg.solve(A.T @ A + 0.5 * np.eye(d + 1), A.T @ Y.toarray())
+    assert np.array_equal(fitted.predict(X), np.argsort(-scores, axis=1)[:, :5])
+    monkeypatch.setattr(peer_fit, "MOST_DENSE_BYTES", 1_000)
+    with pytest.raises(MemoryError, match=f"and {d + 1} × 9;"):
+        peer_fit.ridge(peer_fit.Data(X, Y, tmp_path, 0, 1))
+
+
+def run_scaling(monkeypatch: pytest.MonkeyPatch, path: Path, *arguments: str) -> dict[str, Any]:
+    monkeypatch.setattr(sys, "argv", ["scaling.py", "--output", str(path), *arguments])
+    import_module("scaling").main()
+    return json.loads(path.read_text())["series"]
+
+
+def test_scaling_merges_sizes_and_systems_into_a_file(fits, monkeypatch, tmp_path):
+    scaling = import_module("scaling")
+    monkeypatch.setattr(scaling, "HOME", tmp_path / "peers")
+    monkeypatch.setattr(scaling, "N_TEST", 50)
+    monkeypatch.setattr(scaling, "fit", fits)
+    few = scaling.Series(lambda n: make_xmc(min(n, 450), 100, 20, random_state=0), "tf-idf")
+    monkeypatch.setattr(scaling, "SERIES", {"few": few, "more": few})
+    path = tmp_path / "mine.json"
+    found = run_scaling(monkeypatch, path, "--rows", "100", "--series", "few")
+    assert [run["system"] for run in found["few"]["runs"]] == ["ours-fast", "ours", "pecos"]
+    assert found["few"]["exponents"] == {}
+    fits.seconds |= {"pecos": 8.0}  # and 2 s at 100 rows
+    found = run_scaling(monkeypatch, path, "--rows", "200,1e3,1e4", "--systems", "pecos")
+    assert Counter(run["system"] for run in found["few"]["runs"]) == {"ours-fast": 1, "ours": 1, "pecos": 3}
+    assert [run["rows"] for run in found["more"]["runs"]] == [200, 400]  # all that there are
+    assert found["few"]["exponents"].keys() == {"pecos"}  # the only one with three sizes
+    assert found["few"]["exponents"]["pecos"]["fit_seconds"] == pytest.approx(1)
+    assert found["more"]["exponents"] == {}
+
+
+def test_exponents_are_slopes_of_logarithms(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    runs = [
+        {"system": "pecos", "rows": n, "fit_seconds": 3 * n**1.5, "peak_bytes": 7 * n}
+        for n in (10, 100, 1000)
+    ]
+    runs.append({"system": "ours", "rows": 10, "missing": "no time"})
+    found = import_module("scaling").exponents(runs)
+    assert found == {"pecos": {"fit_seconds": pytest.approx(1.5), "peak_bytes": pytest.approx(1.0)}}
+
+
+@pytest.fixture
+def results(fits: Fits, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
+    """Results of a comparison with all efforts and a missing system; the tables and figures show them."""
+    fits.failing = {"one-vs-rest": "needs a week"}
+    run_peers(monkeypatch, tmp_path / "peers.json", "--seeds", "1")
+    tables, figures = import_module("tables"), import_module("figures")
+    found = {"peers": json.loads((tmp_path / "peers.json").read_text())}
+    for module in (tables, figures):
+        monkeypatch.setattr(module, "results", found.__getitem__)
+    return found
+
+
+def test_tables_and_figures_show_every_method_and_say_what_is_missing(results):
+    tables, figures = import_module("tables"), import_module("figures")
+    assert tables.PEERS.keys() == import_module("peers").FITS.keys() == figures.COLORS.keys()
+    page = tables.peers()
+    assert page.startswith("\n### library: 200 rows × 371 features × 37 labels\n\n| method |")
+    rows = [line.split(" | ") for line in page.splitlines() if line.startswith("| ")]
+    assert {len(row) for row in rows} == {7}
+    assert [row[0][2:] for row in rows[2:]] == [
+        name for peer, name in tables.PEERS.items() if peer != "one-vs-rest"
+    ]
+    assert {row[0][2:]: row[3] for row in rows}["`ExMLDS()`"] == "2.0"
+    assert "Runs: 1 of each method." in page
+    assert "Missing: scikit-learn, one-vs-rest (needs a week)." in page
+    assert tables.psp().count("(") >= 8 * 3
+    drawn = figures.peers()
+    assert all((color in drawn) == (peer != "one-vs-rest") for peer, color in figures.COLORS.items())
+    # Only other systems are peers: the efforts of ours are neither the most accurate peer nor compared with.
+    assert tables.ahead().splitlines()[-1].split(" | ")[4] == tables.PEERS["pecos"]
+    assert "of 18 comparisons" in tables.differences()
+
+
+def test_tables_leave_out_sets_and_methods_that_are_not_measured(results):
+    tables, figures = import_module("tables"), import_module("figures")
+    data = results["peers"]["sets"]["library"]
+    results["peers"]["sets"]["other"] = {**data, "peers": {"bonsai": data["peers"]["bonsai"]}}
+    data["peers"] = {peer: data["peers"][peer] for peer in ("ours", "bonsai")}
+    assert len(tables.ahead().splitlines()) == 3
+    assert " | – | " in tables.peers()  # without PECOS, there is no multiple of its time
+    assert figures.peers().count("P@1</text>") == 2
+
+
+def test_the_growth_is_shown_with_its_exponents(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    tables, figures, scaling = (import_module(name) for name in ("tables", "figures", "scaling"))
+    sizes = {"ms_per_row": 0.1, "P@1": 0.5, "P@3": 0.4, "P@5": 0.3}
+    runs: list[dict[str, Any]] = [
+        {"system": system, "rows": n, "fit_seconds": n**power, "peak_bytes": 10**5 * n, **sizes}
+        for system, power in (("ours", 1.25), ("pecos", 1.0))
+        for n in (10_000, 100_000, 1_000_000)
+    ]
+    runs.append({"system": "ours-best", "rows": 100_000, "missing": "took more than 60 minutes"})
+    shape = {"features": 60_000, "labels": 25_000, "features_per_row": 8.2}
+    series = {name: {**shape, "runs": runs, "exponents": scaling.exponents(runs)} for name in scaling.SERIES}
+    for module in (tables, figures):
+        monkeypatch.setattr(module, "results", lambda name: {"series": series})
+    page = tables.scaling()
+    assert "### Titles of yso-finna-en: 60,000 features × 25,000 labels, 8 features per row" in page
+    assert "| 10,000 | `ExMLDS()` | 100,000 s | 10 | 1.00 GB | 0.10 | 50.00/40.00/30.00 |" in page
+    assert "| grows as | `ExMLDS()` | n^1.25 |  | n^1.00 |  |  |" in page
+    assert "missing: took more than 60 minutes" in page
+    assert figures.scaling().count(">1.25<") == len(scaling.SERIES)

@@ -273,7 +273,8 @@ def test_tables_in_the_readme_and_docs_are_those_of_the_results(monkeypatch: pyt
 def test_figures_are_those_of_the_results(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     figures = importlib.import_module("figures")
-    shown = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    pages = ("benchmarks.md", "performance.md")
+    shown = "".join((ROOT / "docs" / page).read_text(encoding="utf-8") for page in pages)
     for name, draw in figures.FIGURES.items():
         assert draw() == figures.path(name).read_text(encoding="utf-8"), "run: python benchmarks/figures.py"
         assert f"figures/{name}.svg" in shown

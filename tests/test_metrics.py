@@ -272,7 +272,8 @@ def test_scorers_at_the_threshold(name: str, score: Any, library: Dataset) -> No
     pipeline = make_pipeline(MaxAbsScaler(), model).fit(library.X[:300], library.Y[:300])
     expected = score(Y, pipeline.predict(X), average="micro")
     assert metrics.scorer(name)(pipeline, X, Y) == pytest.approx(expected)
-    assert metrics.scorer(name)(model.set_params(threshold=1e9), X, Y) == 0  # nothing is predicted
+    model.set_params(threshold=float(np.nextafter(np.float32(1), np.inf)))  # nothing is predicted
+    assert metrics.scorer(name)(model, X, Y) == 0
 
 
 def test_a_threshold_is_searched_from_lists_of_labels(library: Dataset) -> None:

@@ -17,6 +17,7 @@ from exmlds.data import Dataset
 
 TEXTS = ["goals and a red card", "the keeper held the ball", "bread with seeds", "flour, yeast and salt"] * 3
 LABELS = [["sport"], ["sport", "ball"], ["baking"], ["baking"]] * 3
+UNREACHED = float(np.nextafter(np.float32(1), np.inf))  # the threshold of a rule that no score satisfies
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +48,7 @@ def test_labels_of_a_filter_are_stripped_as_in_fit(model: TextClassifier) -> Non
 
 def test_k_and_a_threshold_together(model: TextClassifier) -> None:
     assert model.predict_labels(["red card"], k=1, threshold=0.0) == [["sport"]]
-    assert model.predict_labels(["the ball"], k=10**9, threshold=1.1) == [[]]
+    assert model.predict_labels(["the ball"], k=10**9, threshold=UNREACHED) == [[]]
 
 
 def test_a_number_set_after_the_fit_counts_at_once(model: TextClassifier) -> None:
@@ -67,10 +68,22 @@ def test_a_rule_set_after_the_fit_needs_another_fit(model: TextClassifier) -> No
     assert model.fit(TEXTS, LABELS).predict(TEXTS).nnz
 
 
-@pytest.mark.parametrize("threshold", [-0.1, np.nan, "0.5", True])
+@pytest.mark.parametrize("threshold", [-0.1, 1.01, 50, np.inf, np.nan, "0.5", True])
 def test_a_threshold_that_is_none(model: TextClassifier, threshold: Any) -> None:
-    with pytest.raises(ValueError, match="'threshold' parameter of predict must be a number of at least 0"):
-        model.predict(TEXTS, threshold=threshold)
+    for method in (model.predict, model.predict_labels, model.suggest):
+        with pytest.raises(
+            ValueError, match="'threshold' parameter of predict must be a number from 0 to 1, .*Got"
+        ):
+            method(TEXTS, threshold=threshold)
+
+
+def test_a_chosen_threshold_may_be_given_again() -> None:
+    """A precision that no score reaches gives a threshold just above the largest score, which may be 1."""
+    X = [[1.0, 0.0], [0.0, 1.0]] * 20
+    model = FeatureNeighbors(n_neighbors=1, threshold="precision=1", random_state=0)
+    model.fit(X, [[0], [1]] * 19 + [[1], [0]])
+    assert model.predict(X, threshold=model.threshold_).nnz == model.predict(X).nnz
+    assert model.set_params(threshold=UNREACHED).predict(X).nnz == 0
 
 
 def test_suggestions_have_names_and_scores(model: TextClassifier) -> None:
@@ -116,7 +129,7 @@ def test_suggestions_as_data_frames(model: TextClassifier) -> None:
     assert frame["position"].tolist() == [0, 1]
     assert frame["label"].tolist() == [row[0] for row in model.predict_labels(texts, k=1)]
     assert suggested.to_polars().to_dicts() == frame.to_dict("records")
-    assert model.suggest(texts, threshold=2.0).to_pandas().columns.tolist() == frame.columns.tolist()
+    assert model.suggest(texts, threshold=UNREACHED).to_pandas().columns.tolist() == frame.columns.tolist()
 
 
 def test_a_notebook_shows_suggestions_as_a_table() -> None:
@@ -195,7 +208,7 @@ def test_the_rule_of_the_fit_can_be_set_again(tmp_path: Path) -> None:
             assert "set by hand" not in changed.card()
 
 
-@pytest.mark.parametrize("threshold", [-1, None, "nonsense", "0.5", np.nan])
+@pytest.mark.parametrize("threshold", [-1, 1.5, None, "nonsense", "0.5", np.nan])
 def test_a_fitted_model_refuses_a_wrong_threshold_at_once(model: TextClassifier, threshold: Any) -> None:
     for changed in (model, model.model_):
         with pytest.raises(ValueError, match="'threshold' parameter of FeatureNeighbors must be 'auto' or"):
@@ -267,7 +280,7 @@ def test_a_matrix_in_nested_lists_is_not_scored_as_labels(model: TextClassifier)
 def test_mistakes_of_the_first_hour_are_named(model: TextClassifier) -> None:
     with pytest.raises(ValueError, match=r"lists that were written as strings, such as \"\['sport'\]\""):
         model.fit(TEXTS, [str(labels) for labels in LABELS])
-    with pytest.raises(ValueError, match=r"X holds texts.*TextClassifier\(model=FeatureNeighbors\(\)\)"):
+    with pytest.raises(ValueError, match=r"X holds texts.*TextClassifier\(FeatureNeighbors\(\)\)"):
         FeatureNeighbors().fit(TEXTS, LABELS)
     with pytest.raises(ValueError, match="Row 1 has no label but nan: leave it out"):
         model.fit(TEXTS[:2], ["sport", np.nan])

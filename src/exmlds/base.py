@@ -184,13 +184,18 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
         and `to_pandas` and `to_polars` make data frames of it. The column of scores is called `probability`
         where they are calibrated, as those of `ExMLDS` are, and `score` otherwise
         """
+        X, row_names = self._with_row_names(X)
         ids, scores, chosen = self._chosen(X, k, threshold, allow, deny)
         rows = (
             [self._suggestion(*found) for found in zip(columns[keep].tolist(), row[keep].tolist())]
             for columns, row, keep in zip(ids, scores, chosen)
         )
         score_name = "probability" if self._score_meaning == "probabilities" else "score"
-        return Suggestions(rows, X.index if hasattr(X, "iloc") else None, score_name)
+        return Suggestions(rows, row_names, score_name)
+
+    def _with_row_names(self, X: Any) -> tuple[Any, Sequence[Any] | None]:
+        """The rows, and what a table of suggestions calls them: the index of a data frame, or None."""
+        return X, X.index if hasattr(X, "iloc") else None
 
     def _chosen(
         self, X: Any, k: int | None, threshold: float | None, allow: Any, deny: Any
@@ -246,7 +251,7 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
                 f"The threshold {rule!r} is chosen on held-out rows: set_params(threshold={rule!r}) and "
                 "fit the model again, or give a number, such as predict(X, threshold=0.5)."
             )
-        params.check("predict", {"threshold": rule}, {"threshold": params.number(0)})
+        params.check("predict", {"threshold": rule}, {"threshold": params.THRESHOLD})
         return float(rule)
 
     def decision_function(self, X: Any) -> csr_matrix:
@@ -502,7 +507,7 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
         if isinstance(first, str):
             raise ValueError(
                 f"X holds texts, and {type(self).__name__} takes a matrix of features: use "
-                f"TextClassifier(model={type(self).__name__}()), or vectorize the texts first."
+                f"TextClassifier({type(self).__name__}()), or vectorize the texts first."
             )
 
     def _is_checked(self, X: Any) -> bool:
@@ -612,7 +617,8 @@ class XMCEstimator(XMCPredictor):
     Parameters
     ----------
     threshold : the score from which `predict` assigns a label: "auto", or "f1", maximizes micro-F1 on
-        held-out rows; "precision=0.9" is the lowest threshold with that precision there; or a number
+        held-out rows; "precision=0.9" is the lowest threshold with that precision there; or a number from
+        0 to 1
     max_labels : number of labels of a row that `decision_function` and `predict` consider
     max_memory : bytes, or a string such as "8 GB", that a fit may take by its `estimate`; None: no limit
     n_jobs : number of threads; None means all cores. The result does not depend on it
@@ -629,7 +635,7 @@ class XMCEstimator(XMCPredictor):
 
     # The constraints of the parameters of every method; a method adds its own.
     _constraints: ClassVar[Mapping[str, params.Constraint]] = {
-        "threshold": params.either(params.one_of("auto", "f1"), params.PRECISION, params.number(0)),
+        "threshold": params.either(params.one_of("auto", "f1"), params.PRECISION, params.THRESHOLD),
         "max_labels": params.whole(1),
         "max_memory": params.MEMORY,
         "n_jobs": params.N_JOBS,

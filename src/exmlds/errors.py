@@ -9,7 +9,7 @@ DataWarning        (a UserWarning) the input was repaired, or looks like a mista
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import NamedTuple
 
@@ -24,6 +24,15 @@ def did_you_mean(name: str, known: Iterable[str], show: Callable[[str], object] 
     """
     near = get_close_matches(name, known, n=1, cutoff=NEAR)
     return f" Did you mean {show(near[0])}?" if near else ""
+
+
+def some(names: Sequence[str], n: int = 10) -> str:
+    """The first n names, for a message.
+
+    >>> some(["a", "b", "c"], 2)
+    'a, b, …'
+    """
+    return ", ".join(names[:n]) + (", …" if len(names) > n else "")
 
 
 class ExmldsError(Exception):

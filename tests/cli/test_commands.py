@@ -115,6 +115,7 @@ def test_evaluate_with_a_label_filter(run: Run, files: Path, tmp_path: Path) -> 
     plain = json.loads(run("evaluate", files / "model", files / "test.txt.gz", "--json").out)
     filtered = json.loads(run("evaluate", files / "model", *args).out)
     assert filtered["P@1"] < plain["P@1"] - 0.3
+    assert filtered["at_threshold"]["recall"] < plain["at_threshold"]["recall"] - 0.1
     run("predict", files / "model", files / "test.txt.gz", "-k", 20, "-o", tmp_path / "p.txt")
     from_file = json.loads(run("evaluate", "--predictions", tmp_path / "p.txt", *args).out)
     assert from_file["P@5"] == filtered["P@5"]
@@ -297,6 +298,10 @@ def test_demo(run: Run) -> None:
         (
             ["train", "{files}/train.txt", "-o", "m", "--set", "shortlist=0"],
             "must be 'auto' or a whole number",
+        ),
+        (
+            ["train", "{files}/no-such-file.txt", "-o", "m", "--set", "threshold=50"],  # checked first
+            "or a number from 0 to 1, as scores are, such as 0.5 for 50%. Got 50 instead.",
         ),
         (
             ["train", "{files}/train.txt", "-o", "m", "--seed", "0", "--set", "random_state=5"],

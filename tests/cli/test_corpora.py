@@ -6,6 +6,7 @@ import csv
 import gzip
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -128,7 +129,7 @@ def test_training_on_an_empty_document_is_reported(files: Path, run: Run, tmp_pa
     done = run("train", tmp_path / "corpus", "-o", tmp_path / "m", *FAST)
     assert done.code == 0
     assert "1 of 9 texts hold no word that the vectorizer takes" in done.err
-    assert "counted from 0: sea1.txt." in done.err
+    assert "Their ids: sea1.txt." in done.err
 
 
 def test_mostly_unknown_labels_are_reported(files: Path, run: Run, tmp_path: Path) -> None:
@@ -138,7 +139,98 @@ def test_mostly_unknown_labels_are_reported(files: Path, run: Run, tmp_path: Pat
     done = run("evaluate", files / "model", tmp_path / "new", "-k", "1")
     assert done.code == 0
     assert "67% of the label occurrences in new are unknown to the model, such as 'urn:other'" in done.err
-    assert "Are these names and URIs (--label-column label|uri)?" in done.err
+    assert "Are these the labels of the same vocabulary?" in done.err
+
+
+def test_advice_on_names_and_uris(files: Path, run: Run, tmp_path: Path) -> None:
+    """It depends on what the folder has: URIs and names, or names alone."""
+    with_keys = write_corpus(tmp_path / "keys", "once more")
+    for path in with_keys.glob("*.tsv"):
+        path.with_suffix(".key").write_text(path.read_text().partition("\t")[2])
+        path.unlink()
+    assert (
+        run("train", files / "corpus", "-o", tmp_path / "names", *FAST, "--label-column", "label").code == 0
+    )
+    as_names = ("--label-column", "label")
+    for arguments, advice in (
+        (
+            (files / "model", with_keys),
+            "Its .key files hold names, not URIs: write the subjects to .tsv files",
+        ),
+        (
+            (files / "model", files / "new", *as_names),
+            "Leave out --label-column label, so that URIs are read.",
+        ),
+        ((tmp_path / "names", files / "new"), "Pass --label-column label, which reads names."),
+    ):
+        done = run("evaluate", *arguments)
+        assert (done.code, done.err.count("none of the 3 labels")) == (2, 1)
+        assert advice in done.err
+    assert run("evaluate", tmp_path / "names", with_keys, "-k", "1").err == ""
+    done = run("train", with_keys, "-o", tmp_path / "m", "--label-column", "uri")
+    assert done.err.endswith("in .key files, which hold names and no URIs. Leave out --label-column.\n")
+    table = tmp_path / "t.csv"
+    table.write_text("text,topic,labels\na ship,urn:sea,other\n")
+    done = run("evaluate", files / "model", table)
+    assert "Labels are read from 'labels'; --label-column names another field or column." in done.err
+    run("predict", files / "model", files / "new", "-o", tmp_path / "s.csv")
+    done = run("evaluate", "--predictions", tmp_path / "s.csv", files / "new", *as_names, "-k", "1")
+    assert "No label in new is ever predicted: it has labels such as 'baking', and 'urn:" in done.err
+
+
+def test_texts_without_a_known_word_are_named_once(files: Path, run: Run, tmp_path: Path) -> None:
+    shutil.copytree(files / "new", tmp_path / "new")
+    for name in ("sea1.txt", "sport0.txt"):
+        (tmp_path / "new" / name).write_text("xyzzy")
+    warning = (
+        "exmlds: warning: 2 of 9 texts hold no word that the model knows; no labels are predicted for them. "
+        "Their ids: sea1.txt, sport0.txt.\n"
+    )
+    for command, *others in (("evaluate", "-k", "1"), ("predict",), ("report", "-o", tmp_path / "r.html")):
+        assert run(command, files / "model", tmp_path / "new", *others).err == warning
+    rivals = (files / "model", files / "model")
+    assert run("compare", *rivals, tmp_path / "new", "-k", "1").err == warning
+    one = "exmlds: warning: The text holds no word that the model knows; no labels are predicted for it.\n"
+    assert run("predict", files / "model", "--text", "xyzzy").err == one
+
+
+def test_training_data_of_texts_gives_propensities(files: Path, run: Run, tmp_path: Path) -> None:
+    """By the names of the labels, in any format, as the counts of the model itself do."""
+    corpus = shutil.copytree(files / "corpus", tmp_path / "corpus")
+    for name in ("sea0", "sea1"):  # so that labels differ in their counts
+        (corpus / f"{name}.txt").unlink()
+        (corpus / f"{name}.tsv").unlink()
+    run("train", corpus, "-o", tmp_path / "model", *FAST)
+    predictions, table = tmp_path / "s.csv", tmp_path / "train.csv"
+    run("predict", tmp_path / "model", files / "new", "-k", "2", "-o", predictions)
+    rows = [(text, f"urn:{topic}") for topic, texts in TOPICS.items() for text in texts if "sea" not in topic]
+    with table.open("w", newline="") as file:
+        csv.writer(file).writerows([("text", "labels"), ("a tale", "urn:book"), ("waves", "urn:sea"), *rows])
+
+    def measured(*arguments: object) -> Any:
+        return json.loads(run("evaluate", *arguments, "-k", "1", "2", "--json").out)
+
+    by_model = measured(tmp_path / "model", files / "new")
+    by_predictions = ("--predictions", predictions, files / "new")
+    by_folder = measured(*by_predictions, "--train", corpus)
+    assert by_folder.pop("propensities_from") == "the labels of corpus"
+    tenths, expected = by_folder.pop("by_frequency"), by_model["by_frequency"]
+    assert [row["most"] for row in tenths] == [row["most"] for row in expected] == [3, 3, 1]
+    assert by_folder["PSP@1"] < by_folder["P@1"] < 1
+    assert by_folder.pop("unseen") == by_model["unseen"]
+    assert by_folder == pytest.approx({name: by_model[name] for name in by_folder})
+    by_table = measured(*by_predictions, "--train", table)
+    assert by_table["PSP@1"] == pytest.approx(by_model["PSP@1"], rel=0.05)
+    assert by_table["labels"] == 4  # a label that occurs in training only counts too
+    compared = run("compare", predictions, files / "model", files / "new", "--train", files / "corpus")
+    assert "propensities of PSP from the labels of corpus" in compared.out
+    numbers = tmp_path / "numbers.txt"
+    numbers.write_text("1 2 2\n0 0:1 1:1\n")
+    done = run("evaluate", *by_predictions, "--train", numbers)
+    assert f"DATA holds texts, but --train {numbers} holds numbers." in done.err
+    table.write_text("text,labels\na ship,sea\n")
+    done = run("evaluate", *by_predictions, "--train", table)
+    assert (done.code, f"--train {table} has none of the labels of DATA" in done.err) == (2, True)
 
 
 def test_another_encoding(files: Path, run: Run, tmp_path: Path) -> None:
@@ -196,34 +288,87 @@ def test_predictions_for_texts_are_evaluated(
     assert json.loads(compared.out)[0]["difference"] == 0
 
 
-def test_predictions_are_matched_by_id(files: Path, run: Run, tmp_path: Path) -> None:
-    predictions = tmp_path / "s.jsonl"
+@pytest.mark.parametrize("name", ["s.csv", "s.jsonl", "s.txt"])
+def test_predictions_are_matched_by_id(files: Path, run: Run, tmp_path: Path, name: str) -> None:
+    predictions = tmp_path / name
     run("predict", files / "model", files / "new", "-o", predictions)
-    lines = predictions.read_text().splitlines(keepends=True)
-    arguments = ("evaluate", "--predictions", predictions, files / "new", "-k", "1", "--json")
+    head, lines = [], predictions.read_text().splitlines(keepends=True)
+    if name == "s.csv":
+        head, lines = lines[:1], lines[1:]
+    last = [line for line in lines if "sport2.txt" in line]
+    arguments = ("evaluate", "--predictions", predictions, files / "new", "-k", "1", "2", "--json")
     before = run(*arguments).out
-    predictions.write_text("".join(reversed(lines)))
-    assert run(*arguments).out == before
-    predictions.write_text("".join(lines[1:]))
-    done = run(*arguments)
-    assert done.code == 2
-    assert (
-        "no predictions for 1 of the 9 documents, such as 'baking0.txt'; its first id is 'baking1.txt'"
-        in done.err
-    )
-    for damaged in (
-        "{",
-        '{"labels": ["a"], "scores": []}',
-        "id,rank,label,score\na,2",
-        "a\tb\n",
-        "id,rank,label,score\n",
+    for changed, message in (
+        (sorted(lines, key=lambda line: line[::-1]), ""),
+        (lines[: -len(last)], "has no row for 1 of the 9 documents: sport2.txt. Predict"),
+        (lines + last, "has 2 rows with the id 'sport2.txt'; keep one of them."),
+        (
+            [line.replace("sport2", "other") for line in lines],
+            "documents: sport2.txt; it has rows for 1 ids that no document has: other.txt.",
+        ),
+        ([*lines, last[0].replace("sport2", "more")], "has rows for 1 ids that no document has: more.txt."),
+    ):
+        predictions.write_text("".join([*head, *changed]))
+        done = run(*arguments)
+        assert (done.code, message in done.err) == (2 if message else 0, True)
+        assert done.out == ("" if message else before)
+
+
+def test_predictions_with_semicolons(files: Path, run: Run, tmp_path: Path) -> None:
+    """Excel writes them in countries that have a decimal comma."""
+    predictions = tmp_path / "s.csv"
+    run("predict", files / "model", files / "new", "-o", predictions)
+    arguments = ("evaluate", "--predictions", predictions, files / "new", "-k", "1", "--json")
+    before = run(*arguments)
+    predictions.write_text(predictions.read_text().replace(",", ";"))
+    assert run(*arguments) == before
+    assert before.code == 0
+
+
+def test_damaged_predictions_are_refused(files: Path, run: Run, tmp_path: Path) -> None:
+    predictions = tmp_path / "s"
+    for damaged, line in (
+        ("{", 1),
+        ('{"labels": ["a"], "scores": []}', 1),
+        ("id,rank,label,score\na,1,b,0.5\n\na,2", 4),
+        ("id,rank,label,score\na,first,b,0.5", 2),
+        ("id,rank,label,score\na,1,b,nan", 2),
+        ("a\tb\t0.5\n\na\tb\n", 3),
     ):
         predictions.write_text(damaged)
-        done = run(*arguments)
-        assert (done.code, "not a row of predictions" in done.err or "it has no rows" in done.err) == (
-            2,
-            True,
-        )
+        done = run("evaluate", "--predictions", predictions, files / "new")
+        assert done.code == 2
+        assert f"{predictions}:{line}: not a row of predictions (" in done.err
+    predictions.write_text("id,rank,label,score\n")
+    assert (
+        "has no row for 9 of the 9 documents"
+        in run("evaluate", "--predictions", predictions, files / "new").err
+    )
+
+
+def test_ids_of_a_column_and_repeated_ids(files: Path, run: Run, tmp_path: Path) -> None:
+    data, predictions = tmp_path / "new.csv", tmp_path / "s.csv"
+    rows = [
+        (f"{topic}-{i}", text, f"urn:{topic}")
+        for topic, texts in TOPICS.items()
+        for i, text in enumerate(texts)
+    ]
+
+    def evaluated(*options: object) -> Any:
+        return run("evaluate", "--predictions", predictions, data, "-k", "1", *options)
+
+    with data.open("w", newline="") as file:
+        csv.writer(file).writerows([("shelf mark", "text", "labels"), *rows])
+    run("predict", files / "model", data, "--id-column", "shelf mark", "-k", "1", "-o", predictions)
+    assert "The documents are numbered from 1; if they have ids, pass --id-column …." in evaluated().err
+    assert evaluated("--id-column", "shelf mark").code == 0
+    with data.open("w", newline="") as file:
+        csv.writer(file).writerows([("id", "text", "labels"), *(("same", *row[1:]) for row in rows)])
+    run("predict", files / "model", data, "-o", predictions)
+    assert evaluated().code == 0  # the order tells
+    predictions.write_text("id,rank,label,score\nsame,1,urn:sea,0.5\n")
+    message = f"9 documents have the id 'same', so that the rows of {predictions} must be in the order of"
+    assert message in evaluated().err
 
 
 @pytest.mark.parametrize(
@@ -236,6 +381,11 @@ def test_predictions_are_matched_by_id(files: Path, run: Run, tmp_path: Path) ->
         (("explain", "model", "new", "--row", "sea00.txt"), "Did you mean 'sea0.txt'?"),
         (("explain", "model", "new", "--label", "urn:see"), "Did you mean 'urn:sea'?"),
         (("predict", "model"), "`… | exmlds predict MODEL -`"),
+        (
+            ("predict", "model", "new/sea0.txt", "b.txt"),
+            "unexpected arguments: b.txt; DATA is one file, or a folder",
+        ),
+        (("inspect", "model", "new"), "Got unexpected arguments: new."),
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else "",
 )
@@ -246,6 +396,21 @@ def test_hints(
     done = run(*arguments)
     assert done.code == 2
     assert message in done.err
+
+
+def test_training_documents_are_named_by_their_files(files: Path, run: Run, tmp_path: Path) -> None:
+    train = ("train", files / "corpus", "-o", tmp_path / "m", "--method", "exmlds1", "--seed", "0")
+    assert run(*train, "--set", "n_components=3", "--keep-rows").code == 0
+    done = run("explain", tmp_path / "m", files / "new", "--row", "sea0.txt")
+    assert re.search(r"^sea0.txt: tides and the moon +\d", done.out, re.M)
+    found = json.loads(run("explain", tmp_path / "m", "--text", "a ship", "--json").out)
+    names = sorted(path.name for path in (files / "corpus").glob("*.txt"))
+    assert [voter["id"] for voter in found["voters"]] == [names[voter["row"]] for voter in found["voters"]]
+    typical = ("labels", tmp_path / "m", "--typical", "urn:sea", "-n", "1")
+    assert re.search(r"^sea\d.txt: ", run(*typical).out, re.M)
+    assert "Did you mean 'urn:sea'?" in run("labels", tmp_path / "m", "--typical", "urn:see").err
+    (row,) = json.loads(run(*typical, "--json").out)
+    assert row["id"] == names[row["row"]]
 
 
 @pytest.mark.parametrize("column", ["subject", "Subject"])

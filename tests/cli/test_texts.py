@@ -243,7 +243,7 @@ def test_a_threshold_limits_the_labels(files: Path, run: Run) -> None:
     assert len(json.loads(run(*predict, "--threshold", "0", "-k", "2").out)["labels"]) == 2
     for wrong in ("1.5", "-0.1", "nan", "high"):
         done = run(*predict, "--threshold", wrong)
-        assert (done.code, "--threshold must be from 0 to 1" in done.err) == (2, True)
+        assert (done.code, "--threshold must be a number from 0 to 1, such as 0.5" in done.err) == (2, True)
 
 
 def test_output_formats_are_checked(files: Path, run: Run) -> None:
@@ -444,6 +444,14 @@ def test_a_line_per_text_is_pointed_out_unless_the_format_is_given(
         piped = run(command, files / "model", "-", data=letter.read_bytes())
         assert (piped.out, piped.err) == (done.out, f"exmlds: standard input {hint} is right.\n")
         assert run(command, files / "model", letter, "--format", "lines") == (0, done.out, "")
+    with subprocess.Popen(
+        [sys.executable, "-m", "exmlds", "predict", str(files / "model"), "-", "-k", "1"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    ) as process:
+        lines = process.communicate(letter.read_bytes())[0].decode().splitlines()
+    assert [line.startswith(f"exmlds: standard input {hint}") for line in lines] == [True, False, False]
     for data in (b"bread\n", b'{"text": "bread"}\n{"text": "the moon"}\n'):
         assert run("predict", files / "model", "-", data=data).err == ""
     assert run("predict", files / "model", files / "one.txt").err == ""
@@ -653,7 +661,7 @@ def test_incompatible_arguments(files: Path, numbers: Path, run: Run) -> None:
         (("evaluate", files / "model", bare), "bare.jsonl: no row has a label, so there is nothing"),
         (
             ("evaluate", numbers / "model", numbers / "train.txt", "--train", files / "train.jsonl"),
-            "holds texts, which --train does not accept",
+            f"DATA holds numbers, but --train {files / 'train.jsonl'} holds texts.",
         ),
         (("convert", files / "train.jsonl", files / "m"), "holds texts, which this command does not accept"),
         (
@@ -816,7 +824,7 @@ def test_labels_that_the_model_does_not_know_at_all(run: Run, tmp_path: Path) ->
         done = run(*command)
         assert (done.code, done.out) == (2, "")
         assert "none of the 2 labels in corpus is known to the model, such as 'baking'; the" in done.err
-        assert "knows 'http://ex.org/1'. Are these names and URIs (--label-column label|uri)?" in done.err
+        assert "knows 'http://ex.org/1'. Leave out --label-column label, so that URIs are read." in done.err
     assert not (tmp_path / "r.html").exists()
     assert run("evaluate", *options[:2]).code == 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from pathlib import Path
 
 import numpy as np
@@ -90,6 +91,20 @@ def test_a_path_is_written_atomically(tmp_path: Path, name: str) -> None:
         write_predictions(path, np.array([[3], [None]]), scores[:, :1])
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_json_lines_are_ordered_by_row_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "predictions.jsonl"
+
+    def labels(*ids: object) -> list[int]:
+        rows = [json.dumps({"id": id, "labels": [i], "scores": [1]}) for i, id in enumerate(ids)]
+        path.write_text("\n".join(rows))
+        return read_predictions(path)[0][:, 0].tolist()
+
+    assert labels("2", "3", "1") == labels(2, 3, 1) == [2, 0, 1]
+    assert labels("b", "a", "1") == labels(7, 8, 6) == [0, 1, 2]  # ids of another kind
+    with pytest.raises(DataError, match="several rows have the same id"):
+        labels("1", "1", "2")
 
 
 def test_json_lines_with_names(tmp_path: Path) -> None:

@@ -753,7 +753,7 @@ def test_annif_folder_of_keys_and_packed(tmp_path: Path) -> None:
     written(folder, gzip.compress(b"Ants"), "a.txt.gz")
     written(folder, gzip.compress(b"insects\ninsects\nsoil"), "a.key.gz")
     assert read_texts(folder) == read_texts(folder, labels="label") == (["Ants"], [["insects", "soil"]])
-    with pytest.raises(DataError, match="name labels without URIs"):
+    with pytest.raises(DataError, match="hold names and no URIs. Leave out labels"):
         open_texts(folder, labels="uri")
     corpus(folder, a_txt="Ants again")
     with pytest.raises(DataError, match=r"has both a.txt and a.txt.gz; remove one of them"):
@@ -844,10 +844,65 @@ def test_annif_folder_of_json(tmp_path: Path) -> None:
         open_texts(other)
 
 
+FORMATTED = {
+    "a.pdf": (b"%PDF-1.7\n%\xe2\xe3\0", "is a PDF file; save its text as plain text"),
+    "a.rtf": (rb"{\rtf1 bread}", "is an RTF file"),
+    "a.doc": (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\0\0", "is a file of Word or Excel"),
+    "a.docx": (b"PK\3\4" + b"\0" * 22 + b"\x13\0\0\0[Content_Types].xml", "is a zip archive, as .docx"),
+}
+
+
+@pytest.mark.parametrize("name", FORMATTED)
+def test_documents_that_are_no_plain_text(tmp_path: Path, name: str) -> None:
+    content, message = FORMATTED[name]
+    path = written(tmp_path, content, name)
+    assert is_text(path)  # so that it is not said to hold numbers
+    for options in ({}, {"format": "document"}, {"format": "lines"}):
+        with pytest.raises(DataError, match=message):
+            open_texts(path, labelled=False, **options).__iter__().__next__()
+    with pytest.raises(DataError, match="save the texts of its documents as .txt files. It holds: a"):
+        open_texts(tmp_path)
+    corpus(tmp_path, b_txt="Ants")
+    with pytest.warns(
+        DataWarning, match=rf"1 documents that are no plain text \(.txt\) are left out: {name}"
+    ):
+        assert read_texts(tmp_path, labelled=False)[0] == ["Ants"]
+    corpus(tmp_path, a_txt="Bees")  # the text of the document
+    assert read_texts(tmp_path, labelled=False)[0] == ["Bees", "Ants"]
+
+
+def test_a_zip_archive_of_arrays_holds_numbers(tmp_path: Path) -> None:
+    with (tmp_path / "arrays").open("wb") as file:
+        np.savez(file, a=np.ones(3))
+    assert not is_text(tmp_path / "arrays")
+    assert not is_text(written(tmp_path, b"PK\3\4 damaged", "damaged.npz"))
+
+
+def test_a_byte_order_mark_of_utf8_counts_more_than_the_encoding(tmp_path: Path) -> None:
+    folder = corpus(tmp_path / "corpus")
+    written(folder, "Ameisen in Köln".encode("cp1252"), "a.txt")
+    written(folder, "Köln\r\n".encode("utf-8-sig"), "a.key")
+    assert read_texts(folder, encoding="cp1252") == (["Ameisen in Köln"], [["Köln"]])
+
+
+def test_lists_in_files_of_subjects_are_reported(tmp_path: Path) -> None:
+    folder = corpus(tmp_path / "corpus")
+    for number, names in enumerate(["grain, rice", "grain, wheat", "rice, wheat", "corn", "rice"]):
+        written(folder, "a word", f"{number}.txt")
+        written(folder, names, f"{number}.key")
+    with pytest.warns(DataWarning, match="such as 'grain, rice'; .* Write one label per line unless labels"):
+        read_texts(folder)
+
+
 def test_folders_that_are_no_corpus(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"holds no documents \(.txt files\); name a file in it"):
         open_texts(tmp_path)
     assert not is_text(tmp_path)
+    (tmp_path / "2020").mkdir()
+    with pytest.raises(
+        DataError, match="name one of its folders, or put all documents into one. It holds: 2020/"
+    ):
+        open_texts(tmp_path)
     corpus(tmp_path, a_txt="Ants", b_txt="")
     with pytest.raises(DataError, match="a.txt needs a.tsv or a.key"):
         open_texts(tmp_path)

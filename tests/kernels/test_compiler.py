@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -44,3 +46,20 @@ def test_a_damaged_cache_is_rebuilt(tmp_path: Path, suffix: str, content: bytes 
     again = imported(path)
     assert again(1) == 2
     assert again.stats.cache_hits
+
+
+def test_a_process_that_loads_a_kernel_can_compile_another(tmp_path: Path) -> None:
+    """Loading does not import what numba needs to compile, and compiling does."""
+    (tmp_path / "tiny.py").write_text(MODULE)
+    code = (
+        "import sys, tiny\n"
+        "for number in map(eval, sys.argv[1:]):\n"
+        "    print(tiny.add_one(number), 'numba.typed.typeddict' in sys.modules)"
+    )
+
+    def run(*numbers: str) -> list[str]:
+        command = [sys.executable, "-c", code, *numbers]
+        return subprocess.check_output(command, cwd=tmp_path, text=True).splitlines()
+
+    assert run("1") == ["2 True"]
+    assert run("1", "1.5") == ["2 False", "2.5 True"]

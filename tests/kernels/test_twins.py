@@ -386,6 +386,25 @@ def test_embed_rows(seed: int) -> None:
         np.testing.assert_allclose(Z, (X @ V)[rows], atol=1e-4)
 
 
+@given(seed=seeds, gamma=st.sampled_from([1.0, 10.0, 300.0]))
+@settings(max_examples=50)
+def test_softmax_gradient(seed: int, gamma: float) -> None:
+    rng = np.random.default_rng(seed)
+    b, r = int(rng.integers(1, 20)), int(rng.integers(1, 9))
+    start = int(rng.integers(b))
+    stop = int(rng.integers(start, b)) + 1
+    U = rng.normal(size=(2 * b, r)).astype(np.float32)
+    weights = rng.choice(np.array([0, 0.5, 1], np.float32), (b, b))
+    np.fill_diagonal(weights, 0)
+    found = []
+    for engine in (jit_joint, joint):
+        by_rows, by_contexts = np.zeros((stop - start, r), np.float32), np.zeros((b, r), np.float32)
+        given_ = U, weights, np.float32(gamma), start, stop, by_rows, by_contexts
+        found.append((engine.softmax_gradient(*given_), by_rows, by_contexts))
+    for one, other in zip(*found):
+        np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-3 * gamma)
+
+
 @given(seed=seeds)
 @settings(max_examples=50)
 def test_negative_weights(seed: int) -> None:

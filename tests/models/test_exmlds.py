@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from exmlds import ExMLDS, ExMLDS3, ExMLDS4, load, metrics
+from exmlds import ExMLDS, ExMLDS3, ExMLDS4, FeatureNeighbors, MostFrequent, load, metrics
 from exmlds.data import Dataset, make_xmc
 from exmlds.data import load as load_data
 from exmlds.reranking import pipeline
@@ -376,3 +376,17 @@ def test_what_the_search_tried_is_kept(model: ExMLDS) -> None:
     assert len({len(column) for column in results.values()}) == 1
     assert {"shortlister", "re-ranker"} >= set(results["step"]) >= {"shortlister"}
     assert all(0 < score <= 1 for score in results["score"])
+
+
+@pytest.mark.data
+@pytest.mark.slow
+def test_few_rows_with_rare_labels(real_data: Path) -> None:
+    """With 200 titles, whose labels mostly occur once, the re-ranking is no worse than simpler methods."""
+    data, qualities = load_data("gutenberg-lcsh").train, []
+    for seed in range(4):
+        rows = np.random.default_rng(seed).permutation(data.X.shape[0])
+        train, held = data.rows(rows[:200]), data.rows(rows[200:2_200])
+        methods = ExMLDS(random_state=seed), MostFrequent(), FeatureNeighbors()
+        qualities.append([precision(method.fit(train.X, train.Y), held) for method in methods])
+    ours, *others = np.mean(qualities, axis=0)
+    assert ours > max(others)

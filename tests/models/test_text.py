@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -248,6 +249,17 @@ def test_numbers_of_numpy_are_saved_and_others_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "other").exists()
 
 
+def test_the_estimator_may_be_given_by_position() -> None:
+    inner = FeatureNeighbors()
+    assert TextClassifier(inner).model is inner
+    with pytest.raises(TypeError, match="positional"):
+        TextClassifier(inner, "hashing")  # type: ignore[misc]
+    with pytest.raises(
+        ValueError, match="'model' parameter .* must be None or an estimator of exmlds. Got 'tfidf'"
+    ):
+        TextClassifier("tfidf").fit(TEXTS, LABELS)  # type: ignore[arg-type]
+
+
 def test_parameters_of_the_model_are_its_own() -> None:
     model = TextClassifier(model=ExMLDS(threshold=0.3, n_jobs=1))
     assert (model.threshold, model.n_jobs) == (0.3, 1)
@@ -255,6 +267,37 @@ def test_parameters_of_the_model_are_its_own() -> None:
     assert model.get_params()["model__threshold"] == 0.3
     with pytest.raises(AttributeError, match="nothing"):
         model.nothing  # noqa: B018
+
+
+def test_training_texts_are_named_by_their_ids(tmp_path: Path) -> None:
+    class Text(NamedTuple):
+        text: str
+        labels: list[str]
+        id: str | int | None
+
+    def trained(ids: Sequence[str | int | None], keep_rows: bool = True) -> Any:
+        documents = map(Text, TEXTS, LABELS, ids)
+        inner = ExMLDS1(n_components=2, random_state=0)
+        TextClassifier(inner, keep_rows=keep_rows).fit(documents).save(tmp_path / "model")
+        return load(tmp_path / "model")
+
+    ids: list[str | None] = [f"shelf {row}" for row in range(len(TEXTS))]
+    model = trained(ids)
+    assert model.ids_.tolist() == ids
+    (why,) = model.explain(["bread with seeds"])
+    assert [voter.id for voter in why.voters] == [f"shelf {voter.row}" for voter in why.voters]
+    asked = (Text(text, [], f"new {row}") for row, text in enumerate(TEXTS))  # read once
+    assert model.suggest(asked, k=1).columns()["row"] == [f"new {row}" for row in range(8)]
+    assert model.suggest(TEXTS, k=1).columns()["row"] == list(range(8))
+    first = why.voters[0]
+    assert f"    {first.id} ({first.text}): " in str(why)
+    assert f"{first.id} (" in why._repr_html_()
+    partly = trained([None, *ids[1:]])
+    assert [partly.ids_[0], *partly.ids_[1:]] == ["", *ids[1:]]
+    names = {voter.name for voter in partly.explain([TEXTS[0]], n=8)[0].voters if voter.row == 0}
+    assert names == {TEXTS[0]}
+    assert trained(range(8)).ids_.tolist() == list("01234567")
+    assert trained([None] * len(TEXTS)).ids_ is trained(ids, keep_rows=False).ids_ is None
 
 
 def test_kept_texts_come_back(tmp_path: Path) -> None:

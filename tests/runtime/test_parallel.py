@@ -133,7 +133,7 @@ def test_an_error_of_a_worker_reaches_the_caller() -> None:
 
 
 def test_blas_of_scipy_that_is_used_later_is_limited_too():
-    """numba takes the products of its kernels from SciPy, which it imports when it compiles the first of them."""
+    """numba takes the products of its kernels from SciPy, which it imports with the first of them."""
     code = """
         from exmlds.runtime.parallel import one_blas_thread
         with one_blas_thread():

@@ -507,6 +507,7 @@ def test_models_of_older_versions_still_load(archive: Path, tmp_path: Path) -> N
         model = exmlds.load(tmp_path / name)
         assert type(model).__name__ == name
         queries = list(model.texts_) if name == "TextClassifier" else rows
+        assert getattr(model, "ids_", None) is None
         assert model.predict_labels(queries, k=1) == labels, name
 
 
@@ -608,6 +609,19 @@ def test_a_vectorizer_beyond_its_limits_is_refused(tmp_path: Path, changed: dict
     change_manifest(path, change)
     with pytest.raises(ModelError, match=next(iter(changed))):
         exmlds.load(path)
+
+
+@pytest.mark.parametrize("ids", [["a"], ["a", "b", "c", "d", "e"], 7])
+def test_ids_that_do_not_fit_the_training_texts_are_refused(tmp_path: Path, ids: Any) -> None:
+    shutil.unpack_archive(ARCHIVE, tmp_path)
+    model = exmlds.load(tmp_path / "TextClassifier")
+    model.ids_ = np.array(list("abcd"), object)
+    model.save(tmp_path / "right")
+    assert exmlds.load(tmp_path / "right").ids_.tolist() == list("abcd")
+    model.ids_ = np.array(ids, object) if isinstance(ids, list) else ids
+    model.save(tmp_path / "wrong")
+    with pytest.raises(ModelError, match="the ids of the training texts"):
+        exmlds.load(tmp_path / "wrong")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="links and pipes")

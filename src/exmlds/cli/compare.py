@@ -10,7 +10,16 @@ from typer import Argument, Option
 from .arguments import AsJson, LabelsFile, MetricKs, TestData, complete_path
 from .propensity import Propensity, TrainFile, parse_propensity, training_counts
 from .settings import OwnMethod, import_methods
-from .texts import Encoding, EncodingErrors, Format, LabelColumn, LabelSeparator, TextColumn, TextOptions
+from .texts import (
+    Encoding,
+    EncodingErrors,
+    Format,
+    IdColumn,
+    LabelColumn,
+    LabelSeparator,
+    TextColumn,
+    TextOptions,
+)
 
 
 def compare(
@@ -35,6 +44,7 @@ def compare(
     propensity: Propensity = None,
     resamples: Annotated[int, Option(min=100, help="The number of bootstrap resamples.")] = 2000,
     text_column: TextColumn = None,
+    id_column: IdColumn = None,
     label_column: LabelColumn = None,
     label_separator: LabelSeparator = None,
     format: Format = None,
@@ -45,7 +55,7 @@ def compare(
 ) -> None:
     """Compare two models or files of predictions by a paired bootstrap.
 
-    Both are measured on the same resampled rows. PSP weighs labels by their frequency in the training file
+    Both are measured on the same resampled rows. PSP weighs labels by their frequency in the training data
     or, without --train, in the training rows of the first model.
     """
     from .. import metrics
@@ -58,11 +68,11 @@ def compare(
     refuse_swapped("compare FIRST SECOND DATA", first, second, data)
     with progress.shown():
         options = TextOptions(
-            text_column, format, encoding_errors, label_column, label_separator, encoding=encoding
+            text_column, format, encoding_errors, label_column, label_separator, id_column, encoding
         )
         test, rankers = read_for(data, labels, first, second, options=options)
-        a, b = (ranked(ranker, test, max(ks)) for ranker in rankers)
-        counts = training_counts(rankers, train, test.Y.shape[1])
+        counts = training_counts(rankers, train, test, options)
+        a, b = (ranked(ranker, test, max(ks))[0] for ranker in rankers)
         weights = None
         if counts is not None:
             weights = metrics.inverse_propensity(counts.of_labels, *a_and_b, n_rows=counts.n_rows)
@@ -88,6 +98,6 @@ def compare(
     )
     say(f"{test.Y.shape[0]:,} rows, {resamples:,} bootstrap resamples of them")
     if counts is None:
-        say("PSP needs the training file: --train FILE")
+        say("PSP needs the training data: --train FILE")
     else:
         say(f"propensities of PSP from {counts.source}")

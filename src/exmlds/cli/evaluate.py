@@ -8,12 +8,22 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 from typer import Argument, Option
 
 from .arguments import AsJson, LabelsFile, MetricKs, complete_data, complete_model
-from .propensity import Propensity, TrainFile, parse_propensity, training_counts
+from .propensity import Propensity, TrainFile, TrainingCounts, parse_propensity, training_counts
 from .settings import OwnMethod, import_methods
-from .texts import Encoding, EncodingErrors, Format, LabelColumn, LabelSeparator, TextColumn, TextOptions
+from .texts import (
+    Encoding,
+    EncodingErrors,
+    Format,
+    IdColumn,
+    LabelColumn,
+    LabelSeparator,
+    TextColumn,
+    TextOptions,
+)
 
 if TYPE_CHECKING:
     import numpy as np
+    from scipy.sparse import csr_matrix
 
     from .. import metrics
 
@@ -48,6 +58,7 @@ def evaluate(
     propensity: Propensity = None,
     intervals: Annotated[bool, Option("--intervals", help="Show 95% bootstrap intervals over rows.")] = False,
     text_column: TextColumn = None,
+    id_column: IdColumn = None,
     label_column: LabelColumn = None,
     label_separator: LabelSeparator = None,
     format: Format = None,
@@ -59,20 +70,23 @@ def evaluate(
     """Evaluate a model or a file of predictions.
 
     Prints P, R, nDCG, PSP, PSnDCG, macro-F1 and coverage at k, and a table by label frequency, head to tail.
+
+    The rows of predictions for texts are matched with DATA by their ids, in any order; texts without ids are
+    numbered from 1, as `exmlds predict` does. There must be one row for each text.
     """
     from ..runtime import progress
-    from .sources import parse_ks, ranked, read_for
+    from .sources import parse_ks, read_for
 
     import_methods(method)
     path, data = _check(model, data, predictions)
     ks, a_and_b = parse_ks(k), parse_propensity(propensity, data)
     options = TextOptions(
-        text_column, format, encoding_errors, label_column, label_separator, encoding=encoding
+        text_column, format, encoding_errors, label_column, label_separator, id_column, encoding
     )
     with progress.shown():
         test, (ranker,) = read_for(data, labels, path, options=options)
-        ids = ranked(ranker, test, max(ks), filter_)
-        result = _run(ranker, test, ids, ks, train, a_and_b, intervals)
+        counts = training_counts([ranker], train, test, options)
+        result = _run(ranker, test, counts, ks, filter_, a_and_b, intervals)
     (_print_json if as_json else _print_tables)(result)
 
 
@@ -103,20 +117,35 @@ def _check(model: str, data: str | None, predictions: Path | None) -> tuple[Path
 
 
 def _run(
-    ranker: Any, test: Any, ids: Any, ks: list[int], train: str | None, a_and_b: Any, intervals: bool
+    ranker: Any,
+    test: Any,
+    counts: TrainingCounts | None,
+    ks: list[int],
+    label_filter: Path | None,
+    a_and_b: Any,
+    intervals: bool,
 ) -> _EvaluateResult:
-    """Compute every measure of the ranked labels, ids, (n, k)."""
+    """Rank the labels once, and compute every measure of the ranking."""
     from .. import metrics
+    from .sources import ranked
 
-    counts = training_counts([ranker], train, test.Y.shape[1])
+    truth, most = test.Y, max(ks)
+    at_threshold = None
+    if isinstance(ranker, Path):
+        ids, _ = ranked(ranker, test, most, label_filter)
+    else:  # the labels that it assigns are the first ones of its ranking, down to the threshold
+        considered = min(ranker.max_labels, ranker.n_labels_)
+        ids, scores = ranked(ranker, test, max(most, considered), label_filter)
+        at_threshold = _at_threshold(ranker, truth, ids[:, :considered], scores[:, :considered])
+        ids = ids[:, :most]
     weights, unseen, source, groups = None, None, None, []
     if counts is not None:
+        truth = counts.widened(truth)
         weights = metrics.inverse_propensity(counts.of_labels, *a_and_b, n_rows=counts.n_rows)
-        unseen, source = _unseen(test, counts.of_labels), counts.source
-        groups = metrics.by_frequency(test.Y, ids, counts.of_labels, max(ks))
-    report = metrics.report(test.Y, ids, k=ks, inverse_propensity=weights, intervals=intervals)
-    at_threshold = None if isinstance(ranker, Path) else _at_threshold(ranker, test)
-    return _EvaluateResult(report, max(ks), at_threshold, unseen, source, groups)
+        unseen, source = _unseen(truth, counts.of_labels), counts.source
+        groups = metrics.by_frequency(truth, ids, counts.of_labels, most)
+    report = metrics.report(truth, ids, k=ks, inverse_propensity=weights, intervals=intervals)
+    return _EvaluateResult(report, most, at_threshold, unseen, source, groups)
 
 
 def _print_json(result: _EvaluateResult) -> None:
@@ -154,7 +183,7 @@ def _print_tables(result: _EvaluateResult) -> None:
     if not result.groups:
         print(
             "PSP, PSnDCG and the table from head to tail need the training labels: evaluate the model "
-            "itself, or, for numbers, name their file: --train FILE"
+            "itself, or name the training data: --train FILE"
         )
         return
     print(f"Propensities of PSP and PSnDCG from {result.propensities_from}")
@@ -168,20 +197,22 @@ def _print_tables(result: _EvaluateResult) -> None:
     print_table(header, rows, title=f"Head to tail, at {result.k}")
 
 
-def _unseen(test: Any, counts: np.ndarray) -> dict[str, int]:
+def _unseen(truth: csr_matrix, counts: np.ndarray) -> dict[str, int]:
     """Counts of the test labels that have no training row."""
-    true = test.Y.getnnz(axis=0)
+    true = truth.getnnz(axis=0)
     unseen = (true > 0) & (counts == 0)
     return {"labels": int(unseen.sum()), "of": int((true > 0).sum()), "times": int(true[unseen].sum())}
 
 
-def _at_threshold(model: Any, test: Any) -> dict[str, float]:
-    """Micro-averaged measures of the labels that `predict` returns."""
+def _at_threshold(model: Any, truth: csr_matrix, ids: np.ndarray, scores: np.ndarray) -> dict[str, float]:
+    """Micro-averaged measures of the ranked labels that reach the threshold."""
     from .. import metrics
 
-    predicted = model.predict(test.X)
+    threshold = model._usable_threshold()
+    reached = (ids >= 0) & (scores >= threshold)
+    hits = metrics.Ranking(truth, ids, ids.shape[1]).hits
     return {
-        "threshold": float(model.threshold_),
-        "labels_a_row": predicted.nnz / max(predicted.shape[0], 1),
-        **metrics.at_threshold(predicted, test.Y),
+        "threshold": threshold,
+        "labels_a_row": float(reached.sum() / max(len(ids), 1)),
+        **metrics.micro_averages(int(hits[reached].sum()), int(reached.sum()), truth.nnz),
     }

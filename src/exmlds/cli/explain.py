@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from .arguments import AsJson, ModelFolder, complete_data
-from .output import print_json, print_table, say, short
+from .output import named, print_json, print_table, say, short
 from .settings import OwnMethod, import_methods
+from .startup import import_scikit_learn
 from .texts import Encoding, EncodingErrors, Format, GivenText, IdColumn, TextColumn, TextOptions, takes_texts
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ def explain(
     another row, it means the id; the output names the row by both. An id that several documents have is an
     error.
     """
+    import_scikit_learn()
     from .. import load
     from ..errors import DataError, did_you_mean
     from .sources import MOST_COMPARED, one_row, refuse_swapped
@@ -76,22 +78,20 @@ def explain(
         raise DataError(str(error)) from None
     texts = getattr(fitted, "texts_", None)
     if as_json:
-        print_json(query.names() | _plain(why, texts))
+        print_json(query.names() | _plain(why))
     else:
         if takes_texts(fitted) and text is None:
             id = "" if query.id is None else f" (id {query.id})"
             say(f"Row {query.number}{id}: {short(query.X[0])}")
-        _show(why, texts)
+        _show(why, "training row" if texts is None else "training text")
         if takes_texts(fitted) and texts is None:
             say("Training texts are shown where they were kept: exmlds train --keep-rows")
 
 
-def _plain(why: Explanation, texts: Any) -> dict[str, Any]:
+def _plain(why: Explanation) -> dict[str, Any]:
     found = why._asdict()
     found["voters"] = [
-        {**voter._asdict(), "terms": [list(term) for term in voter.terms]}
-        | ({} if texts is None else {"text": texts[voter.row]})
-        for voter in why.voters
+        {**voter._asdict(), "terms": [list(term) for term in voter.terms]} for voter in why.voters
     ]
     if why.margin is not None:
         margin = why.margin._asdict()
@@ -102,12 +102,12 @@ def _plain(why: Explanation, texts: Any) -> dict[str, Any]:
     return found
 
 
-def _show(why: Explanation, texts: Any) -> None:
+def _show(why: Explanation, voters: str) -> None:
     say(f"{why.label}: score {why.score:.3f}; {100 * why.prior:.2f}% of the training rows have it")
     print()
     rows: list[tuple[str, str, str, str]] = [
         (
-            str(voter.row) if texts is None else short(texts[voter.row]),
+            str(voter.row) if voter.text is None else named(voter.text, voter.id),
             f"{voter.share:.3f}",
             f"{voter.similarity:.3f}",
             _terms(voter.terms),
@@ -119,7 +119,6 @@ def _show(why: Explanation, texts: Any) -> None:
     if why.prior_or_label_score:
         rows.append(("label similarity or prior", f"{why.prior_or_label_score:.3f}", "", ""))
     rows.append(("total", f"{why.votes:.3f}", "", ""))
-    voters = "training row" if texts is None else "training text"
     print_table((voters, "share of the vote", "similarity", "shared features"), rows, title="Votes")
     if why.margin is not None:
         terms = [

@@ -66,7 +66,13 @@ class Command(_GroupedOptions, TyperCommand):
         given = [argument.partition("=")[0] for argument in args]
         for option in ANNIF_OPTIONS.keys() & set(given):
             ctx.fail(f"No such option: {option}. Annif's {option} is {ANNIF_OPTIONS[option]} here.")
-        return super().parse_args(ctx, args)
+        ctx.allow_extra_args = True  # so that the message below says what to do
+        others = super().parse_args(ctx, args)
+        if others and not ctx.resilient_parsing:
+            reads_data = "data" in (param.name for param in self.params)
+            advice = "; DATA is one file, or a folder of documents" if reads_data else ""
+            ctx.fail(f"Got unexpected arguments: {' '.join(others)}{advice}.")
+        return others
 
 
 class Group(_GroupedOptions, TyperGroup):

@@ -27,9 +27,10 @@ def labels(
     import numpy as np
 
     from .. import load
-    from ..errors import DataError
+    from ..errors import DataError, did_you_mean
     from .output import print_json, print_table, say
     from .settings import method_name
+    from .sources import MOST_COMPARED
 
     import_methods(method)
     fitted: Any = load(model)
@@ -43,9 +44,11 @@ def labels(
             trained_by = method_name(type(inner).__name__)
             raise DataError(f"{model} was trained by {trained_by}, which has no label embeddings.")
         if name is not None and name not in columns:
-            raise DataError(f"{model} has no label {name!r}; --search finds labels by part of the name.")
+            hint = did_you_mean(name, list(columns)[:MOST_COMPARED])
+            problem = f"{model} has no label {name!r}; --search finds labels by part of the name"
+            raise DataError(f"{problem}.{hint}")
     if typical is not None:
-        _show_rows(fitted.typical_rows(names[columns[typical]], n), getattr(fitted, "texts_", None), as_json)
+        _show_rows(fitted, fitted.typical_rows(names[columns[typical]], n), as_json)
         return
     if similar is not None:
         shown = fitted.similar_labels(names[columns[similar]], n)
@@ -74,16 +77,21 @@ def labels(
     print_table(("label", "rows", *([] if similar is None else ["cosine"])), rows)
 
 
-def _show_rows(found: list[tuple[int, float]], texts: Any, as_json: bool) -> None:
-    from .output import print_json, print_table, short
+def _show_rows(fitted: Any, found: list[tuple[int, float]], as_json: bool) -> None:
+    from .output import named, print_json, print_table
 
+    texts = getattr(fitted, "texts_", None)
     if as_json:
         print_json(
             [
-                {"row": row, "cosine": round(cosine, 6)} | ({} if texts is None else {"text": texts[row]})
+                {"row": row, "cosine": round(cosine, 6)}
+                | ({} if texts is None else {"text": texts[row], "id": fitted._id_of(row)})
                 for row, cosine in found
             ]
         )
         return
-    rows = [(row if texts is None else short(texts[row]), f"{cosine:.3f}") for row, cosine in found]
+    rows = [
+        (row if texts is None else named(texts[row], fitted._id_of(row)), f"{cosine:.3f}")
+        for row, cosine in found
+    ]
     print_table(("training row" if texts is None else "training text", "cosine"), rows)

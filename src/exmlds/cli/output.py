@@ -68,6 +68,15 @@ def size(n_bytes: int) -> str:
     return f"{n_bytes:.0f} {unit}" if unit == "bytes" else f"{n_bytes:.1f} {unit}"
 
 
+def named(text: str, id: str | None) -> str:
+    """A text on one line, after its id if it has one.
+
+    >>> named("one two", "a.txt"), named("one two", None)
+    ('a.txt: one two', 'one two')
+    """
+    return short(text) if id is None else f"{id}: {short(text)}"
+
+
 def short(text: str, most: int = 60) -> str:
     """Put a text on one line, and truncate it to `most` characters.
 

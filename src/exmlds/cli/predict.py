@@ -17,6 +17,7 @@ from typer import Argument, Option
 
 from .arguments import ByteOrderMark, ModelFolder, complete_data
 from .settings import OwnMethod, import_methods
+from .startup import import_scikit_learn
 from .texts import Encoding, EncodingErrors, Format, GivenText, IdColumn, TextColumn
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from ..errors import DataError
     from .texts import TextOptions
 
-SHOWN = 10  # messages about lines that cannot be read, and ids in a message
+SHOWN = 10  # messages about lines that cannot be read
 
 
 def predict(
@@ -97,6 +98,7 @@ def predict(
     is reported and gets no labels; the exit code is then 1. --format document reads a whole file, or all of
     standard input, as one text.
     """
+    import_scikit_learn()
     from .. import data as io
     from .. import load
     from ..errors import DataError, NoKnownWordWarning
@@ -183,7 +185,9 @@ def _checked_threshold(text: str) -> float:
     except ValueError:
         threshold = math.nan
     if not 0 <= threshold <= 1:
-        raise DataError(f"--threshold must be from 0 to 1, or model. Got {text!r} instead.")
+        raise DataError(
+            f"--threshold must be a number from 0 to 1, such as 0.5 for 50%, or model. Got {text!r} instead."
+        )
     return threshold
 
 
@@ -224,31 +228,25 @@ class _Tally:
         return f"ids from the data for {self.n_own_ids:,} rows, row numbers for the others"
 
     def warn_of_no_words(self) -> None:
-        from ..errors import NoKnownWordWarning
+        from ..errors import some
+        from ..models.text import warn_of_no_words
 
         if self.no_words:
-            warnings.warn(
-                f"{len(self.no_words):,} of {self.n:,} texts hold no word that the model knows; no labels "
-                f"are predicted for them. Their ids: {_some(self.no_words)}.",
-                NoKnownWordWarning,
-                stacklevel=2,
-            )
+            warn_of_no_words(len(self.no_words), self.n, f"Their ids: {some(self.no_words)}.")
 
     def exit_if_bad(self, format: str | None) -> None:
         """End the command with exit code 1 if lines could not be read."""
+        from ..errors import some
+
         if not self.bad_lines:
             return
         hint = "" if format else " If each line is a plain text, pass --format lines."
         print(
             f"exmlds: {len(self.bad_lines):,} of {self.n:,} lines could not be read and got no labels: "
-            f"{_some(self.bad_lines)}.{hint}",
+            f"{some(self.bad_lines)}.{hint}",
             file=sys.stderr,
         )
         raise typer.Exit(1)
-
-
-def _some(names: list[str]) -> str:
-    return ", ".join(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")
 
 
 def _blocks_of_texts(

@@ -16,13 +16,17 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy as np
+    from scipy.sparse import csr_matrix
+
+    from ..data import Dataset
+    from .texts import TextOptions
 
 TrainFile = Annotated[
     str | None,
     Option(
         "--train",
-        help="The training file, for propensity-scored metrics; predictions need it, and without it, the "
-        "labels count that a model was trained on.",
+        help="The training data, for propensity-scored metrics: numbers or texts, as DATA is, read with the "
+        "same options; predictions need it, and without it, the labels count that a model was trained on.",
         autocompletion=complete_data,
     ),
 ]
@@ -54,7 +58,7 @@ def parse_propensity(text: str | None, data: str) -> tuple[float, float]:
 class TrainingCounts(NamedTuple):
     """The numbers of training rows that propensities are estimated from.
 
-    of_labels : (L,) rows of each label
+    of_labels : (L,) rows of each label; of texts, the labels that occur in training only come last
     n_rows : rows in all
     source : a phrase that says where the numbers come from
     """
@@ -63,20 +67,22 @@ class TrainingCounts(NamedTuple):
     n_rows: int
     source: str
 
+    def widened(self, Y: csr_matrix) -> csr_matrix:
+        """The true labels with columns for the labels that occur in training only."""
+        wide = Y.copy()
+        wide.resize(Y.shape[0], len(self.of_labels))
+        return wide
 
-def training_counts(rankers: Sequence[Any], train: str | None, n_labels: int) -> TrainingCounts | None:
-    """The counts of the training file or, without it, of the first model, if any."""
+
+def training_counts(
+    rankers: Sequence[Any], train: str | None, test: Dataset, options: TextOptions
+) -> TrainingCounts | None:
+    """The counts of the training data or, without it, of the first model, if any."""
     import numpy as np
 
-    from ..data import read_xc
-    from .sources import display_name, locate, refuse_texts
-
+    n_labels = test.Y.shape[1]
     if train is not None:
-        path = locate(train, "train")
-        refuse_texts(path, "--train")
-        Y = read_xc(path, n_labels=n_labels).Y
-        counts = np.bincount(Y.indices, minlength=n_labels)
-        return TrainingCounts(counts, Y.shape[0], f"the labels of {display_name(train)}")
+        return _counts_of_data(train, test, options)
     models = [ranker for ranker in rankers if not isinstance(ranker, Path)]
     if not models:
         return None
@@ -95,3 +101,32 @@ def training_counts(rankers: Sequence[Any], train: str | None, n_labels: int) ->
     counts = np.pad(first.label_counts_, (0, n_labels - len(first.label_counts_)))
     source = f"the training labels of the {'first ' if others else ''}model"
     return TrainingCounts(counts, first.n_samples_fit_, source)
+
+
+def _counts_of_data(train: str, test: Dataset, options: TextOptions) -> TrainingCounts:
+    """The counts of the labels in a file or folder; those of texts are matched by name."""
+    import numpy as np
+
+    from ..data import read_xc
+    from .sources import display_name, locate
+    from .texts import opened
+
+    path, n_labels = locate(train, "train"), test.Y.shape[1]
+    are_texts = isinstance(test.X, list)
+    if path.exists() and options.holds_texts(path) != are_texts:
+        kinds = ("texts", "numbers") if are_texts else ("numbers", "texts")
+        raise DataError(f"DATA holds {kinds[0]}, but --train {train} holds {kinds[1]}.")
+    source = f"the labels of {display_name(train)}"
+    if not are_texts:
+        Y = read_xc(path, n_labels=n_labels).Y
+        return TrainingCounts(np.bincount(Y.indices, minlength=n_labels), Y.shape[0], source)
+    counts: dict[str, int] = dict.fromkeys(test.label_names or [], 0)
+    n_rows = 0
+    for document in opened(path, options):
+        n_rows += 1
+        for label in document.labels:
+            counts[label] = counts.get(label, 0) + 1
+    of_labels = np.array([*counts.values()])
+    if not of_labels[np.unique(test.Y.indices)].any():
+        raise DataError(f"--train {train} has none of the labels of DATA; is it the data of the same task?")
+    return TrainingCounts(of_labels, n_rows, source)

@@ -100,7 +100,9 @@ def make_model(method: str | None, config: Path | None, assignments: list[str]) 
         if name not in known:
             problem = f"{method_name(type(plain).__name__)} has no parameter {name!r}"
             raise DataError(f"{problem}; its parameters are {', '.join(sorted(known))}.")
-    return make(**parameters)
+    model = make(**parameters)
+    model._check_parameters()  # before the data is read
+    return model
 
 
 def read_config(path: Path) -> dict[str, Any]:

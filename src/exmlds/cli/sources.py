@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from ..base import XMCEstimator
-    from ..data import Dataset, Document
+    from ..data import Dataset, Document, Texts
     from .texts import TextOptions
 
 MOST_COMPARED = 50_000  # ids that a mistyped one is compared with
@@ -140,11 +140,11 @@ def _warn_of_training_data(models: list[XMCEstimator], path: Path, texts: Sequen
         )
 
 
-def refuse_texts(path: Path, who: str = "this command") -> None:
+def refuse_texts(path: Path) -> None:
     from ..data import is_text
 
     if path.exists() and is_text(path):
-        raise DataError(f"{path} holds texts, which {who} does not accept; `exmlds train` does.")
+        raise DataError(f"{path} holds texts, which this command does not accept; `exmlds train` does.")
 
 
 def read(
@@ -202,7 +202,8 @@ def read_for(
         raise DataError(f"--labels is for numbers; {path} holds its labels itself.")
     if any(model.classes_.tolist() != models[0].classes_.tolist() for model in models[1:]):
         raise DataError("The models know different labels; they were trained on different data.")
-    documents = list(open_texts(path, options))
+    texts = open_texts(path, options)
+    documents = list(texts)
     known = models[0].classes_.tolist() if models else []
     columns = {label: column for column, label in enumerate(known)}
     for ranker in opened:
@@ -213,10 +214,13 @@ def read_for(
         elif not models:
             problem = f"{ranker} holds numbers of labels, but {path} holds names"
             raise DataError(f"{problem}; write predictions as `exmlds predict` does for texts.")
+    n_predicted = len(columns)
     Y = from_rows([document.labels for document in documents], columns)
     test = _with_labels(Dataset(documents, Y, list(map(str, columns))), source)
     if models:
-        _check_known(models[0], documents, Y, source)
+        _check_known(models[0], texts, documents, Y, display_name(source))
+    elif n_predicted and not Y[:, :n_predicted].nnz:
+        _warn_of_other_labels(texts, documents, next(iter(columns)), display_name(source))
     _warn_of_training_data(models, path, [document.text for document in documents])
     return test, opened
 
@@ -227,7 +231,7 @@ def _with_labels(test: Dataset, source: str) -> Dataset:
     return test
 
 
-def _check_known(model: XMCEstimator, documents: list[Document], Y: Any, source: str) -> None:
+def _check_known(model: XMCEstimator, texts: Texts, documents: list[Document], Y: Any, name: str) -> None:
     """Raise an error if the model knows none of the labels, and warn if it knows few of them.
 
     Names may have been read in place of URIs.
@@ -237,17 +241,47 @@ def _check_known(model: XMCEstimator, documents: list[Document], Y: Any, source:
         return
     known = set(map(str, model.classes_))
     unknown = [label for document in documents for label in document.labels if label not in known]
-    problem = f"none of the {len(set(unknown)):,} labels in {display_name(source)} is known to the model"
+    problem = f"none of the {len(set(unknown)):,} labels in {name} is known to the model"
     if n_known:
-        share = f"{100 * (1 - n_known / Y.nnz):.0f}%"
-        problem = f"{share} of the label occurrences in {display_name(source)} are unknown to the model"
+        problem = (
+            f"{100 * (1 - n_known / Y.nnz):.0f}% of the label occurrences in {name} are unknown to the model"
+        )
     message = (
-        f"{problem}, such as {unknown[0]!r}; the model knows {str(model.classes_[0])!r}. Are these names and "
-        "URIs (--label-column label|uri)?"
+        f"{problem}, such as {unknown[0]!r}; the model knows {str(model.classes_[0])!r}. "
+        f"{_advice_on_labels(texts, unknown[0], str(model.classes_[0]))}"
     )
     if not n_known:
         raise DataError(message)
     warnings.warn(message, DataWarning, stacklevel=2)
+
+
+def _warn_of_other_labels(texts: Texts, documents: list[Document], predicted: str, name: str) -> None:
+    """Warn that no label of the documents is predicted for any of them; predicted : one that is."""
+    true = next(label for document in documents for label in document.labels)
+    warnings.warn(
+        f"No label in {name} is ever predicted: it has labels such as {true!r}, and "
+        f"{predicted!r} is predicted. {_advice_on_labels(texts, true, predicted)}",
+        DataWarning,
+        stacklevel=2,
+    )
+
+
+def _advice_on_labels(texts: Texts, unknown: str, known: str) -> str:
+    """What to do about labels that a model or predictions lack, such as `unknown`; they have `known`."""
+    from ..data.text import Corpus, begins_with_uri
+
+    if texts.format == "annif-folder" and begins_with_uri(unknown) != begins_with_uri(known):
+        if begins_with_uri(unknown):
+            return "Pass --label-column label, which reads names."
+        if Corpus.of(texts.path).has_names_only():
+            return (
+                "Its .key files hold names, not URIs: write the subjects to .tsv files, or train a model on "
+                "names, with `exmlds train --label-column label`."
+            )
+        return "Leave out --label-column label, so that URIs are read."
+    if texts.labels is not None and texts.format != "annif-folder":
+        return f"Labels are read from {texts.labels!r}; --label-column names another field or column."
+    return "Are these the labels of the same vocabulary?"
 
 
 class QueryRow(NamedTuple):
@@ -325,28 +359,28 @@ def _find_document(path: Path, documents: Iterable[Document], row: str | None) -
 
 def ranked(
     ranker: XMCEstimator | Path, test: Dataset, k: int, label_filter: Path | None = None
-) -> np.ndarray:
-    """(n, k) int64, the ranked label ids of a model or of a file of predictions."""
+) -> tuple[np.ndarray, np.ndarray]:
+    """(n, k) int64 and float32, the ranked label ids of a model or of a file of predictions, and scores."""
     from .. import data
 
     pairs = None if label_filter is None else data.read_label_filter(label_filter, test.Y.shape)
     if not isinstance(ranker, Path):
         denied = None if pairs is None else pairs[:, : len(ranker.classes_)]
-        return ranker.predict_topk(test.X, k, deny=denied)[0]
+        return ranker.predict_topk(test.X, k, deny=denied)
     spare = 0 if pairs is None else int(pairs.getnnz(axis=1).max(initial=0))
     n, n_labels = test.Y.shape
     if isinstance(test.X, list) and data.is_text(ranker):
-        ids = _named_ranking(ranker, test, k + spare)
+        found = _named_ranking(ranker, test, k + spare)
     else:
-        ids, _ = data.read_predictions(ranker, k=k + spare, n_labels=n_labels, label_names=test.label_names)
-    if len(ids) != n:
-        hint = "; an empty last row needs a space on its line" if len(ids) == n - 1 else ""
-        raise DataError(f"{ranker} has {len(ids)} rows, but the data has {n}{hint}.")
-    return ids if pairs is None else _drop_denied(ids, pairs, k)
+        found = data.read_predictions(ranker, k=k + spare, n_labels=n_labels, label_names=test.label_names)
+    if len(found[0]) != n:
+        hint = "; an empty last row needs a space on its line" if len(found[0]) == n - 1 else ""
+        raise DataError(f"{ranker} has {len(found[0])} rows, but the data has {n}{hint}.")
+    return found if pairs is None else _drop_denied(*found, pairs, k)
 
 
-def _named_ranking(path: Path, test: Dataset, k: int) -> np.ndarray:
-    """(n, k) int64, the ranked label ids of predictions for texts, which are matched by their ids."""
+def _named_ranking(path: Path, test: Dataset, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """(n, k) ranked label ids and scores of predictions for texts, which are matched by their ids."""
     import numpy as np
 
     from ..data.named_predictions import aligned, read_named_predictions
@@ -357,10 +391,10 @@ def _named_ranking(path: Path, test: Dataset, k: int) -> np.ndarray:
     rows = aligned(read_named_predictions(path), [document.id for document in documents], path)
     labels = np.array([column[label] for row in rows for label in row.labels], np.int64)
     scores = np.array([score for row in rows for score in row.scores], np.float32)
-    return padded(labels, scores, np.array([len(row.labels) for row in rows], np.int64), k)[0]
+    return padded(labels, scores, np.array([len(row.labels) for row in rows], np.int64), k)
 
 
-def _drop_denied(ids: np.ndarray, pairs: Any, k: int) -> np.ndarray:
+def _drop_denied(ids: np.ndarray, scores: np.ndarray, pairs: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
     import numpy as np
 
     from ..validation.observed import contains
@@ -368,7 +402,7 @@ def _drop_denied(ids: np.ndarray, pairs: Any, k: int) -> np.ndarray:
     denied = contains(pairs, ids)
     order = np.argsort(denied | (ids < 0), axis=1, kind="stable")[:, :k]
     kept = np.where(denied, -1, ids)
-    return np.take_along_axis(kept, order, 1)
+    return np.take_along_axis(kept, order, 1), np.take_along_axis(scores, order, 1)
 
 
 def parse_ks(text: str) -> list[int]:

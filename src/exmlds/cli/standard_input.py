@@ -20,8 +20,18 @@ def standard_input() -> IO[bytes]:
 
 def is_packed_input() -> bool:
     """Whether standard input is gzipped or Parquet, so that it cannot be answered line by line."""
+    return _arrived().startswith((b"\x1f\x8b", b"PAR1"))
+
+
+def has_several_lines() -> bool:
+    """Whether more than one line of a pipe has arrived; a person types them one by one."""
+    return not standard_input().isatty() and b"\n" in _arrived().strip()
+
+
+def _arrived() -> bytes:
+    """The first bytes of standard input, which stay there; waits for some, but not for more."""
     start = standard_input()
-    return isinstance(start, BufferedReader) and start.peek(4).startswith((b"\x1f\x8b", b"PAR1"))
+    return start.peek() if isinstance(start, BufferedReader) else b""
 
 
 @cache

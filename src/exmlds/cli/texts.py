@@ -14,7 +14,7 @@ from typer import Option
 from ..display import harmless
 from ..errors import DataError, DataWarning
 from ..storage.files import near_path
-from .standard_input import standard_input, with_display_name
+from .standard_input import has_several_lines, standard_input, with_display_name
 
 if TYPE_CHECKING:
     from ..base import XMCEstimator
@@ -143,7 +143,16 @@ def stream_standard_input(
     """Yield documents from standard input as their lines arrive; `report` is called for a bad line."""
     from ..data.text import stream_texts
 
-    n_lines = yield from stream_texts(
+    several = options.format is None and has_several_lines()
+    is_said = options.format is not None
+
+    def say_lines(line: int) -> None:
+        nonlocal is_said
+        if not is_said and (several or line > 1):
+            _say_lines("standard input")
+            is_said = True
+
+    yield from stream_texts(
         standard_input(),
         "standard input",
         text=options.text,
@@ -151,9 +160,8 @@ def stream_standard_input(
         errors=options.errors,
         id=options.id,
         report=report,
+        found_text=say_lines,
     )
-    if options.format is None and n_lines > 1:
-        _say_lines("standard input")
 
 
 def check_kind(model: XMCEstimator, name: Path, source: Path, options: TextOptions) -> None:

@@ -78,7 +78,10 @@ def train(
     ] = None,
     vectorizer: Vectorizer = None,
     keep_rows: Annotated[
-        bool, Option("--keep-rows", help="Store the training rows, so that `explain` can show them.")
+        bool,
+        Option(
+            "--keep-rows", help="Store the training rows, or texts and ids, so that `explain` can show them."
+        ),
     ] = False,
     text_column: TextColumn = None,
     label_column: LabelColumn = None,

@@ -8,14 +8,15 @@ import io
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..errors import DataError
+from ..errors import Argument, DataError, some
 from ..storage.files import reading
-from .predictions import TABLE_COLUMNS
+from .predictions import DELIMITERS
 
 _ESCAPE = re.compile(r"\\(\\|[tnr]|x[0-9a-f]{2}|u[0-9a-f]{4})")
 
@@ -32,53 +33,75 @@ def read_named_predictions(path: Path) -> list[NamedRow]:
     """Read predictions for texts: JSON lines, CSV or TSV, or tab-separated id, name, score, name, score, …"""
     with reading(path) as file:
         text = file.read().decode("utf-8-sig", "surrogateescape")
-    rows: list[NamedRow] = []
-    try:
-        for row in _rows(text):
-            if len(row.labels) != len(row.scores) or not all(map(math.isfinite, row.scores)):
-                raise ValueError("labels and finite scores must be equally many")
-            rows.append(row)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, csv.Error) as error:
-        problem = f"{path}: row {len(rows) + 1}, counted from 1, is not a row of predictions ({error})"
-        wanted = "`exmlds predict` writes jsonl, csv, tsv, or id<TAB>name<TAB>score<TAB>…"
-        raise DataError(f"{problem}; {wanted}.") from None
+    if delimiter := DELIMITERS.get(text.partition("\n")[0].rstrip("\r")):
+        return _rows_of_table(path, csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
+    read_line = _row_of_json if text.startswith("{") else _row_of_cells
+    lines = [(number, line) for number, line in enumerate(text.split("\n"), start=1) if line]
+    rows = []
+    for row, (number, line) in enumerate(lines, start=1):
+        with _explained(f"{path}:{number}"):
+            rows.append(read_line(line, row))
     return rows
 
 
-def _rows(text: str) -> Iterator[NamedRow]:
-    lines = [line for line in text.split("\n") if line]
-    for delimiter in (",", "\t"):
-        if lines and lines[0].rstrip("\r").split(delimiter) == [*TABLE_COLUMNS]:
-            yield from _rows_of_table(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
-            return
-    for number, line in enumerate(lines, start=1):
-        if text.startswith("{"):
-            yield _row_of_json(json.loads(line), number)
-        else:
-            id, *cells = map(_unescaped, line.split("\t"))
-            yield NamedRow(id, cells[::2], list(map(float, cells[1::2])))
+@contextmanager
+def _explained(where: str) -> Iterator[None]:
+    """Turn what malformed rows raise into an error that says where they are."""
+    try:
+        yield
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, csv.Error) as error:
+        problem = f"{where}: not a row of predictions ({error})"
+        wanted = "`exmlds predict` writes jsonl, csv, tsv, or id<TAB>name<TAB>score<TAB>…"
+        raise DataError(f"{problem}; {wanted}.") from None
 
 
-def _row_of_json(row: Any, number: int) -> NamedRow:
-    scores = list(map(float, row["scores"]))
-    return NamedRow(str(row.get("id", number)), list(map(str, row["labels"])), scores)
+def _row_of_json(line: str, number: int) -> NamedRow:
+    row = json.loads(line)
+    labels, scores = list(map(str, row["labels"])), list(map(_finite, row["scores"]))
+    if len(labels) != len(scores):
+        raise ValueError("labels and scores must be equally many")
+    return NamedRow(str(row.get("id", number)), labels, scores)
 
 
-def _rows_of_table(table: Iterable[list[str]]) -> Iterator[NamedRow]:
-    """The lines of a row are neighbours, from rank 1 on; a row without labels is one line without rank."""
-    row: NamedRow | None = None
-    for id, rank, label, score in islice(table, 1, None):
-        if row is not None and rank in ("", "1"):
-            yield row
-            row = None
-        row = row or NamedRow(id, [], [])
-        if row.id != id:
-            raise ValueError(f"the labels of {id!r} do not begin with rank 1")
-        if rank:
-            row.labels.append(label)
-            row.scores.append(float(score))
-    if row is not None:
-        yield row
+def _row_of_cells(line: str, _: int) -> NamedRow:
+    id, *cells = map(_unescaped, line.split("\t"))
+    if len(cells) % 2:
+        raise ValueError("labels and scores must be equally many")
+    return NamedRow(id, cells[::2], list(map(_finite, cells[1::2])))
+
+
+def _rows_of_table(path: Path, table: Any) -> list[NamedRow]:
+    """The rows of a `csv.reader` by their first lines; the lines of a row are in any order, with ranks.
+
+    A rank that the row of an id has already begins another row of that id, as does a line without a rank.
+    """
+    rows: list[tuple[str, dict[int, tuple[str, float]]]] = []
+    by_id: dict[str, dict[int, tuple[str, float]]] = {}
+    next(table)  # the header
+    while True:
+        with _explained(f"{path}:{table.line_num + 1}"):
+            cells = next(table, None)
+            if cells is None:
+                break
+            if not cells:
+                continue
+            id, rank, label, score = cells
+            if not rank or not by_id.get(id) or int(rank) in by_id[id]:
+                by_id[id] = {}
+                rows.append((id, by_id[id]))
+            if rank:
+                by_id[id][int(rank)] = label, _finite(score)
+    named = []
+    for id, by_rank in rows:
+        best_first = [by_rank[rank] for rank in sorted(by_rank)]
+        named.append(NamedRow(id, [label for label, _ in best_first], [score for _, score in best_first]))
+    return named
+
+
+def _finite(score: Any) -> float:
+    if not math.isfinite(float(score)):
+        raise ValueError("the score is not finite")
+    return float(score)
 
 
 def _unescaped(cell: str) -> str:
@@ -88,16 +111,34 @@ def _unescaped(cell: str) -> str:
 def aligned(rows: Sequence[NamedRow], ids: Sequence[str | None], path: Path) -> list[NamedRow]:
     """The predictions for documents with these ids; one without an id has its number, counted from 1."""
     wanted = [_as_written(id or str(number)) for number, id in enumerate(ids, start=1)]
-    if [_as_written(row.id) for row in rows] == wanted:
+    found = [_as_written(row.id) for row in rows]
+    if found == wanted:
         return list(rows)
-    by_id = {_as_written(row.id): row for row in rows}
-    if missing := [id for id in wanted if id not in by_id]:
-        problem = f"{path} has no predictions for {len(missing):,} of the {len(wanted):,} documents"
-        found = f"its first id is {rows[0].id!r}" if rows else "it has no rows"
-        raise DataError(f"{problem}, such as {missing[0]!r}; {found}.")
-    if len(by_id) < len(rows) or len(set(wanted)) < len(wanted):
-        raise DataError(f"{path}: several rows have the same id, and their order is not that of the data.")
+    if repeated := _repeated(found):
+        raise DataError(f"{path} has {repeated[1]:,} rows with the id {repeated[0]!r}; keep one of them.")
+    if repeated := _repeated(wanted):
+        problem = f"{repeated[1]:,} documents have the id {repeated[0]!r}"
+        raise DataError(f"{problem}, so that the rows of {path} must be in the order of the data.")
+    by_id = dict(zip(found, rows))
+    missing, others = [id for id in wanted if id not in by_id], sorted(by_id.keys() - set(wanted))
+    problems = []
+    if missing:
+        problems.append(f"no row for {len(missing):,} of the {len(wanted):,} documents: {some(missing, 3)}")
+    if others:
+        problems.append(f"rows for {len(others):,} ids that no document has: {some(others, 3)}")
+    if problems:
+        advice = "Predict the labels of these very documents."
+        if not any(ids):
+            advice = "The documents are numbered from 1; if they have ids, pass {id}."
+        message = f"{{path}} has {{problems}}. {advice}"
+        raise DataError(message, path=path, problems="; it has ".join(problems), id=Argument("id", "…"))
     return [by_id[id] for id in wanted]
+
+
+def _repeated(ids: list[str]) -> tuple[str, int] | None:
+    """The most frequent id and its number, if any occurs more than once."""
+    ((id, n),) = Counter(ids).most_common(1) or [("", 0)]
+    return (id, n) if n > 1 else None
 
 
 def _as_written(id: str) -> str:

@@ -8,7 +8,7 @@ import json
 import math
 import os
 from codecs import BOM_UTF8
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -22,7 +22,7 @@ from .xc import read_matrix
 Array = np.ndarray
 
 TABLE_COLUMNS = ("id", "rank", "label", "score")
-DELIMITERS = {delimiter.join(TABLE_COLUMNS).encode(): delimiter for delimiter in ",\t"}  # by the header
+DELIMITERS = {delimiter.join(TABLE_COLUMNS): delimiter for delimiter in ",;\t"}  # by the header
 
 
 def read_predictions(
@@ -35,8 +35,9 @@ def read_predictions(
     """Read the predictions of any system.
 
     The file holds rows of `label:score` or of labels alone, with or without a header `n L`; or a csr matrix
-    in .npz; or the output of `exmlds predict`: JSON lines of {"labels": […], "scores": […]}, or CSV or TSV
-    with the columns id, rank, label and score, where the id is the number of the row, from 1.
+    in .npz; or the output of `exmlds predict`: JSON lines of {"id": …, "labels": […], "scores": […]}, or CSV
+    or TSV with the columns id, rank, label and score, where the id is the number of the row, from 1. The rows
+    of these are in any order; JSON lines whose ids are no row numbers keep the order of the file.
 
     Parameters
     ----------
@@ -53,8 +54,8 @@ def read_predictions(
     columns = {name: i for i, name in enumerate(label_names or [])}
     if first.startswith(b"{"):
         found = _read_json(path, columns, n_labels)
-    elif first in DELIMITERS:
-        found = _read_table(path, DELIMITERS[first], columns, n_labels)
+    elif delimiter := DELIMITERS.get(first.decode("utf-8", "replace")):
+        found = _read_table(path, delimiter, columns, n_labels)
     else:
         found = _read_pairs(path, n_labels)
     ids, best = padded(*found, k)
@@ -93,9 +94,8 @@ def padded(labels: Array, scores: Array, counts: Array, k: int | None) -> tuple[
 
 
 def _read_json(path: Path, columns: dict[str, int], n_labels: int | None) -> tuple[Array, Array, Array]:
-    ids: list[int] = []
-    scores: list[float] = []
-    counts: list[int] = []
+    rows: list[tuple[list[int], list[float]]] = []
+    own_ids: list[str] = []
     with reading(path) as file:
         for number, line in enumerate(log_reading(path, iter(file)), start=1):
             try:
@@ -106,10 +106,22 @@ def _read_json(path: Path, columns: dict[str, int], n_labels: int | None) -> tup
                     raise ValueError("labels and finite scores must be equally many")
             except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
                 raise DataError(f'{path}:{number}: not {{"labels": […], "scores": […]}} ({error}).') from None
-            ids.extend(labels)
-            scores.extend(values.tolist())
-            counts.append(len(labels))
-    return np.array(ids, np.int64), np.array(scores, np.float32), np.array(counts, np.int64)
+            rows.append((labels, values.tolist()))
+            own_ids.append(str(row.get("id")))
+    rows = [rows[i] for i in _order(path, own_ids)]
+    ids, scores = ([each for row in rows for each in row[part]] for part in (0, 1))
+    counts = np.array([len(labels) for labels, _ in rows], np.int64)
+    return np.array(ids, np.int64), np.array(scores, np.float32), counts
+
+
+def _order(path: Path, ids: list[str]) -> Iterable[int]:
+    """The order of rows by their ids, if these are the row numbers, from 1; otherwise that of the file."""
+    numbers = {str(number) for number in range(1, len(ids) + 1)}
+    if not numbers.issuperset(ids):
+        return range(len(ids))
+    if len(set(ids)) < len(ids):
+        raise DataError(f"{path}: several rows have the same id; the ids are the row numbers, from 1.")
+    return np.argsort(np.array(ids, np.int64)).tolist()
 
 
 def _read_table(

@@ -28,6 +28,7 @@ OPERATIONS = {
     "sgns_pairs": "sgns",
     "embed_rows": "joint",
     "negative_weights": "joint",
+    "softmax_gradient": "joint",
     "adagrad_rows": "joint",
     "collect_examples": "rerank",
     "merge_examples": "rerank",

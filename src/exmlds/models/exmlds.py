@@ -41,8 +41,6 @@ from .exmlds4 import ExMLDS4
 
 Array = np.ndarray
 
-N_NEIGHBORS = 100  # rows that vote: with fewer, many labels have no vote at all
-
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ExMLDS(LabelSpaceMixin, XMCEstimator):
@@ -51,8 +49,8 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
     Parameters
     ----------
     effort : "fast", "balanced" or "best": how long a fit may take for what accuracy. "fast" searches no
-        configuration and fits one fold with shorter lists; "best" fits an ensemble and more folds. Parameters
-        that are given take precedence
+        configuration, and makes shorter lists by fewer neighbours; "best" fits an ensemble and more folds.
+        Parameters that are given take precedence
     candidates : the shortlister: "joint" learning (`ExMLDS4`), joint "sppmi" (`ExMLDS3`), or "auto", the
         better one on held-out rows; where rows are few, the votes of the other are evidence too
     n_learners : number of ensemble members of joint learning; "auto" is one, or three with the effort "best",
@@ -248,7 +246,7 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
         """An unfitted voting method on this kind of features."""
         shared: dict[str, Any] = {
             "features": kind,
-            "n_neighbors": N_NEIGHBORS,
+            "n_neighbors": self._effort.n_neighbors,
             "temperature": TEMPERATURES[0],
             "threshold": 0.0,
             "n_jobs": self.n_jobs,

@@ -45,7 +45,7 @@ class ExMLDS1(RegressionVoting):
     search : searches among the "mapped" training rows, Vx, or the "embedded" ones, Z
     vote : "similarity" weighs a neighbour by exp((s − s₁) / temperature); "uniform" gives each one vote
     temperature : a smaller one gives the nearest neighbours more weight; "auto" chooses it on held-out rows
-    index : "auto" groups the rows of a part of 20,000 rows or more into cells, of which a search reads the
+    index : "auto" groups the rows of a part of 5,000 rows or more into cells, of which a search reads the
         nearest; "exact" searches all rows
 
     The other parameters are those of every method, `XMCEstimator`.

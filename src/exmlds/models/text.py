@@ -15,7 +15,7 @@ from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
 from sklearn.utils.validation import check_is_fitted
 
 from ..base import XMCEstimator, class_reference, restored
-from ..errors import DataWarning, NoKnownWordWarning
+from ..errors import DataWarning, NoKnownWordWarning, some
 from ..runtime import progress
 from ..runtime.memory import Estimate
 from ..validation import params, stored, targets
@@ -38,6 +38,7 @@ OWN = (
     "vectorizer_",
     "feature_names_",
     "texts_",
+    "ids_",
     "training_digest_",
 )  # what is learnt beside the model
 OF_PREDICTIONS = ("threshold", "max_labels", "n_jobs", "verbose")  # parameters that a fitted model uses
@@ -48,10 +49,10 @@ class TextClassifier(LabelSpaceMixin):
 
     Parameters
     ----------
+    model : an estimator of this package; None is `ExMLDS()`
     vectorizer : "tfidf", with sublinear counts; "hashing", which keeps no vocabulary; or a `TfidfVectorizer`,
         `CountVectorizer` or `HashingVectorizer` of scikit-learn
-    model : an estimator of this package; None is `ExMLDS()`
-    keep_rows : keep the training texts with the model, so that `explain` can show them
+    keep_rows : keep the training texts and their ids with the model, so that `explain` can show them
 
     The parameters of every method, such as `threshold`, are those of the estimator; where the classifier is
     fitted, those that predictions use are the ones of `model_`.
@@ -63,7 +64,7 @@ class TextClassifier(LabelSpaceMixin):
     Attributes
     ----------
     model_, vectorizer_ : as fitted;  feature_names_ : (d,) the terms, or None where they are hashed
-    texts_ : (n,) the training texts, or None
+    texts_, ids_ : (n,) the training texts and the ids of documents, or None; "" where one has no id
     classes_, label_counts_, threshold_, search_results_ : those of `model_`, as all others
 
     Examples
@@ -95,12 +96,13 @@ class TextClassifier(LabelSpaceMixin):
     }
     model_: XMCEstimator
     vectorizer_: Any
+    ids_: Array | None = None  # folders of earlier versions have none
 
     def __init__(
-        self, *, vectorizer: Any = "tfidf", model: XMCEstimator | None = None, keep_rows: bool = False
+        self, model: XMCEstimator | None = None, *, vectorizer: Any = "tfidf", keep_rows: bool = False
     ) -> None:
-        self.vectorizer = vectorizer
         self.model = model
+        self.vectorizer = vectorizer
         self.keep_rows = keep_rows
 
     def __getattr__(self, name: str) -> Any:
@@ -172,6 +174,7 @@ class TextClassifier(LabelSpaceMixin):
         if hasattr(vectorizer, "get_feature_names_out"):
             self.feature_names_ = vectorizer.get_feature_names_out().astype(object)
         self.texts_ = np.array(kept, object) if self.keep_rows else None
+        self.ids_ = np.array([id or "" for id in ids], object) if self.keep_rows and any(ids) else None
         self.training_digest_ = None
         return self
 
@@ -228,14 +231,27 @@ class TextClassifier(LabelSpaceMixin):
         explanation = self.model_._explain_row(
             X, label, n, names, lambda row: self._checked_rows([texts[row]], reset=False)
         )
-        return explanation._replace(
-            voters=[voter._replace(text=texts[voter.row]) for voter in explanation.voters]
-        )
+        voters = [
+            voter._replace(text=texts[voter.row], id=self._id_of(voter.row)) for voter in explanation.voters
+        ]
+        return explanation._replace(voters=voters)
+
+    def _id_of(self, row: int) -> str | None:
+        """The id of a training text, by its row; None where it has none, or where it was not kept."""
+        return None if self.ids_ is None else self.ids_[row] or None
 
     def _voting_model(self) -> VotingModel:
         if not isinstance(self.model_, LabelSpaceMixin):
             raise NotImplementedError(f"{type(self.model_).__name__} has no label space.")
         return self.model_._voting_model()
+
+    def _with_row_names(self, X: Any) -> tuple[Any, Sequence[Any] | None]:
+        """The texts, and their ids where all have one; documents that are read once are kept in a list."""
+        if isinstance(X, (str, Mapping, np.ndarray)) or hasattr(X, "columns") or not isinstance(X, Iterable):
+            return super()._with_row_names(X)
+        X = X if hasattr(X, "iloc") or isinstance(X, list) else list(X)
+        ids = [getattr(text, "id", None) for text in X]
+        return (X, ids) if ids and None not in ids else super()._with_row_names(X)
 
     def _checked_rows(self, X: Any, *, reset: bool) -> Matrix:
         vectors = self._vectors(X)
@@ -246,12 +262,13 @@ class TextClassifier(LabelSpaceMixin):
     def _vectors(self, X: Any) -> csr_matrix:
         """(n, d) csr, the vectors of texts."""
         check_is_fitted(self)
-        texts = _texts(X)
+        ids: list[str | None] = []
+        texts = _texts(X, ids=ids)
         first = next(texts, None)
         if first is None:
             return csr_matrix((0, self.n_features_in_), dtype=np.float32)
         vectors = csr_matrix(self.vectorizer_.transform(chain([first], texts)), dtype=np.float32)
-        _warn_of_no_words(vectors)
+        _warn_of_no_words(vectors, ids)
         return vectors
 
     def _candidates(self, X: Matrix, k: int) -> tuple[Array, Array]:
@@ -318,6 +335,8 @@ class TextClassifier(LabelSpaceMixin):
         stored.require(n_terms == self.n_features_in_, "the vectorizer has other features than the model")
         if self.texts_ is not None:
             stored.strings(self.texts_, "the training texts", self.n_samples_fit_)
+        if self.ids_ is not None:
+            stored.strings(self.ids_, "the ids of the training texts", self.n_samples_fit_)
 
 
 def text_column(X: Any) -> Any:
@@ -363,38 +382,47 @@ def _texts(
             if kept is not None:
                 kept.append(text)
             if ids is not None:
-                ids.append(getattr(item, "id", None))
+                own = getattr(item, "id", None)
+                ids.append(None if own is None else str(own))
             advance(1)
             yield text
 
 
 def _warn_of_no_words_to_learn(vectors: csr_matrix, ids: list[str | None]) -> None:
     if rows := _rows_without_words(vectors):
-        named = _some([ids[row] or str(row) for row in rows])
         warnings.warn(
             f"{len(rows):,} of {vectors.shape[0]:,} texts hold no word that the vectorizer takes; only the "
-            f"frequency of their labels is learnt from them. Ids, or rows counted from 0: {named}.",
+            f"frequency of their labels is learnt from them. {_named(rows, ids)}",
             DataWarning,
             stacklevel=3,
         )
 
 
-def _warn_of_no_words(vectors: csr_matrix) -> None:
+def _warn_of_no_words(vectors: csr_matrix, ids: list[str | None]) -> None:
     if rows := _rows_without_words(vectors):
-        warnings.warn(
-            f"{len(rows):,} of {vectors.shape[0]:,} texts hold no word that the model knows; no labels are "
-            f"predicted for them. Rows, counted from 0: {_some(list(map(str, rows)))}.",
-            NoKnownWordWarning,
-            stacklevel=3,
-        )
+        warn_of_no_words(len(rows), vectors.shape[0], _named(rows, ids))
+
+
+def warn_of_no_words(n: int, of: int, named: str) -> None:
+    """Warn of n texts, of so many, without a known word; named : a sentence that names them."""
+    message = (
+        f"{n:,} of {of:,} texts hold no word that the model knows; no labels are predicted for them. {named}"
+    )
+    if of == 1:
+        message = "The text holds no word that the model knows; no labels are predicted for it."
+    warnings.warn(message, NoKnownWordWarning, stacklevel=4)
+
+
+def _named(rows: list[int], ids: list[str | None]) -> str:
+    """A sentence that names texts: by their ids where all of them have one, and by their rows otherwise."""
+    own = [id for row in rows if (id := ids[row]) is not None]
+    if len(own) == len(rows):
+        return f"Their ids: {some(own)}."
+    return f"Rows, counted from 0: {some(list(map(str, rows)))}."
 
 
 def _rows_without_words(vectors: csr_matrix) -> list[int]:
     return np.flatnonzero(np.diff(vectors.indptr) == 0).tolist()
-
-
-def _some(names: list[str]) -> str:
-    return ", ".join(names[:10]) + (", …" if len(names) > 10 else "")
 
 
 def _fitted_vectors(vectorizer: Any, texts: Iterator[str]) -> csr_matrix:

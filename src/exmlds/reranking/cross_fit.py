@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -33,7 +34,8 @@ from .search import MIN_GAIN, TimeBudget, stacked_quality, tune_temperature
 Array = np.ndarray
 
 
-class CrossFit(NamedTuple):
+@dataclass
+class CrossFit:
     """What was fitted on folds, and the scores of the rows that each fold held out.
 
     config : with the settings that were tuned on the first fold
@@ -43,11 +45,17 @@ class CrossFit(NamedTuple):
     """
 
     config: Config
-    last: FittedPipeline
+    last: FittedPipeline | None
     train_rows: Array
     scores: ShortlistScores
     held_rows: Array
     seconds: float
+
+    def take_last(self) -> FittedPipeline:
+        """Hand over what was fitted on the last fold, so that it is freed where it is not used any more."""
+        assert self.last is not None
+        last, self.last = self.last, None
+        return last
 
 
 def cross_fit(
@@ -174,8 +182,8 @@ def refit(
 ) -> tuple[RerankingPipeline, Array]:
     """Fit on all rows, continuing from the last fold, if time allows; returns also its rows."""
     if not budget.allows(1.25 * fitted.seconds):
-        return fitted.last.pipeline, fitted.train_rows
+        return fitted.take_last().pipeline, fitted.train_rows
     order = np.concatenate([fitted.train_rows, np.setdiff1d(np.arange(rows.n), fitted.train_rows)])
     with phase("refit on all rows", rows.n, until=1.0):
-        pipeline = refit_pipeline(fitted.config, fitted.last, rows.subset(order), rng)
+        pipeline = refit_pipeline(fitted.config, fitted.take_last(), rows.subset(order), rng)
     return pipeline, order

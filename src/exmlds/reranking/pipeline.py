@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from math import ceil
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -28,6 +29,7 @@ MIN_LISTED = 20  # but at least so many of a row
 LIST_BLOCK = 1_024  # training rows that are searched for at a time
 MAX_LIFT_LABELS = 2_000  # labels up to which all pairs of labels are counted
 SECOND_TOP_K = 300  # labels that the second shortlister ranks; others have no vote of it
+FULL_REFIT_SHARE = 0.04  # of new rows, from which on a refit takes all its passes; with fewer, fewer suffice
 STACKER_PAIRS = 200_000  # pairs of a row and a label that the stacker is fitted on, at most
 TIE_STEP = np.float32(2**-22)  # relative step between equal scores of neighbouring ranks: two float32 steps
 PRUNE_BELOW = 0.03  # share of a label's largest weight; without smaller weights nothing was lost
@@ -165,14 +167,24 @@ def refit_pipeline(
     """Fit on more rows, the first of which are those that the last pipeline was fitted on, in their order."""
     first_rng, rerank_rng, second_rng = rng.spawn(3)
     (shortlister, second, *_), trained = last
-    n_before = shortlister.labels_.shape[0]
-    del last
+    n_before, engine = shortlister.labels_.shape[0], shortlister.engine
+    del last  # What is not used any more is deleted here and below, since all of it is large.
     shortlister = _refit_shortlister(config.shortlister, shortlister, rows, first_rng)
     if config.second is not None and second is not None:
         second = _refit_shortlister(config.second, second, rows, second_rng)
-    return fit_reranker(
-        config, shortlister, second, rows, rerank_rng, trained=trained, n_before=n_before
-    ).pipeline
+    if trained is None:
+        return _without_classifiers(config, shortlister, second, rows)
+    with phase("short lists of the training rows", rows.n):
+        if rows.observed is None:
+            examples = examples_of_new_rows(shortlister, rows, config.shortlist, n_before)
+        else:
+            examples = _examples(shortlister, rows, config.shortlist)
+        examples, start = rerank.extend_examples(*trained, examples, engine=engine)
+    del trained
+    share = (rows.n - n_before) / rows.n
+    n_passes = ceil(config.n_passes[1] * min(share / FULL_REFIT_SHARE, 1))
+    pipeline, _ = _fit_classifiers(config, shortlister, second, rows, rerank_rng, examples, start, n_passes)
+    return pipeline
 
 
 def fit_shortlister(method: NeighborVoting, rows: TrainingSet, rng: Generator) -> NeighborVoting:
@@ -204,35 +216,57 @@ def fit_reranker(
     rng: Generator,
     *,
     listed: Array | None = None,
-    trained: TrainedExamples | None = None,
-    n_before: int = 0,
 ) -> FittedPipeline:
     """Add classifiers to fitted shortlisters.
 
     listed : (n, k) the short lists of the training rows, where they are known
-    trained, n_before : what classifiers were trained on before, the first n_before rows: a warm start
     """
-    engine = shortlister.engine
     if config.loss == "none":
-        counts = rows.label_counts()
-        return FittedPipeline(
-            RerankingPipeline(shortlister, second, config.shortlist, counts, None, None, None), None
-        )
+        return FittedPipeline(_without_classifiers(config, shortlister, second, rows), None)
     with phase("short lists of the training rows", rows.n):
-        if trained is not None and rows.observed is None:
-            examples = examples_of_new_rows(shortlister, rows, config.shortlist, n_before)
-        else:
-            if listed is None:
-                listed = shortlists_leave_one_out(shortlister, rows.X, config.shortlist)
-            if rows.observed is not None:  # an unknown cell is not a negative example
-                known = contains(rows.observed, listed) | ~informative_rows(rows.observed)[:, None]
-                listed = np.where(known, listed, -1)
-            examples = rerank.examples(rows.Y, listed, engine=engine)
-            del listed
-    start, n_epochs = None, config.n_passes[0]
-    if trained is not None:
-        examples, start = rerank.extend_examples(*trained, examples, engine=engine)
-        n_epochs = config.n_passes[1]
+        examples = _examples(shortlister, rows, config.shortlist, listed)
+    return _fit_classifiers(
+        config, shortlister, second, rows, rng, examples, start=None, n_passes=config.n_passes[0]
+    )
+
+
+def _without_classifiers(
+    config: Config, shortlister: NeighborVoting, second: NeighborVoting | None, rows: TrainingSet
+) -> RerankingPipeline:
+    return RerankingPipeline(
+        shortlister,
+        second,
+        config.shortlist,
+        rows.label_counts(),
+        feature_map=None,
+        classifiers=None,
+        lifts=None,
+    )
+
+
+def _examples(
+    shortlister: NeighborVoting, rows: TrainingSet, k: int, listed: Array | None = None
+) -> rerank.Examples:
+    """The examples of all labels; listed : (n, k) the short lists of the rows, where they are known."""
+    if listed is None:
+        listed = shortlists_leave_one_out(shortlister, rows.X, k)
+    if rows.observed is not None:  # an unknown cell is not a negative example
+        known = contains(rows.observed, listed) | ~informative_rows(rows.observed)[:, None]
+        listed = np.where(known, listed, -1)
+    return rerank.examples(rows.Y, listed, engine=shortlister.engine)
+
+
+def _fit_classifiers(
+    config: Config,
+    shortlister: NeighborVoting,
+    second: NeighborVoting | None,
+    rows: TrainingSet,
+    rng: Generator,
+    examples: rerank.Examples,
+    start: Array | None,
+    n_passes: int,
+) -> FittedPipeline:
+    """Train classifiers on their examples; start : (m,) the α that they start from, which are overwritten."""
     feature_map = features.fit(config.features, rows.X, rng)
     with phase("classifiers", rows.n):
         classifiers, alphas = rerank.fit(
@@ -243,9 +277,9 @@ def fit_reranker(
             row_weights=rows.row_weights,
             keep_from=PRUNE_BELOW,
             start=start,
-            n_epochs=n_epochs,
+            n_epochs=n_passes,
             n_jobs=shortlister.n_jobs,
-            engine=engine,
+            engine=shortlister.engine,
         )
     counts_pairs = rows.Y.shape[1] <= MAX_LIFT_LABELS and rows.observed is None
     lifts = label_lift.fit(rows.Y) if counts_pairs else None

@@ -8,13 +8,13 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Callable
-from functools import cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
 
+from ..runtime import parallel
 from ..runtime.logs import logger
 from ..runtime.memory import DataSize, Estimate
 from ..selection import MAX_HELD_OUT, HoldOut, TrainingSet
@@ -192,27 +192,45 @@ class ConfigSearch(NamedTuple):
         lengths = self._lengths(held.Y.shape[1])
         listed = shortlists_leave_one_out(candidate.fitted, train.X, lengths[0])
 
-        @cache
-        def quality(config: Config) -> float:
+        def trial(config: Config) -> SearchTrial:
             started = budget.spent()
             pipeline, _ = fit_reranker(
                 config, candidate.fitted, None, train, copy.deepcopy(rng), listed=listed
             )
             score = stacked_quality(pipeline.score_in_blocks(held.X), held)
             chosen = {"features": config.features, "cost": config.cost, "shortlist": config.shortlist}
-            trials.append(SearchTrial("re-ranker", chosen, score, budget.spent() - started))
-            return score
+            return SearchTrial("re-ranker", chosen, score, budget.spent() - started)
+
+        def qualities(configs: list[Config]) -> list[float]:
+            """The quality of each, at the same time, or one after the other while a budget lasts."""
+            found: list[SearchTrial] = []
+            for one in parallel.map_blocks(
+                lambda which: trial(configs[which.start]),
+                parallel.blocks(len(configs), 1),
+                n_jobs=candidate.fitted.n_jobs if budget.seconds is None else 1,
+                stage="configurations",
+                total=len(configs),
+                unit="configurations",
+            ):
+                found.append(one)
+                if not budget.allows_search():
+                    break
+            trials.extend(found)
+            return [one.score for one in found]
 
         config = self._config(candidate.method, None, lengths[0], "l2")
-        best, *others = (config._replace(features=kind) for kind in candidate_scalings(train.X))
-        for other in others:
-            if budget.allows_search() and quality(other) > quality(best):
-                best = other
-        for cost in self.effort.costs[1:] if self.cost == "auto" else ():
-            lower = best._replace(cost=cost)
-            if not budget.allows_search() or quality(lower) < quality(best) - MIN_GAIN:
+        costs = self.effort.costs[1:] if self.cost == "auto" else ()
+        configs = [config._replace(features=kind) for kind in candidate_scalings(train.X)]
+        scores = qualities(configs) if len(configs) > 1 or costs else [0.0]
+        score, best = max(scores), configs[int(np.argmax(scores))]
+        for cost in costs:
+            if not budget.allows_search():
                 break
-            best = lower
+            lower = best._replace(cost=cost)
+            lower_score = qualities([lower])[0]
+            if lower_score < score - MIN_GAIN:
+                break
+            score, best = lower_score, lower
         if len(lengths) == 1 or not budget.allows_search():
             return best
         return best._replace(

@@ -23,6 +23,8 @@ from . import progress
 
 Result = TypeVar("Result")
 
+MAX_WORKERS = 6  # threads for short maps: to hand work over to another one takes about as long as to do it
+
 
 def n_threads(n_jobs: int | None) -> int:
     """The number of threads for `n_jobs`: None and −1 mean all cores, −2 all but one."""
@@ -151,7 +153,7 @@ class Workers:
     """
 
     def __init__(self, n_jobs: int | None) -> None:
-        self.threads = n_threads(n_jobs)
+        self.threads = min(n_threads(n_jobs), MAX_WORKERS)
         self.pool = ThreadPoolExecutor(self.threads) if self.threads > 1 else None
 
     def __enter__(self) -> Workers:

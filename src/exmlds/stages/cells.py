@@ -94,14 +94,22 @@ def check(cells: Any, n: int, r: int) -> None:
 
 
 def search(
-    cells: Cells, bias: Array, Q: Array, metric: str, k: int, *, engine: Engine = DEFAULT
+    cells: Cells,
+    bias: Array,
+    Q: Array,
+    metric: str,
+    k: int,
+    *,
+    n_probes: int = N_PROBES,
+    engine: Engine = DEFAULT,
 ) -> tuple[Array, Array]:
     """The k best rows of the nearest cells: (q, k) int64 positions, −1 pads, and (q, k) float32 scores.
 
     bias : (n,) in the order of the positions, added to ⟨q, x⟩ (cosine) or 2⟨q, x⟩ (euclidean)
     Q : (q, r) float32
+    n_probes : number of cells that are read
     """
-    n_probes = min(N_PROBES, len(cells.centers))
+    n_probes = min(n_probes, len(cells.centers))
     probes, near = np.full((len(Q), n_probes), -1, np.int64), np.full((len(Q), n_probes), -np.inf, np.float32)
     engine.merge_topk(_nearness(cells.centers, Q, metric), 0, probes, near)
     starts, rows = cells.starts, cells.rows

@@ -14,6 +14,7 @@ pair.
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -97,7 +98,7 @@ def epoch(
             both = np.concatenate([rows, contexts])
             weights = negatives(rows, contexts, neighbors, group, sets, chain, engine=engine)
             Z = batches.embed(both, workers)
-            _, dZ = gradient(Z, weights, loss, workers)
+            _, dZ = gradient(Z, weights, loss, workers, engine=engine)
             batches.step(both, dZ, workers)
             advance(len(rows))
     return state._replace(epoch=state.epoch + 1)
@@ -171,70 +172,60 @@ def _chain(neighbors: Array) -> Array:
     return np.full((3, len(neighbors)), -1)
 
 
-def gradient(Z: Array, weights: Array, loss: Loss, workers: Workers | None = None) -> tuple[float, Array]:
+def gradient(
+    Z: Array, weights: Array, loss: Loss, workers: Workers | None = None, *, engine: Engine = DEFAULT
+) -> tuple[float, Array]:
     """Return the mean loss over the rows of a batch, and its gradient by Z, (2b, r).
 
     Z : (2b, r) embeddings of the rows, then of their positives
     weights : (b, b) of the negatives, 0 on the diagonal
     """
-    b = len(weights)
-    lengths = np.ones((2 * b, 1), Z.dtype)
+    b, U = len(weights), Z
     if loss.similarity == "cosine":
         lengths = np.maximum(np.linalg.norm(Z, axis=1, keepdims=True), np.finfo(np.float32).tiny)
-    U = Z / lengths
-    rows, contexts, dU, dK = U[:b], U[b:], np.empty_like(U), np.empty((b, b), Z.dtype)
-    by_similarity = _softmax if loss.kind == "softmax" else _sgns
+        U = Z / lengths
+    todo, dU = blocks(b, ROWS), np.empty_like(U)
+    by_contexts = np.empty((len(todo), b, U.shape[1]), U.dtype)  # by each block of rows
 
-    def similarity_gradient(block: slice) -> float:
-        value, dK[block] = by_similarity(rows[block] @ contexts.T, weights[block], block.start, loss)
-        dK[block] *= loss.gamma / b
-        return value
+    def block_gradient(block: slice) -> float:
+        given = U, weights, U.dtype.type(loss.gamma), block.start, block.stop
+        return by_similarity(*given, dU[block], by_contexts[block.start // ROWS])
 
-    def embedding_gradient(block: slice) -> None:
-        dU[:b][block] = dK[block] @ contexts
-        dU[b:][block] = dK[:, block].T @ rows
-        if loss.similarity == "cosine":  # ∇_z cos(z, w) = (w/‖w‖ − cos(z, w) z/‖z‖) / ‖z‖
-            for own in (slice(block.start, block.stop), slice(b + block.start, b + block.stop)):
-                dU[own] -= (dU[own] * U[own]).sum(axis=1, keepdims=True) * U[own]
-                dU[own] /= lengths[own]
-
-    run, todo = map if workers is None else workers.map, blocks(b, ROWS)
-    value = sum(run(similarity_gradient, todo))
-    list(run(embedding_gradient, todo))
-    return value / b, dU
+    by_similarity = engine.softmax_gradient if loss.kind == "softmax" else partial(_sgns_gradient, loss)
+    value = sum(map(block_gradient, todo) if workers is None else workers.map(block_gradient, todo))
+    np.sum(by_contexts, axis=0, out=dU[b:])
+    if loss.similarity == "cosine":  # ∇_z cos(z, w) = (w/‖w‖ − cos(z, w) z/‖z‖) / ‖z‖
+        dU -= np.einsum("ij,ij->i", dU, U)[:, None] * U
+        dU /= lengths
+    return float(value) / b, dU
 
 
-def _softmax(K: Array, weights: Array, first: int, loss: Loss) -> tuple[float, Array]:
-    """The loss of some rows of a batch, the first of which has the number `first`, and γ⁻¹ ∂/∂K of it."""
-    own = np.arange(len(K))
-    positive = K[own, first + own]
-    K[weights <= 0] = -np.inf
-    K[own, first + own] = positive
-    K -= K.max(axis=1, keepdims=True)
-    K *= loss.gamma
-    shares = np.exp(K, out=K)
-    positive = shares[own, first + own]
-    shares *= weights
-    shares[own, first + own] = positive
-    shares /= shares.sum(axis=1, keepdims=True)
-    value = -float(np.log(np.maximum(shares[own, first + own], np.finfo(K.dtype).tiny)).sum())
-    shares[own, first + own] -= 1
-    return value, shares
-
-
-def _sgns(K: Array, weights: Array, first: int, loss: Loss) -> tuple[float, Array]:
-    """As in `_softmax`."""
-    own = np.arange(len(K)), first + np.arange(len(K))
+def _sgns_gradient(
+    loss: Loss,
+    U: Array,
+    weights: Array,
+    gamma: float,
+    start: int,
+    stop: int,
+    by_rows: Array,
+    by_contexts: Array,
+) -> float:
+    """The loss "sgns" of some rows, and its gradient, as `softmax_gradient` of the kernels has it."""
+    b, rows = len(weights), U[start:stop]
+    weights, K = weights[start:stop], rows @ U[b:].T
+    own = np.arange(stop - start), np.arange(start, stop)
     # The weights of a row's negatives sum to n₋, however many of them count.
     totals = weights.sum(axis=1, keepdims=True)
     weights = weights * np.divide(loss.n_negative, totals, out=np.zeros_like(totals), where=totals > 0)
-    scores = loss.gamma * (K - loss.margin)
+    scores = gamma * (K - loss.margin)
     soft = np.logaddexp(0, scores)  # −log σ(−s)
     value = float(np.logaddexp(0, -scores[own]).sum() + (weights * soft).sum())
     sigmoid = np.exp(scores - soft)  # σ(s)
     dK = weights * sigmoid
     dK[own] = sigmoid[own] - 1
-    return value, dK.astype(K.dtype, copy=False)
+    dK = (gamma / b * dK).astype(U.dtype)
+    by_rows[:], by_contexts[:] = dK @ U[b:], dK.T @ rows
+    return value
 
 
 def _step_dense(V: Array, squares: Array, gradient: Array, rate: np.float32) -> None:

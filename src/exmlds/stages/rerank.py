@@ -14,6 +14,7 @@ from scipy.sparse import csr_matrix
 from ..kernels import DEFAULT, Engine
 from ..runtime.parallel import blocks, map_blocks
 from ..validation import stored
+from ..validation.arrays import row_norms
 
 Array = np.ndarray
 
@@ -136,15 +137,15 @@ def fit(
     cost : factor of the loss of an example, relative to ‖w‖² / 2
     row_weights : (n,) float, factors of the cost of each row
     keep_from : weights below this share of the label's largest weight are pruned
-    start : (m,) float32, the α to start from (warm start, `extend_examples`); None starts from 0
+    start : (m,) float32, the α to start from (warm start, `extend_examples`), overwritten; None starts from 0
     tolerance : training of a label stops when no gradient (for "logistic": no step) is larger
     """
     n_labels, d = len(given.starts) - 1, X.shape[1]
     costs = np.full(X.shape[0], cost, np.float32)
     if row_weights is not None:
         costs *= np.maximum(row_weights.astype(np.float32), LEAST_WEIGHT)
-    squares = np.asarray(X.multiply(X).sum(axis=1), np.float32).ravel()
-    alphas = np.zeros(len(given.rows), np.float32) if start is None else start.copy()
+    squares = (row_norms(X) ** 2).astype(np.float32)
+    alphas = np.zeros(len(given.rows), np.float32) if start is None else start
     rows = (*pad_rows(X), squares)
     lengths = np.diff(rows[0])
     settings = (loss == "logistic", n_epochs, np.float32(tolerance), np.float32(keep_from))

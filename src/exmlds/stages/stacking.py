@@ -16,8 +16,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.isotonic import IsotonicRegression
-from sklearn.linear_model import LogisticRegression
 
 from ..validation import stored
 
@@ -27,6 +25,7 @@ MIN_SHARE = 1e-4  # Vote shares are clipped here before the logarithm.
 MAX_MARGIN = 4.0  # Margins are clipped to ±MAX_MARGIN.
 MIN_PROBABILITY, MAX_PROBABILITY = 1e-6, 1 - 1e-6
 LOG_RANK = 10  # index of log(rank) in the evidence
+N_BINS = 2**14  # of logits, before the isotonic regression
 CURVE_POINTS = 200  # most points kept of the isotonic curve
 RIDGE_FACTOR = 2.0  # The penalty is doubled: the final fit trains on more rows than the held-out scores saw.
 NEWTON_STEPS, MAX_STEP = 10, 1.0
@@ -128,6 +127,8 @@ def build_evidence(
 
 def fit(pairs: HeldOutPairs) -> Stacker:
     """Fit the logistic regression and its calibration, without label biases."""
+    from sklearn.linear_model import LogisticRegression  # not needed to predict
+
     evidence, _, hits, weights = pairs
     zeros, no_bias = np.zeros(evidence.shape[1]), np.zeros(1, np.float32)
     # Without both hits and misses nothing can be fitted: keep the order of the votes and the hit rate.
@@ -199,17 +200,35 @@ def _logits(stacker: Stacker, evidence: Array) -> Array:
     return evidence @ weights + (stacker.bias - stacker.mean @ weights)
 
 
+def _binned(logits: Array, pairs: HeldOutPairs) -> tuple[Array, Array, Array]:
+    """The mean logit, the share of hits and the weight of narrow bins: sorting all pairs takes longer."""
+    lowest = logits.min()
+    width = max((logits.max() - lowest) / N_BINS, np.finfo(np.float32).tiny)
+    bins = np.minimum((logits - lowest) / width, N_BINS - 1).astype(np.int64)
+    weights = np.bincount(bins, pairs.weights, N_BINS)
+    present = np.flatnonzero(weights)
+    sums = (
+        np.bincount(bins, values if pairs.weights is None else values * pairs.weights, N_BINS)[present]
+        for values in (logits, pairs.hits)
+    )
+    means, hit_rates = (total / weights[present] for total in sums)
+    return means, hit_rates, weights[present]
+
+
 def _calibrate(stacker: Stacker, logits: Array, pairs: HeldOutPairs) -> Stacker:
     """Fit the isotonic curve from these logits to the share of hits.
 
     Each step of the curve is shrunk by one extra pair that is a hit at the overall hit rate, so that a step
     of a few pairs that are all hits does not claim certainty.
     """
-    curve = IsotonicRegression(out_of_bounds="clip").fit(logits, pairs.hits, sample_weight=pairs.weights)
+    from sklearn.isotonic import IsotonicRegression  # not needed to predict
+
+    points, hit_rates, point_weights = _binned(logits, pairs)
+    curve = IsotonicRegression(out_of_bounds="clip").fit(points, hit_rates, sample_weight=point_weights)
     steps, step_of_point = np.unique(curve.y_thresholds_, return_inverse=True)
-    step_of_pair = np.searchsorted(steps, curve.predict(logits)).clip(0, len(steps) - 1)
-    weights = np.bincount(step_of_pair, pairs.weights, len(steps))
-    prior = np.average(pairs.hits, weights=pairs.weights)
+    step_of_bin = np.searchsorted(steps, curve.predict(points)).clip(0, len(steps) - 1)
+    weights = np.bincount(step_of_bin, point_weights, len(steps))
+    prior = np.average(hit_rates, weights=point_weights)
     shrunk = np.maximum.accumulate((weights * steps + prior) / (weights + 1))
     probabilities = shrunk.clip(MIN_PROBABILITY, MAX_PROBABILITY)[step_of_point]
     # Evenly spaced points bound the size of the saved curve.

@@ -103,6 +103,7 @@ ATTRIBUTES = {
     "gains_": "label_gains",
     "held_out_metrics_": "held_out_metrics",
     "held_out_quality_": "held_out_quality",
+    "ids_": "training_ids",
     "index_": "index",
     "kept_rows_": "training_rows",
     "l2_": "l2",

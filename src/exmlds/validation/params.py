@@ -132,6 +132,11 @@ def as_precision(value: Any) -> float:
         return np.nan
 
 
+# A rule that no score of the held-out rows satisfies chooses the number just above the largest one.
+THRESHOLD = Constraint(
+    "a number from 0 to 1, as scores are, such as 0.5 for 50%",
+    number(0, float(np.nextafter(np.float32(1), np.float32(2)))).allows,
+)
 PRECISION = Constraint("a string such as 'precision=0.9'", lambda value: 0 < as_precision(value) <= 1)
 
 

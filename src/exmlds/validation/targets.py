@@ -210,8 +210,9 @@ def warn_of_repeated_rows(X: Any, Y: csr_matrix) -> None:
     n_split, n_copies = int(is_split.sum()), n - len(pairs)
     if n_split >= MIN_SPLIT and sizes[is_split].sum() >= MIN_SHARE * len(counts):
         warnings.warn(
-            f"{n_split:,} texts, or rows of X, occur several times with different labels. Group them, one "
-            'row a text: df.groupby("text", sort=False)["labels"].agg(list).reset_index().',
+            f"{n_split:,} texts, or rows of X, occur several times with different labels. Put all labels of "
+            'a text into one row; with Pandas: df.groupby("text", sort=False)["labels"].agg(list).'
+            "reset_index().",
             DataWarning,
             stacklevel=2,
         )
@@ -219,7 +220,7 @@ def warn_of_repeated_rows(X: Any, Y: csr_matrix) -> None:
         warnings.warn(
             f"{n_copies:,} of {n:,} rows are copies of others, with the same features and labels. Rows that "
             "are held out are then not new to the model, so that its threshold, probabilities and held-out "
-            'metrics are too optimistic. Leave copies out: df.drop_duplicates("text").',
+            'metrics are too optimistic. Leave copies out; with Pandas: df.drop_duplicates("text").',
             DataWarning,
             stacklevel=2,
         )

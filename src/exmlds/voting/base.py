@@ -20,6 +20,7 @@ from ..runtime.memory import DataSize, Estimate
 from ..runtime.progress import phase
 from ..selection import HeldOutScores, TrainingSet
 from ..stages import factorize, features, index, neighbors, partition, quantize, regress, sppmi, vote
+from ..stages.cells import N_PROBES
 from ..stages.index import Index
 from ..stages.vote import LabelScorer
 from ..validation import params, stored
@@ -48,6 +49,7 @@ Array = np.ndarray
 
 MIN_ROWS_TO_TUNE = 50  # rows below which settings are not chosen on held-out rows
 KINDS = ("l2", "log1p-l2", "none", "standardize", "nystroem")  # of equals, the first is taken
+TRAIN_PROBES = 24  # cells that are read for a training row, half as many as for a query
 TINY = np.finfo(np.float32).tiny
 
 
@@ -473,7 +475,8 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
             found = []
             for built, position in zip(indexes, positions):
                 Z = index.stored_rows(built, position[rows])
-                found.append(_drop_self(rows, SearchResult(*self.search_index(built, Z, k), Z)))
+                near, similar = self.search_index(built, Z, k, n_probes=TRAIN_PROBES)
+                found.append(_drop_self(rows, SearchResult(near, similar, Z)))
             return found
 
         return search
@@ -513,9 +516,9 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
         near, similar = self.search_index(part.row_index, Z, k)
         return SearchResult(np.where(near >= 0, part.rows[np.maximum(near, 0)], -1), similar, Z)
 
-    def search_index(self, built: Index, Z: Array, k: int) -> tuple[Array, Array]:
+    def search_index(self, built: Index, Z: Array, k: int, n_probes: int = N_PROBES) -> tuple[Array, Array]:
         """(b, k) neighbours of embeddings, −1 pads, and their similarities."""
-        near, similar = index.search(built, Z, k, engine=self.engine)
+        near, similar = index.search(built, Z, k, n_probes=n_probes, engine=self.engine)
         return (vote.drop_dissimilar(near, similar) if self.metric == "cosine" else near), similar
 
     def _weigh_votes(self, found: list[SearchResult], temperature: float | None = None) -> Votes:

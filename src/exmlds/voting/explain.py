@@ -31,7 +31,7 @@ class Voter(NamedTuple):
     terms : features of the row that is explained by which the two are near, the strongest first: what they
         add to the similarity; where training rows are kept, features that both have; empty where features
         are not mapped linearly
-    text : the training text, where the model keeps it
+    text, id : the training text, and its id if it has one, where the model keeps them
     """
 
     row: int
@@ -39,11 +39,15 @@ class Voter(NamedTuple):
     share: float
     terms: list[Term]
     text: str | None = None
+    id: str | None = None
 
     @property
     def name(self) -> str:
-        """The beginning of the text, or the number of the row."""
-        return str(self.row) if self.text is None else shorten(harmless(self.text), 80)
+        """The id and the beginning of the text, or the number of the row."""
+        if self.text is None:
+            return str(self.row)
+        text = shorten(harmless(self.text), 80)
+        return text if self.id is None else f"{harmless(self.id)} ({text})"
 
 
 class Margin(NamedTuple):

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_matrix
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.decomposition import TruncatedSVD
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -99,6 +98,8 @@ def label_embeddings(voting: VotingModel) -> Array:
     cooccurrence = csr_matrix(unit_rows(csr_matrix(Y.T @ Y, dtype=np.float32)))
     if cooccurrence.shape[0] == 1:
         return np.ones((1, 1), np.float32)
+    from sklearn.decomposition import TruncatedSVD  # not needed to predict
+
     rank = max(1, min(COOCCURRENCE_RANK, cooccurrence.shape[0] - 1))
     return unit_rows(TruncatedSVD(rank, random_state=0).fit_transform(cooccurrence))
 

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
@@ -38,8 +38,9 @@ from .annif import Corpus, check_folder
 from .annif import corpus_file as corpus_file
 from .annif import require_documents as require_documents
 from .decoding import BOM, Decoder
-from .documents import OTHER_BOMS, PARQUET, Document, bare, check_encoding, start_of
+from .documents import OTHER_BOMS, PARQUET, Document, bare, check_encoding, formatted_kind, start_of
 from .documents import ReadOptions as ReadOptions
+from .documents import begins_with_uri as begins_with_uri
 from .fields import with_fields
 from .formats import DELIMITERS, NAMES, READERS, SPLIT_FORMATS, check_options
 from .jsonl import json_document, row_of
@@ -70,7 +71,7 @@ class Texts:
         if first is None:
             raise DataError(f"{self.path} holds no documents.")
         yield first
-        if self._options.labelled and self.format in SPLIT_FORMATS:
+        if self._options.labelled and self.format in (*SPLIT_FORMATS, "annif-folder"):
             seen = [first.labels]
             for document in islice(documents, SEEN):
                 seen.append(document.labels)
@@ -91,11 +92,15 @@ class Texts:
             )
         if unsplit := find_unsplit(labels):
             separator = unsplit.separator
+            advice = (
+                f'Pass label_separator="{separator}" (--label-separator "{separator}" on the command line)'
+            )
+            if self.format == "annif-folder":
+                advice = "Write one label per line"
             warnings.warn(
                 f"{self.path}: {unsplit.n:,} of the first {len(labels):,} documents have a label that looks "
-                f"like a list of labels, such as {unsplit.example!r}; each is read as one label. Pass "
-                f'label_separator="{separator}" (--label-separator "{separator}" on the command line) unless '
-                f"labels themselves may hold {separator!r}, as in 'Paris{separator} France'.",
+                f"like a list of labels, such as {unsplit.example!r}; each is read as one label. {advice} "
+                f"unless labels themselves may hold {separator!r}, as in 'Paris{separator} France'.",
                 DataWarning,
                 stacklevel=3,
             )
@@ -228,7 +233,8 @@ def stream_texts(
     errors: str = "strict",
     id: str | None = None,
     report: Callable[[int, DataError], None] | None = None,
-) -> Generator[Document, None, int]:
+    found_text: Callable[[int], None] | None = None,
+) -> Iterator[Document]:
     """Yield the documents of a stream, without labels, each as soon as its line arrives.
 
     If format is "jsonl", or if fields are given, every line is a JSON object; if format is "lines", every
@@ -237,8 +243,7 @@ def stream_texts(
 
     report : called with the number of a line that cannot be read and its error; the line then gives an empty
         document. By default, the error is raised
-
-    Returns the number of lines that were read as texts, 0 for JSON objects.
+    found_text : called with the number of each line that is a text, before its document is yielded
     """
     decoder = Decoder(errors=errors)
     options = _checked_options(text, None, None, "__label__", format, False, decoder, id)
@@ -246,7 +251,6 @@ def stream_texts(
     are_objects = None if format is None else format == "jsonl"
     if text or id:
         are_objects = True
-    number = 0
     for number, raw in enumerate(file, start=1):
         where = f"{name}:{number}"
         document = Document("", [], where)
@@ -263,13 +267,14 @@ def stream_texts(
                 document = json_document(where, line, row, fields)
             else:
                 document = Document(bare(line), [], where)
+                if found_text is not None and are_objects is False:
+                    found_text(number)
         except DataError as error:
             if report is None:
                 raise
             report(number, error)
         yield document
     decoder.warn_of_damage(name)
-    return 0 if are_objects else number
 
 
 def _is_object(line: str) -> bool:
@@ -283,7 +288,7 @@ def is_text(path: PathLike) -> bool:
     """Whether a file or a folder holds texts, and not numbers in one of the formats of `read_xc`.
 
     The first row of a file of numbers consists of ids and `id:value` pairs, and most of its rows hold some.
-    An empty file holds no texts.
+    An empty file holds no texts. A PDF or Word file counts as texts, so that `open_texts` says what to do.
     """
     path = Path(path)
     if path.is_dir():
@@ -291,6 +296,6 @@ def is_text(path: PathLike) -> bool:
         numeric = any(is_numeric(start_of(document.path)) for document in corpus.documents[:20])
         return any(corpus.files_of_subjects().values()) or (bool(corpus.documents) and not numeric)
     start = start_of(path)
-    if start.startswith((PARQUET, *OTHER_BOMS)):
+    if start.startswith((PARQUET, *OTHER_BOMS)) or formatted_kind(path, start):
         return True
     return bool(start.strip()) and b"\0" not in start and not is_numeric(start)

@@ -11,15 +11,17 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from ...errors import Argument, DataError, DataWarning
+from ...errors import Argument, DataError, DataWarning, some
 from ...storage.files import listing, reading
-from .decoding import some
+from .decoding import SHOWN
 from .documents import (
+    FORMATTED_ENDINGS,
     LABELS_BY_NAME,
     UNLABELLED,
     Document,
     ReadOptions,
     bare_uri,
+    begins_with_uri,
     filled,
     unique,
     whole_text,
@@ -28,7 +30,6 @@ from .jsonl import json_document, row_of
 
 _NAME = re.compile(r"([^.].*)\.(txt|json|tsv|key)(\.gz)?", re.IGNORECASE)
 _HEADER_CELLS = {"uri", "url", "label", "labels", "name", "subject", "subjects", "subject_uri", "notation"}
-_URI_START = re.compile(r"<?[A-Za-z][A-Za-z0-9+.-]*:\S")
 
 
 class CorpusFile(NamedTuple):
@@ -92,13 +93,22 @@ class Corpus(NamedTuple):
             if document.kind == "txt"
         }
 
+    def has_names_only(self) -> bool:
+        """Whether all subjects are in .key files, which hold names and no URIs."""
+        return {files[0].kind for files in self.files_of_subjects().values() if files} == {"key"}
+
 
 def require_documents(folder: Path) -> Corpus:
     """The files of a folder; raise an error if it has no documents."""
     corpus = Corpus.of(folder)
     if corpus.documents:
         return corpus
-    raise DataError(f"{folder} holds no documents (.txt files); name a file in it.{listing(folder)}")
+    advice = "name a file in it"
+    if _formatted(folder):
+        advice = "save the texts of its documents as .txt files"
+    elif (paths := list(folder.iterdir())) and all(path.is_dir() for path in paths):
+        advice = "name one of its folders, or put all documents into one"
+    raise DataError(f"{folder} holds no documents (.txt files); {advice}.{listing(folder)}")
 
 
 def _holds_a_text(document: Path) -> bool:
@@ -123,8 +133,17 @@ def check_folder(folder: Path, options: ReadOptions) -> None:
     for one, other in pairwise(sorted(corpus.documents, key=lambda document: document.stem)):
         if one.stem == other.stem:
             raise DataError(f"{folder} has both {one.path.name} and {other.path.name}; remove one of them.")
+    stems = {document.stem for document in corpus.documents}
+    if left_out := sorted(path.name for path in _formatted(folder) if path.stem not in stems):
+        n, names = len(left_out), some(left_out, SHOWN)
+        _warn(f"{folder}: {n:,} documents that are no plain text (.txt) are left out: {names}.")
     if options.labelled and corpus.documents[0].kind == "txt":
         _check_subjects(folder, corpus, options)
+
+
+def _formatted(folder: Path) -> list[Path]:
+    """The files of a folder that are PDFs, of a word processor or the like, by their endings."""
+    return [path for path in folder.iterdir() if path.suffix.lower() in FORMATTED_ENDINGS and path.is_file()]
 
 
 def _check_subjects(folder: Path, corpus: Corpus, options: ReadOptions) -> None:
@@ -139,16 +158,21 @@ def _check_subjects(folder: Path, corpus: Corpus, options: ReadOptions) -> None:
         values = {"folder": folder, "document": first.path.name, "stem": first.stem}
         raise DataError(message, **values, unlabelled=UNLABELLED)
     kinds = {file.kind for file in read}
-    if "key" in kinds and options.labels != "label" and ("tsv" in kinds or options.labels == "uri"):
+    if kinds == {"key"} and options.labels == "uri":
+        message = (
+            "The subjects of {folder} are in .key files, which hold names and no URIs. Leave out {labels}."
+        )
+        raise DataError(message, folder=folder, labels=Argument("labels"))
+    if kinds == {"key", "tsv"} and options.labels != "label":
         message = "{folder} has .key files, which name labels without URIs. Pass {labels} to use names."
         raise DataError(message, folder=folder, labels=LABELS_BY_NAME)
     several = [files[0].path.name for files in by_document.values() if len(files) > 1]
     if several:
-        names = some(several)
+        names = some(several, SHOWN)
         _warn(f"{folder}: {len(several):,} documents have several files of subjects; those read are {names}.")
     used = {file.path for files in by_document.values() for file in files}
     if alone := [file.path.name for file in corpus.subjects if file.path not in used]:
-        _warn(f"{folder}: {len(alone):,} files of subjects have no document (.txt): {some(alone)}.")
+        _warn(f"{folder}: {len(alone):,} files of subjects have no document (.txt): {some(alone, SHOWN)}.")
 
 
 def _warn(message: str) -> None:
@@ -173,12 +197,12 @@ def read_folder(folder: Path, options: ReadOptions) -> Iterator[Document]:
             without.append(file.path.name)
         yield document
     if headers:
-        names = some(headers)
+        names = some(headers, SHOWN)
         _warn(f"{folder}: the first line of {len(headers):,} .tsv files is a header and is skipped: {names}.")
     if options.labelled and without:
         _warn(
             f"{folder}: {len(without):,} of {len(corpus.documents):,} documents have no subjects: "
-            f"{some(without)}. No label is learnt from them, and metrics at k count 0 for them."
+            f"{some(without, SHOWN)}. No label is learnt from them, and metrics at k count 0 for them."
         )
 
 
@@ -220,5 +244,5 @@ def _has_header(lines: list[str]) -> bool:
         return False
     if {cell.strip().casefold() for cell in lines[0].split("\t")} <= _HEADER_CELLS:
         return True
-    has_uri = [_URI_START.match(line.strip()) is not None for line in lines]
+    has_uri = [begins_with_uri(line) for line in lines]
     return len(lines) > 1 and not has_uri[0] and all(has_uri[1:])

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from ...errors import Argument, DataError, DataWarning
+from ...errors import Argument, DataError, DataWarning, some
 from ...storage.files import reading
 
 BOM = codecs.BOM_UTF8
@@ -51,9 +51,10 @@ class Decoder:
 
     @contextmanager
     def reading(self, path: Path) -> Iterator[IO[bytes]]:
-        """Open a file; its bytes are converted to UTF-8 if it is in another encoding."""
+        """Open a file; its bytes are converted to UTF-8, unless it begins with a byte order mark of UTF-8."""
         with reading(path) as file:
-            yield file if self.is_utf8 else io.BufferedReader(_Converted(file, self, path), CHUNK)
+            is_utf8 = self.is_utf8 or file.peek(len(BOM)).startswith(BOM)  # type: ignore[attr-defined]
+            yield file if is_utf8 else io.BufferedReader(_Converted(file, self, path), CHUNK)
 
     def decode(self, raw: bytes, where: str) -> str:
         """The text of bytes of a file of `reading`."""
@@ -83,7 +84,7 @@ class Decoder:
             self.damaged.clear()
             warnings.warn(
                 f"{path}: bytes that are not {self.display_name} were read as �. Damaged "
-                f"({len(damaged):,}): {some(damaged)}.",
+                f"({len(damaged):,}): {some(damaged, SHOWN)}.",
                 DataWarning,
                 stacklevel=3,
             )
@@ -124,8 +125,3 @@ class _Converted(io.RawIOBase):
             text = self._strict.decode(chunk, self._is_at_end)
             self._strict.errors = "strict"
             return text
-
-
-def some(names: list[str]) -> str:
-    """The first of some names, for a message."""
-    return ", ".join(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")

@@ -16,6 +16,14 @@ FEW = 8  # lines read to detect it if they are longer than that
 LONGEST = 1 << 24  # limit in bytes on those lines
 PARQUET = b"PAR1"
 ZIP = b"PK\x03\x04"  # an .npz file is a zip archive
+# The first bytes of documents that hold text, but are not plain text, and what to call them.
+FORMATTED = {
+    b"%PDF": "a PDF file",
+    b"{\\rtf": "an RTF file",
+    b"\xd0\xcf\x11\xe0": "a file of Word or Excel",
+    ZIP: "a zip archive, as .docx, .odt, .xlsx and .epub files are",
+}
+FORMATTED_ENDINGS = (".pdf", ".rtf", ".doc", ".docx", ".odt", ".epub")
 OTHER_BOMS = (b"\xff\xfe", b"\xfe\xff")  # byte order marks of UTF-16 and UTF-32
 
 # Arguments that several messages tell the user to pass.
@@ -23,6 +31,7 @@ UNLABELLED = Argument("labelled", False)
 ANY_FORMAT = Argument("format", "…")
 LABELS_BY_NAME = Argument("labels", "label")
 URI = re.compile(r"(<[^<>\s]+>[,;]?)+|https?://\S+")
+_URI_START = re.compile(r"\s*<?[A-Za-z][A-Za-z0-9+.-]*:\S")
 _URI_LIST = re.compile(r"\s*(<[A-Za-z][\w+.-]*:[^<>\s]+>[\s,;]*)+")
 
 
@@ -66,7 +75,19 @@ def start_of(path: Path, decoder: Decoder = UTF_8) -> bytes:
         return start.removeprefix(BOM)
 
 
+def formatted_kind(path: Path, start: bytes) -> str | None:
+    """What to call a file that begins with these bytes, if it is a PDF, of a word processor or the like."""
+    name_of_first = start[30 : 30 + int.from_bytes(start[26:28], "little")]  # in a zip archive
+    if start.startswith(ZIP) and (name_of_first.endswith(b".npy") or path.suffix.lower() == ".npz"):
+        return None
+    return next((kind for first, kind in FORMATTED.items() if start.startswith(first)), None)
+
+
 def check_encoding(path: Path, start: bytes) -> None:
+    if kind := formatted_kind(path, start):
+        raise DataError(
+            f"{path} is {kind}; save its text as plain text (.txt, UTF-8), or its table as CSV, first."
+        )
     if start.startswith(OTHER_BOMS):
         message = "{path} is UTF-16 or UTF-32; save it as UTF-8, or pass {encoding}."
         raise DataError(message, path=path, encoding=Argument("encoding", "utf-16"))
@@ -120,6 +141,14 @@ def is_uri_list(cell: str) -> bool:
 
 def _uris(cell: str) -> list[str]:
     return re.findall("<([^<>]+)>", cell) if is_uri_list(cell) else []
+
+
+def begins_with_uri(line: str) -> bool:
+    """
+    >>> begins_with_uri("<urn:sea>\tsea"), begins_with_uri("sea: tides")
+    (True, False)
+    """
+    return _URI_START.match(line) is not None
 
 
 def bare_uri(cell: str) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 
 from numba import njit
 from numba.core.caching import FunctionCache
+from numba.core.runtime import rtsys
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -32,11 +33,17 @@ def _compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any
 
 
 class _RebuiltCache(FunctionCache):
-    """numba's cache of a kernel, in which a file that cannot be read is a kernel that is not there."""
+    """numba's cache of a kernel, in which a file that cannot be read is a kernel that is not there.
+
+    numba imports all that it can compile before it loads a compiled kernel, which needs numba's memory
+    management only. The compiler imports the rest for a kernel that is not in the cache.
+    """
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
-            return super().load_overload(sig, target_context)
+            rtsys.initialize(target_context)
+            with self._guard_against_spurious_io_errors():
+                return self._load_overload(sig, target_context)
         except Exception:  # unpickling a damaged file raises anything
             with suppress(OSError):
                 self.flush()

@@ -64,6 +64,46 @@ def negative_weights(rows, contexts, neighbors, group, chain, weights):
 
 
 @reordering_kernel
+def _exp(x):
+    """exp(x) for x ≤ 0, as the 64th power of a polynomial, which is compiled to vector instructions.
+
+    The relative error is below 1e-5 down to −8, and the absolute error is below 1e-8 everywhere.
+    """
+    y = max(x, np.float32(-64)) * np.float32(1 / 64)
+    p = 1 + y * (1 + y * (np.float32(1 / 2) + y * (np.float32(1 / 6) + y * np.float32(1 / 24))))
+    for _ in range(6):
+        p *= p
+    return p
+
+
+@reordering_kernel
+def softmax_gradient(U, weights, gamma, start, stop, by_rows, by_contexts):
+    """See the twin in reference/joint.py."""
+    b = len(weights)
+    rows, contexts, loss = U[start:stop], U[b:], np.float32(0)
+    K = np.dot(rows, contexts.T)
+    for i in range(stop - start):
+        own, k, positive = weights[start + i], K[i], K[i, start + i]
+        largest = positive
+        for j in range(b):
+            if own[j] > 0 and k[j] > largest:
+                largest = k[j]
+        odds = _exp(gamma * (positive - largest))
+        total = odds
+        for j in range(b):
+            # The exponent of a pair that does not count may be positive.
+            k[j] = own[j] * _exp(min(gamma * (k[j] - largest), np.float32(0)))
+            total += k[j]
+        for j in range(b):
+            k[j] *= gamma / (np.float32(b) * total)
+        k[start + i] = (odds / total - 1) * gamma / np.float32(b)
+        loss += np.log(total) - gamma * (positive - largest)
+    by_rows[:] = np.dot(K, contexts)
+    by_contexts[:] = np.dot(K.T, rows)
+    return loss
+
+
+@reordering_kernel
 def adagrad_rows(indptr, features, values, rows, gradients, start, stop, rate, V, squares):
     """See the twin in reference/joint.py."""
     # Sort the values of the batch by feature, so that the gradient of each is summed at once.

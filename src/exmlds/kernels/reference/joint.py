@@ -37,6 +37,32 @@ def negative_weights(
     weights[:] = ~is_positive
 
 
+def softmax_gradient(
+    U: Array, weights: Array, gamma: float, start: int, stop: int, by_rows: Array, by_contexts: Array
+) -> float:
+    """Write the gradient of the softmax loss of the rows from `start` to `stop`; return their summed loss.
+
+    U : (2b, r), rows and then their positives; K_ij is the inner product of row i and the positive of row j
+    weights : (b, b) of the negatives, 0 on the diagonal
+    by_rows : (stop − start, r), the gradient by these rows;  by_contexts : (b, r), by all positives. Both are
+        of the sum over all rows, divided by b
+    """
+    b, rows = len(weights), np.arange(start, stop)
+    K = gamma * (U[start:stop] @ U[b:].T)
+    present = weights[start:stop] > 0
+    present[rows - start, rows] = True
+    K -= np.where(present, K, -np.inf).max(axis=1, keepdims=True)
+    factors = weights[start:stop].copy()
+    factors[rows - start, rows] = 1
+    odds = np.where(present, np.exp(np.minimum(K, 0)), 0) * factors
+    totals = odds.sum(axis=1, keepdims=True)
+    dK = odds / totals
+    dK[rows - start, rows] -= 1
+    dK *= gamma / b
+    by_rows[:], by_contexts[:] = dK @ U[b:], dK.T @ U[start:stop]
+    return float(np.log(totals).sum() - K[rows - start, rows].sum())
+
+
 def adagrad_rows(
     indptr: Array,
     features: Array,
