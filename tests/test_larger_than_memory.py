@@ -60,12 +60,16 @@ def test_the_model_of_mapped_rows_is_that_of_rows_in_memory(
 LIMITED = """
 import json, resource, sys
 from exmlds import ExMLDS, metrics
-from exmlds.data import make_library, read_xc
+from exmlds.data import read_xc
+from exmlds.validation import mapped
 
 path, way, megabytes = sys.argv[1], sys.argv[2], int(sys.argv[3])
 method = ExMLDS(effort="fast", n_jobs=2, random_state=0)
-books = make_library(120, random_state=0)
-method.fit(books.X, books.Y).predict_topk(books.X, 3)  # compile, and load what is loaded on demand
+least, mapped.SCRATCH_FROM = mapped.SCRATCH_FROM, 0
+few = read_xc(path.replace("X.all", "X.few"))
+for X in (few.X, few.X.copy()):  # compile for both, and load what is loaded on demand
+    method.fit(X, few.Y).predict_topk(X, 3)
+mapped.SCRATCH_FROM = least
 if megabytes:
     with open("/proc/self/status") as status:
         used = next(int(line.split()[1]) << 10 for line in status if line.startswith("VmData"))
@@ -76,8 +80,8 @@ model = method.fit(X, Y)
 ids, scores = model.predict_topk(X[:500], 3)
 print(json.dumps([ids.tolist(), scores.tolist(), metrics.precision_at_k(Y[:500], ids, 1)]))
 """
-ROWS, FEATURES, VALUES = 1_400, 30_000, 5_000
-LIMIT = 280  # MB above what the process holds before it opens the data
+ROWS, FEATURES, VALUES = 7_000, 6_000, 1_000
+LIMIT = 300  # MB above what the process holds before it opens the data
 
 
 def long_rows() -> Iterator[Dataset]:
@@ -99,7 +103,8 @@ def long_rows() -> Iterator[Dataset]:
 @pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the limit of memory is that of Linux")
 def test_a_fit_on_mapped_rows_keeps_within_a_limit_that_rows_in_memory_exceed(tmp_path: Path) -> None:
-    path, _ = write_npz(tmp_path / "X.a.npz", long_rows(), mapped=True)
+    path, _ = write_npz(tmp_path / "X.all.npz", long_rows(), mapped=True)
+    write_npz(tmp_path / "X.few.npz", make_xmc(120, 200, 20, random_state=0), mapped=True)
 
     def run(way: str, megabytes: int) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-c", LIMITED, str(path), way, str(megabytes)]
