@@ -18,7 +18,7 @@ from . import quantize
 Array = np.ndarray
 
 CELLS_PER_ROOT = 4  # cells for each √n
-N_PROBES = 48  # cells that a search reads
+N_PROBES = 72  # cells that a search reads
 SAMPLE = 16  # rows of each cell that k-means is fitted to
 N_ITERATIONS = 3  # of k-means
 LARGEST = 4  # times the mean number of rows, above which a cell is split

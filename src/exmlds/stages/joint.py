@@ -24,6 +24,7 @@ from scipy.sparse import csr_matrix, issparse
 from ..kernels import DEFAULT, Engine
 from ..runtime import progress
 from ..runtime.parallel import Workers, blocks
+from ..validation.arrays import count_columns
 
 Array = np.ndarray
 
@@ -114,7 +115,7 @@ class _Batches:
             # One thread owns each block of features; the blocks hold about the same number of values.
             X.sort_indices()
             self.arrays = (X.indptr, X.indices, X.data)
-            counts = np.cumsum(np.bincount(X.indices, minlength=X.shape[1]))
+            counts = np.cumsum(count_columns(X))
             cuts = np.searchsorted(counts, np.arange(1, BLOCKS) * (X.nnz / BLOCKS)).tolist()
             edges = sorted({0, *cuts, X.shape[1]})
             self.features = [slice(*pair) for pair in pairwise(edges)]

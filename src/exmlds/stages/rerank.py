@@ -13,8 +13,8 @@ from scipy.sparse import csr_matrix
 
 from ..kernels import DEFAULT, Engine
 from ..runtime.parallel import blocks, map_blocks
-from ..validation import stored
-from ..validation.arrays import row_norms
+from ..validation import mapped, stored
+from ..validation.arrays import row_blocks, row_norms
 
 Array = np.ndarray
 
@@ -184,10 +184,12 @@ def pad_rows(X: csr_matrix) -> tuple[Array, Array, Array]:
     """
     lengths = np.diff(X.indptr).astype(np.int64)
     indptr = np.concatenate(([0], np.cumsum(-(-lengths // 4) * 4)))
-    place = np.arange(X.nnz) + np.repeat(indptr[:-1] - X.indptr[:-1], lengths)
-    features = np.zeros(indptr[-1], np.uint16 if X.shape[1] <= 2**16 else np.uint32)
-    values = np.zeros(indptr[-1], np.float32)
-    features[place], values[place] = X.indices, X.data
+    features = mapped.zeros(int(indptr[-1]), np.uint16 if X.shape[1] <= 2**16 else np.uint32, X.data)
+    values = mapped.zeros(int(indptr[-1]), np.float32, X.data)
+    for rows in row_blocks(X):
+        own = slice(X.indptr[rows.start], X.indptr[rows.stop])
+        place = np.arange(own.start, own.stop) + np.repeat((indptr[:-1] - X.indptr[:-1])[rows], lengths[rows])
+        features[place], values[place] = X.indices[own], X.data[own]
     return indptr, features, values
 
 

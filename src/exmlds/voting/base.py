@@ -49,7 +49,7 @@ Array = np.ndarray
 
 MIN_ROWS_TO_TUNE = 50  # rows below which settings are not chosen on held-out rows
 KINDS = ("l2", "log1p-l2", "none", "standardize", "nystroem")  # of equals, the first is taken
-TRAIN_PROBES = 24  # cells that are read for a training row, half as many as for a query
+TRAIN_PROBES = 24  # cells that are read for a training row, a third of those for a query
 TINY = np.finfo(np.float32).tiny
 
 
