@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -81,7 +82,7 @@ ids, scores = model.predict_topk(X[:500], 3)
 print(json.dumps([ids.tolist(), scores.tolist(), metrics.precision_at_k(Y[:500], ids, 1)]))
 """
 ROWS, FEATURES, VALUES = 7_000, 6_000, 1_000
-LIMIT = 300  # MB above what the process holds before it opens the data
+LIMIT = 200  # MB above what the process holds before it opens the data
 
 
 def long_rows() -> Iterator[Dataset]:
@@ -111,7 +112,9 @@ def test_a_fit_on_mapped_rows_keeps_within_a_limit_that_rows_in_memory_exceed(tm
         environment = {**os.environ, "MALLOC_ARENA_MAX": "1"}  # each arena would count before it is used
         return subprocess.run(command, capture_output=True, text=True, env=environment)
 
-    assert "MemoryError" in run("memory", LIMIT).stderr
+    exceeded = run("memory", LIMIT)
+    assert exceeded.returncode != 0
+    assert re.search("MemoryError|Memory allocation", exceeded.stderr)  # NumPy's, or that of its BLAS
     limited, free = run("mapped", LIMIT), run("memory", 0)
     assert limited.returncode == 0, limited.stderr
     assert json.loads(limited.stdout) == json.loads(free.stdout)
