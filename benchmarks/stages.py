@@ -21,14 +21,12 @@ from measure import seconds
 
 STAGES = {
     "search.py": ("search",),
-    "pipeline.py": (
-        *("fit_shortlister", "shortlists_leave_one_out", "fit_reranker", "score_in_blocks"),
-        *("fit_stacker", "add_label_bias", "add_top_reranker"),
-    ),
+    "pipeline.py": ("fit_shortlister", "shortlists_leave_one_out", "fit_reranker", "score_in_blocks"),
+    "stack.py": ("fit_stacker", "add_top_reranker", "rank_by_stacker"),
     "joint.py": ("epoch",),
     "neighbors.py": ("nearest_sets",),
     "rerank.py": ("examples", "fit"),
-    "stacking.py": ("fit", "build_evidence", "apply"),
+    "stacking.py": ("fit", "build_evidence", "fit_label_bias"),
 }
 
 

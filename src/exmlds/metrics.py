@@ -142,10 +142,11 @@ class Ranking:
         self.Y = label_matrix(Y_true, n_labels=int(self.ids.max(initial=-1)) + 1)
         if len(self.ids) != self.Y.shape[0]:
             raise DataError(f"{len(self.ids)} rows are predicted, but {self.Y.shape[0]} have true labels.")
-        self.hits = np.empty(self.ids.shape, np.uint8)
-        repeated = kernels.DEFAULT.mark_hits(self.Y.indptr, self.Y.indices, self.ids, self.hits)
+        repeated = kernels.DEFAULT.find_repeated(self.ids)
         if repeated >= 0:
             raise DataError(f"Row {repeated} predicts a label twice: {self.ids[repeated].tolist()}.")
+        self.hits = np.empty(self.ids.shape, np.uint8)
+        kernels.DEFAULT.mark_hits(self.Y.indptr, self.Y.indices, self.ids, self.hits)
         self.n_true = np.diff(self.Y.indptr)
         self.weights = None if inverse_propensity is None else self._fit_weights(inverse_propensity)
 

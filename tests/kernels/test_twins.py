@@ -19,6 +19,7 @@ from exmlds.kernels.jit import neighbors as jit_neighbors
 from exmlds.kernels.jit import rerank as jit_rerank
 from exmlds.kernels.jit import sgns as jit_sgns
 from exmlds.kernels.jit import split as jit_split
+from exmlds.kernels.jit import stacking as jit_stacking
 from exmlds.kernels.jit import topk as jit_topk
 from exmlds.kernels.jit import vote as jit_vote
 from exmlds.kernels.jit import xc_parser as jit_xc_parser
@@ -31,6 +32,7 @@ from exmlds.kernels.reference import (
     rerank,
     sgns,
     split,
+    stacking,
     topk,
     vote,
     xc_parser,
@@ -227,8 +229,20 @@ def test_mark_hits(seed: int, n: int, k: int) -> None:
     results = []
     for engine in (jit_hits, hits):
         marks = np.full((n, k), 9, np.uint8)
-        results.append((engine.mark_hits(Y.indptr, Y.indices, guesses, marks), marks.tolist()))
+        engine.mark_hits(Y.indptr, Y.indices, guesses, marks)
+        results.append((engine.find_repeated(guesses), marks.tolist()))
     assert results[0] == results[1]
+
+
+@settings(max_examples=50)
+@given(seeds, st.integers(0, 6), st.integers(1, 20))
+def test_weigh_evidence(seed: int, n: int, f: int) -> None:
+    rng = np.random.default_rng(seed)
+    evidence, weights = rng.standard_normal((n, f)).astype(np.float32), rng.standard_normal(f)
+    found = np.full((2, n), np.nan)
+    for engine, logits in zip((jit_stacking, stacking), found):
+        engine.weigh_evidence(evidence, weights, 0.5, logits)
+    np.testing.assert_allclose(*found, rtol=1e-12, atol=1e-12)
 
 
 @settings(max_examples=100)
@@ -582,17 +596,17 @@ def compare_trained(
     start = costs[rows] * is_warm * rng.choice(np.array([0, 0.1, 0.9], np.float32), len(rows))
     found, all_alphas = [], []
     for engine in (jit_rerank, rerank):
-        w, bias, alphas = np.zeros(d, np.float32), np.zeros(n_trained, np.float32), start.copy()
-        size = n_trained * d
-        out = np.zeros(n_trained + 1, np.int64), np.zeros(size, np.int32), np.zeros(size, np.float32)
+        w, scale, bias = (np.zeros(length, np.float32) for length in (d, n_trained, n_trained))
+        size, alphas = n_trained * d, start.copy()
+        out = np.zeros(n_trained + 1, np.int64), np.zeros(size, np.int32), np.zeros(size, np.int8)
         examples = (squares, starts, rows, signs, costs, 1, n_trained + 1)
         settings_ = (is_logistic, n_epochs, np.float32(1e-3), np.float32(0))
-        engine.train_labels(*pad_rows(X), *examples, *settings_, alphas, w, *out, bias)
+        engine.train_labels(*pad_rows(X), *examples, *settings_, alphas, w, *out, scale, bias)
         assert not w.any()
         dense = np.zeros((n_trained, d))
         for label in range(n_trained):
             here = slice(out[0][label], out[0][label + 1])
-            dense[label, out[1][here]] = out[2][here]
+            dense[label, out[1][here]] = out[2][here] * scale[label]
         found.append(np.hstack([dense, bias[:, None]]))
         all_alphas.append(alphas)
     np.testing.assert_allclose(found[0], found[1], atol=0.02)

@@ -13,7 +13,7 @@ from exmlds import ExMLDS, ExMLDS3, ExMLDS4, FeatureNeighbors, MostFrequent, loa
 from exmlds.data import Dataset, make_xmc
 from exmlds.data import load as load_data
 from exmlds.reranking import pipeline
-from exmlds.reranking.pipeline import add_top_reranker
+from exmlds.reranking.stack import HeldOutEvidence, add_top_reranker
 from exmlds.selection import HoldOut, TrainingSet, hide_labels
 from exmlds.stages import stacking
 
@@ -347,11 +347,14 @@ def test_the_top_reranker_learns_from_known_cells(made: tuple[Dataset, Dataset],
     known = observed.toarray().astype(bool)[np.arange(len(scores.ids))[:, None], scores.ids]
     assert model.stacker_ is not None
     held = TrainingSet(test.X, test.Y, {"observed": observed}, {"observed": True})
-    found = add_top_reranker(model.stacker_, scores, held).top_weights
     all_known = held._replace(side={})
     shorter = scores._replace(ids=np.where(known & (scores.ids >= 0), scores.ids, -1))
-    np.testing.assert_array_equal(found, add_top_reranker(model.stacker_, shorter, all_known).top_weights)
-    assert not np.array_equal(found, add_top_reranker(model.stacker_, scores, all_known).top_weights)
+    found, same, other = (
+        add_top_reranker(model.stacker_, HeldOutEvidence.of(*given)).top_weights
+        for given in ((scores, held), (shorter, all_known), (scores, all_known))
+    )
+    np.testing.assert_array_equal(found, same)
+    assert not np.array_equal(found, other)
 
 
 def test_sorting_probabilities_gives_the_ranking(made: tuple[Dataset, Dataset], model: ExMLDS) -> None:
@@ -359,7 +362,7 @@ def test_sorting_probabilities_gives_the_ranking(made: tuple[Dataset, Dataset], 
     X, equals = made[1].X, 0
     assert model.stacker_ is not None
     scores = model.pipeline.score(X)
-    logits, _ = stacking.apply(model.stacker_, scores.evidence(), np.maximum(scores.ids, 0))
+    logits = stacking.logits(model.stacker_, scores.evidence(), scores.ids)
     logits = -np.sort(-np.where(scores.ids >= 0, logits, -np.inf), axis=1)
     levels = np.interp(logits, model.stacker_.logits, model.stacker_.probabilities)
     for ids, top, sure, level in zip(*model.predict_topk(X, 30), model.predict_proba(X).toarray(), levels):

@@ -114,7 +114,7 @@ def test_a_label_without_examples_and_lists_with_pads(data: Dataset) -> None:
 
 @pytest.mark.twins
 def test_threads_do_not_matter(data: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rerank, "LABELS", 2)
+    monkeypatch.setattr(rerank, "BLOCKS", 3)
     given = rerank.examples(data.Y, all_labels(data))
     one, two = (rerank.fit(data.X, given, n_jobs=n_jobs)[0] for n_jobs in (1, 2))
     for a, b in zip(one, two):

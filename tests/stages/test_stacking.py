@@ -17,6 +17,11 @@ def lists(rng: np.random.Generator, n: int = 400, k: int = 10) -> tuple[np.ndarr
     return votes, margins, counts
 
 
+def applied(stacker: stacking.Stacker, evidence: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, ...]:
+    logits = stacking.logits(stacker, evidence, labels)
+    return logits, stacking.probabilities(stacker, logits)
+
+
 def test_evidence_by_hand() -> None:
     votes = np.array([[0.5, 0.0]], np.float32)
     margins = np.array([[-9.0, 2.0]], np.float32)
@@ -39,7 +44,7 @@ def test_logits_are_those_of_the_regression_and_probabilities_are_calibrated(
     hits = rng.random(len(truth)) < truth
     labels = np.zeros(len(hits), int)
     found = stacking.fit(stacking.HeldOutPairs(evidence, labels, hits))
-    logits, probabilities = stacking.apply(found, evidence, labels)
+    logits, probabilities = applied(found, evidence, labels)
     scaled = (evidence - evidence.mean(axis=0)) / evidence.std(axis=0)
     weights = np.tile(1 / np.arange(1, 11), 400)
     weights *= len(weights) / weights.sum()
@@ -59,7 +64,7 @@ def test_weights_count(rng: np.random.Generator) -> None:
     pairs = [
         stacking.HeldOutPairs(evidence, labels, hits, np.where(hits, weight, 1.0)) for weight in (1.0, 9.0)
     ]
-    first, second = (stacking.apply(stacking.fit(theirs), evidence, labels)[0] for theirs in pairs)
+    first, second = (applied(stacking.fit(theirs), evidence, labels)[0] for theirs in pairs)
     assert second.mean() > first.mean() + 1
 
 
@@ -80,7 +85,7 @@ def test_label_biases_are_ridge_estimates(weighted: bool, rng: np.random.Generat
         pairs = pairs._replace(weights=rng.uniform(0.5, 2, len(pairs.hits)))
     stacker = stacking.fit(pairs)
     found = stacking.fit_label_bias(stacker, pairs, 14)
-    logits, _ = stacking.apply(stacker, pairs.evidence, pairs.labels)
+    logits, _ = applied(stacker, pairs.evidence, pairs.labels)
     weights = np.ones(len(logits)) if pairs.weights is None else pairs.weights
     p = 1 / (1 + np.exp(-logits))
     residual, curvature, noise = np.zeros(14), np.zeros(14), np.zeros(14)
@@ -99,7 +104,7 @@ def test_label_biases_are_ridge_estimates(weighted: bool, rng: np.random.Generat
         np.testing.assert_allclose(found.label_bias[label], minimize_scalar(loss).x, atol=1e-4)
     assert not found.label_bias[12:].any()  # labels without a pair
     assert np.corrcoef(found.label_bias[:12], true)[0, 1] > 0.9
-    theirs, probabilities = stacking.apply(found, pairs.evidence, pairs.labels)
+    theirs, probabilities = applied(found, pairs.evidence, pairs.labels)
     np.testing.assert_allclose(theirs - logits, found.label_bias[pairs.labels], atol=1e-5)
     order = np.argsort(theirs)
     assert (np.diff(probabilities[order]) >= 0).all()
@@ -122,7 +127,7 @@ def test_calibration_of_few_pairs_is_not_certain(rng: np.random.Generator) -> No
         np.zeros(120, int),
         margins.ravel() > 0,
     )
-    _, probabilities = stacking.apply(stacking.fit(pairs), pairs.evidence, pairs.labels)
+    _, probabilities = applied(stacking.fit(pairs), pairs.evidence, pairs.labels)
     hit, other = (40 + 1 / 3) / 41, (1 / 3) / 81
     np.testing.assert_allclose(probabilities, np.where(pairs.hits, hit, other), rtol=1e-5)
 
@@ -134,7 +139,7 @@ def test_uninformative_pairs_keep_the_order_of_votes(value: bool, rng: np.random
     labels = np.tile(np.arange(4), (5, 1))
     pairs = stacking.HeldOutPairs(evidence.reshape(-1, 12), labels.ravel(), np.full(20, value))
     found = stacking.fit_label_bias(stacking.fit(pairs), pairs, 4)
-    logits, probabilities = stacking.apply(found, evidence, labels)
+    logits, probabilities = applied(found, evidence, labels)
     assert (np.diff(logits, axis=1) <= 0).all()
     assert ((probabilities > 0) & (probabilities <= 1)).all()
     assert (probabilities > 0.5).all() == value

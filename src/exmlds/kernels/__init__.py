@@ -21,6 +21,7 @@ OPERATIONS = {
     "vote": "vote",
     "add_votes": "vote",
     "mark_hits": "hits",
+    "find_repeated": "hits",
     "split_by_labels": "split",
     "gram_rows": "gram",
     "expand_neighbors": "neighbors",
@@ -34,6 +35,7 @@ OPERATIONS = {
     "merge_examples": "rerank",
     "train_labels": "rerank",
     "score_labels": "rerank",
+    "weigh_evidence": "stacking",
     "ftrl_rows": "gate",
 }
 

@@ -13,17 +13,11 @@ from scipy.sparse import csr_matrix
 from .. import metrics
 from ..base import XMCEstimator
 from ..reranking import explain as reranking_explain
-from ..reranking.cross_fit import cross_fit, refit, stack
+from ..reranking.cross_fit import cross_fit, refit
 from ..reranking.effort import EFFORTS, Effort
-from ..reranking.pipeline import (
-    RerankingPipeline,
-    ShortlistScores,
-    extend_by_votes,
-    fit_shortlister,
-    rank_by_stacker,
-    transform_sparse,
-)
+from ..reranking.pipeline import RerankingPipeline, ShortlistScores, fit_shortlister, transform_sparse
 from ..reranking.search import TEMPERATURES, ConfigSearch, SearchTrial, TimeBudget
+from ..reranking.stack import extend_by_votes, rank_by_stacker, stack
 from ..runtime.memory import DataSize, Estimate
 from ..runtime.progress import phase
 from ..selection import HeldOutScores, TrainingSet
@@ -192,7 +186,7 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
         # 3. Stack the evidence on held-out rows, and calibrate probabilities there.
         held = rows.subset(fitted.held_rows)
         with phase("stacking", held.n, until=0.7):
-            stacked = stack(fitted.scores, held, max(5, self.max_labels), gains)
+            stacked = stack(fitted.scores, held, max(5, self.max_labels), gains, self.n_jobs)
         # 4. Fit again on all rows, or keep the last fold where the time is up.
         pipeline, used = refit(fitted, rows, refit_rng, budget)
 
@@ -274,7 +268,7 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
         assert self.stacker_ is not None
         listed = min(self.shortlist_, scores.ids.shape[1])
         top = scores.slice(slice(None), slice(listed))
-        ids, probabilities = rank_by_stacker(self.stacker_, top, k, self.gains_)
+        ids, probabilities = rank_by_stacker(self.stacker_, top.ids, top.evidence(), k, self.gains_)
         if k <= listed:
             return ids, probabilities
         return extend_by_votes(ids, probabilities, scores, k, self.gains_)

@@ -1,35 +1,27 @@
-"""Cross-fit a re-ranking model on folds, stack and calibrate it on held-out rows, refit it on all rows."""
+"""Cross-fit a re-ranking model on folds, score the rows that these hold out, and refit it on all rows."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.random import Generator
 
-from ..runtime.logs import logger
 from ..runtime.progress import phase
 from ..selection import HoldOut, TrainingSet
-from ..stages import stacking
-from ..validation.observed import contains
-from ..voting.settings_search import mean_precision
 from .pipeline import (
     Config,
     FittedPipeline,
     RerankingPipeline,
     ShortlistScores,
-    add_label_bias,
-    add_top_reranker,
     concatenate,
     fit_pipeline,
     fit_reranker,
     fit_shortlister,
-    fit_stacker,
-    rank_by_stacker,
     refit_pipeline,
 )
-from .search import MIN_GAIN, TimeBudget, stacked_quality, tune_temperature
+from .search import MIN_GAIN, TimeBudget, tune_temperature
+from .stack import stacked_quality
 
 Array = np.ndarray
 
@@ -135,46 +127,18 @@ def _grow_ensemble(
     budget: TimeBudget,
 ) -> RerankingPipeline:
     """Add learners while there is time and the stacked ranking of held-out rows improves."""
-    seconds, best = 0.0, stacked_quality(pipeline.score_in_blocks(held.X), held)
+    n_jobs = pipeline.shortlister.n_jobs
+    seconds, best = 0.0, stacked_quality(pipeline.score_in_blocks(held.X), held, n_jobs)
     while budget.allows(4 * seconds):
         before = budget.spent()
         more = fit_shortlister(config.shortlister, train, rng)
         grown = pipeline._replace(shortlister=pipeline.shortlister.with_learners(more.learners_))
-        quality = stacked_quality(grown.score_in_blocks(held.X), held)
+        quality = stacked_quality(grown.score_in_blocks(held.X), held, n_jobs)
         seconds = budget.spent() - before
         if quality - best < MIN_GAIN:
             break
         pipeline, best = grown, quality
     return pipeline
-
-
-class Stacked(NamedTuple):
-    """A stacker fitted on held-out rows, and what it makes of them.
-
-    ids, probabilities : (h, k) of the held-out rows, best first
-    recall : share of their true labels on the short lists;  quality : the mean of P@1, P@3 and P@5
-    """
-
-    stacker: stacking.Stacker
-    ids: Array
-    probabilities: Array
-    recall: float
-    quality: float
-
-
-def stack(scores: ShortlistScores, held: TrainingSet, k: int, gains: Array | None) -> Stacked:
-    """Fit the stacker, the label biases and the top re-ranker on held-out rows, and calibrate probabilities.
-
-    gains : (L,) weights of the labels where rare ones are favoured; the top re-ranker is left out then
-    """
-    stacker = add_label_bias(fit_stacker(scores, held), scores, held)
-    if gains is None:
-        stacker = add_top_reranker(stacker, scores, held)
-    recall = float(contains(held.Y, scores.ids).sum() / max(held.Y.nnz, 1))
-    ids, probabilities = rank_by_stacker(stacker, scores, k, gains)
-    quality = mean_precision(held.Y, ids[:, :5])
-    logger.debug("held-out rows: mean of P@1, P@3 and P@5 %.4f, recall of short lists %.4f", quality, recall)
-    return Stacked(stacker, ids, probabilities, recall, quality)
 
 
 def refit(

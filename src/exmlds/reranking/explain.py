@@ -43,7 +43,8 @@ def log_odds(
             terms[name] = terms.get(name, 0.0) + float(value) / len(names)
     if len(stacker.label_bias) > 1:
         terms["label bias"] = float(stacker.label_bias[scores.ids[0, column]])
-    probability = float(stacking.apply(stacker, evidence, np.maximum(scores.ids, 0))[1][0, column])
+    logits = stacking.logits(stacker, evidence, scores.ids)
+    probability = float(stacking.probabilities(stacker, logits)[0, column])
     adjusted = _logit(score) - _logit(probability)
     if abs(adjusted) < SHOWN:
         probability, adjusted = score, 0.0

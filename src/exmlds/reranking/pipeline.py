@@ -15,9 +15,9 @@ from ..base import BLOCK
 from ..runtime import parallel
 from ..runtime.progress import phase
 from ..selection import TrainingSet
-from ..stages import features, label_lift, rerank, stacking, top_rerank
+from ..stages import features, label_lift, rerank, stacking
 from ..validation.arrays import Matrix
-from ..validation.observed import contains, informative_rows, known_cells
+from ..validation.observed import contains, informative_rows
 from ..voting.base import NeighborVoting
 from ..voting.votes import SearchResult
 
@@ -30,8 +30,6 @@ LIST_BLOCK = 1_024  # training rows that are searched for at a time
 MAX_LIFT_LABELS = 2_000  # labels up to which all pairs of labels are counted
 SECOND_TOP_K = 300  # labels that the second shortlister ranks; others have no vote of it
 FULL_REFIT_SHARE = 0.04  # of new rows, from which on a refit takes all its passes; with fewer, fewer suffice
-STACKER_PAIRS = 200_000  # pairs of a row and a label that the stacker is fitted on, at most
-TIE_STEP = np.float32(2**-22)  # relative step between equal scores of neighbouring ranks: two float32 steps
 PRUNE_BELOW = 0.03  # share of a label's largest weight; without smaller weights nothing was lost
 
 
@@ -353,99 +351,6 @@ def _in_blocks(shortlister: NeighborVoting, work: Callable[[slice], Result], n: 
     return parallel.map_blocks(
         work, parallel.blocks(n, LIST_BLOCK), n_jobs=shortlister.n_jobs, stage="short lists", total=n
     )
-
-
-def fit_stacker(scores: ShortlistScores, held_out: TrainingSet) -> stacking.Stacker:
-    """Fit the stacker on the scores of held-out rows."""
-    return stacking.fit(_held_out_pairs(scores, held_out, STACKER_PAIRS // scores.ids.shape[1] + 1))
-
-
-def add_label_bias(
-    stacker: stacking.Stacker, scores: ShortlistScores, held_out: TrainingSet
-) -> stacking.Stacker:
-    """Add a bias for each label, fitted on the scores of held-out rows."""
-    pairs = _held_out_pairs(scores, held_out, len(scores.ids))
-    return stacking.fit_label_bias(stacker, pairs, held_out.Y.shape[1])
-
-
-def add_top_reranker(
-    stacker: stacking.Stacker, scores: ShortlistScores, held_out: TrainingSet
-) -> stacking.Stacker:
-    """Fit the re-ranker of the top 9 on held-out scores."""
-    evidence, logits, _ = _stacked(stacker, scores)
-    is_known = known_cells(held_out.observed, scores.ids)
-    logits, hits = np.where(is_known, logits, -np.inf), contains(held_out.Y, scores.ids) & is_known
-    rows, best = np.arange(len(logits))[:, None], _largest(logits, top_rerank.TOPK_CANDIDATES)
-    weights = top_rerank.fit(evidence[rows, best], logits[rows, best], hits[rows, best], held_out.row_weights)
-    return stacker._replace(top_weights=weights)
-
-
-def _held_out_pairs(scores: ShortlistScores, held_out: TrainingSet, n: int) -> stacking.HeldOutPairs:
-    """The labels on the short lists of the first n rows, as far as their cells are known."""
-    scores, Y, ids = scores.slice(slice(n), slice(None)), held_out.Y[:n], scores.ids[:n]
-    is_known = known_cells(None if held_out.observed is None else held_out.observed[:n], ids)
-    weights = held_out.row_weights
-    if weights is not None:
-        weights = np.broadcast_to(weights[:n, None], ids.shape)[is_known]
-    hits = contains(Y, ids)[is_known]
-    return stacking.HeldOutPairs(scores.evidence()[is_known], ids[is_known], hits, weights)
-
-
-def rank_by_stacker(
-    stacker: stacking.Stacker, scores: ShortlistScores, k: int, gains: Array | None = None
-) -> tuple[Array, Array]:
-    """The k best labels of short lists, with probabilities, times `gains` of labels if given.
-
-    A label that the top re-ranker moves up takes the probability of its new rank, and those that it passes
-    take the next ones, so that probabilities stay sorted.
-    """
-    evidence, logits, probabilities = _stacked(stacker, scores)
-    if gains is not None:
-        probabilities = probabilities * gains[np.maximum(scores.ids, 0)]
-        logits = np.where(scores.ids >= 0, probabilities, -np.inf)
-    rows, best = np.arange(len(logits))[:, None], _largest(logits, max(k, top_rerank.TOPK_CANDIDATES))
-    probabilities = probabilities[rows, best]
-    if stacker.top_weights is not None:
-        top = best[:, : top_rerank.TOPK_CANDIDATES]
-        order = top_rerank.order(stacker.top_weights, evidence[rows, top], logits[rows, top])
-        best = np.concatenate([top[rows, order], best[:, top_rerank.TOPK_CANDIDATES :]], axis=1)
-    ids = scores.ids[rows, best]
-    return ids[:, :k], np.where(ids >= 0, break_ties(probabilities), 0)[:, :k]
-
-
-def extend_by_votes(
-    best: Array, probabilities: Array, scores: ShortlistScores, k: int, gains: Array | None
-) -> tuple[Array, Array]:
-    """Append labels beyond the short list, by votes; their scores are below all of the list."""
-    ids, votes = scores.ids[:, best.shape[1] : k], scores.votes[:, best.shape[1] : k]
-    first = np.maximum(votes.max(axis=1, keepdims=True, initial=0), np.finfo(np.float32).tiny)
-    certainty, present = probabilities if gains is None else probabilities / gains[best], best >= 0
-    least = np.min(certainty, axis=1, keepdims=True, where=present, initial=1)
-    after = least * np.minimum(votes / first, 1)
-    if gains is not None:
-        last = np.min(probabilities, axis=1, keepdims=True, where=present, initial=1)
-        after = np.minimum.accumulate(np.minimum(after * gains[ids], last), axis=1)
-    return np.hstack([best, ids]), np.hstack([probabilities, break_ties(after, 1)])
-
-
-def break_ties(scores: Array, first: int = 0) -> Array:
-    """Scores (n, k) that do not rise, with equal ones made to fall slightly: sorting then keeps their order.
-
-    first : the rank of the first column
-    """
-    return scores * (1 - TIE_STEP * np.arange(first, first + scores.shape[1], dtype=np.float32))
-
-
-def _stacked(stacker: stacking.Stacker, scores: ShortlistScores) -> tuple[Array, Array, Array]:
-    """The evidence, the logits and the probabilities of short lists; the logits of pads are −inf."""
-    evidence = scores.evidence()
-    logits, probabilities = stacking.apply(stacker, evidence, np.maximum(scores.ids, 0))
-    return evidence, np.where(scores.ids >= 0, logits, -np.inf), probabilities
-
-
-def _largest(scores: Array, k: int) -> Array:
-    """(n, k) columns of the largest scores, equal ones in the order of the columns."""
-    return np.argsort(-scores, axis=1, kind="stable")[:, :k]
 
 
 def pad_with_all_labels(ids: Array, votes: Array, n_labels: int) -> tuple[Array, Array]:

@@ -26,15 +26,12 @@ from ..voting.settings_search import mean_precision
 from .effort import Effort
 from .pipeline import (
     MAX_LIFT_LABELS,
-    STACKER_PAIRS,
     Config,
-    ShortlistScores,
     fit_reranker,
     fit_shortlister,
-    fit_stacker,
-    rank_by_stacker,
     shortlists_leave_one_out,
 )
+from .stack import STACKER_PAIRS, stacked_quality
 
 Array = np.ndarray
 
@@ -197,7 +194,7 @@ class ConfigSearch(NamedTuple):
             pipeline, _ = fit_reranker(
                 config, candidate.fitted, None, train, copy.deepcopy(rng), listed=listed
             )
-            score = stacked_quality(pipeline.score_in_blocks(held.X), held)
+            score = stacked_quality(pipeline.score_in_blocks(held.X), held, candidate.fitted.n_jobs)
             chosen = {"features": config.features, "cost": config.cost, "shortlist": config.shortlist}
             return SearchTrial("re-ranker", chosen, score, budget.spent() - started)
 
@@ -300,11 +297,6 @@ def tune_temperature(fitted: NeighborVoting, held: TrainingSet) -> tuple[Neighbo
     ranked = fitted.rank_at(held.X[:TEMPERATURE_ROWS], temperatures, min(5, fitted.n_labels_))
     qualities = [mean_precision(held.Y[:TEMPERATURE_ROWS], ids) for ids in ranked]
     return fitted.with_temperature(temperatures[int(np.argmax(qualities))]), max(qualities)
-
-
-def stacked_quality(scores: ShortlistScores, held: TrainingSet) -> float:
-    """The mean of P@1, P@3 and P@5 on held-out rows, by a stacker fitted on them."""
-    return mean_precision(held.Y, rank_by_stacker(fit_stacker(scores, held), scores, 5)[0])
 
 
 def shortest_sufficient(lengths: list[int], recalls: Array) -> int:

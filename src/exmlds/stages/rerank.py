@@ -6,20 +6,21 @@ mistake. Training therefore never visits all pairs of rows and labels, and no de
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_matrix
 
 from ..kernels import DEFAULT, Engine
-from ..runtime.parallel import blocks, map_blocks
+from ..runtime.parallel import map_blocks
 from ..validation import mapped, stored
 from ..validation.arrays import row_blocks, row_norms
 
 Array = np.ndarray
 
 LEAST_WEIGHT = 1e-6  # least weight of a row: the kernel divides by its cost
-LABELS = 64  # labels in a block of the training
+BLOCKS = 256  # blocks of labels in the training
 LOSSES = ("squared_hinge", "logistic")
 
 
@@ -155,15 +156,15 @@ def fit(
         starts = given.starts[labels.start : labels.stop + 1]
         sizes = np.concatenate(([0], np.cumsum(lengths[given.rows[starts[0] : starts[-1]]])))
         size = int(np.minimum(np.diff(sizes[starts - starts[0]]), d).sum())
-        w, bias = np.zeros(d, np.float32), np.zeros(labels.stop - labels.start, np.float32)
-        starts, features = np.zeros(len(bias) + 1, np.int64), np.empty(size, np.int32)
-        values = np.empty(size, np.float32)
-        trained = (alphas, w, starts, features, values, bias)
+        n = labels.stop - labels.start
+        w, scale, bias = (np.zeros(length, np.float32) for length in (d, n, n))
+        starts, features, values = np.zeros(n + 1, np.int64), np.empty(size, np.int32), np.empty(size, np.int8)
+        trained = (alphas, w, starts, features, values, scale, bias)
         engine.train_labels(*rows, *given, costs, labels.start, labels.stop, *settings, *trained)
-        return _quantize(starts, features[: starts[-1]], values[: starts[-1]], bias)
+        return np.diff(starts), features[: starts[-1]].copy(), values[: starts[-1]].copy(), scale, bias
 
     # The blocks with most examples come first, so that none of them holds up the end.
-    todo = blocks(n_labels, LABELS)
+    todo = _label_blocks(given.starts)
     sizes = [int(given.starts[labels.stop] - given.starts[labels.start]) for labels in todo]
     order = np.argsort(sizes, kind="stable")[::-1].tolist()
     done = map_blocks(
@@ -193,15 +194,11 @@ def pad_rows(X: csr_matrix) -> tuple[Array, Array, Array]:
     return indptr, features, values
 
 
-def _quantize(
-    starts: Array, features: Array, values: Array, bias: Array
-) -> tuple[Array, Array, Array, Array, Array]:
-    """Quantize the weights of each label to int8 with one scale, its largest weight over 127."""
-    counts = np.diff(starts)
-    label = np.repeat(np.arange(len(counts)), counts)
-    scale = np.zeros(len(counts), np.float32)
-    np.maximum.at(scale, label, np.abs(values) / 127)
-    return counts, features, np.rint(values / scale[label]).astype(np.int8), scale, bias
+def _label_blocks(starts: Array) -> list[slice]:
+    """Consecutive labels with about the same number of examples; most labels have few of them."""
+    edges = np.linspace(0, starts[-1], BLOCKS + 1)[1:-1]
+    cuts = np.searchsorted(starts, edges)
+    return [slice(*pair) for pair in pairwise(sorted({0, *cuts.tolist(), len(starts) - 1}))]
 
 
 def _by_feature(weights: csr_matrix) -> tuple[Array, Array, Array, Array, Array]:

@@ -16,7 +16,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import expit
 
+from ..kernels import DEFAULT, Engine
 from ..validation import stored
 
 Array = np.ndarray
@@ -28,7 +30,7 @@ LOG_RANK = 10  # index of log(rank) in the evidence
 N_BINS = 2**14  # of logits, before the isotonic regression
 CURVE_POINTS = 200  # most points kept of the isotonic curve
 RIDGE_FACTOR = 2.0  # The penalty is doubled: the final fit trains on more rows than the held-out scores saw.
-NEWTON_STEPS, MAX_STEP = 10, 1.0
+NEWTON_STEPS, MAX_STEP, LAST_STEP = 10, 1.0, 1e-3  # of the label biases: at most, largest, small enough
 VOTES, MARGIN, FREQUENCY, SECOND, OTHERS = "votes", "classifier", "frequency", "second votes", "other labels"
 # The names of each column of the evidence, in its order; a product has the names of both factors.
 BASE_NAMES = (
@@ -147,7 +149,7 @@ def fit(pairs: HeldOutPairs) -> Stacker:
     )
     bias = float(model.intercept_[0])
     stacker = Stacker(mean, scale, model.coef_[0], bias, no_bias, zeros, zeros)
-    return _calibrate(stacker, _logits(stacker, evidence), pairs)
+    return _calibrate(stacker, _regression(stacker, evidence), pairs)
 
 
 def fit_label_bias(stacker: Stacker, pairs: HeldOutPairs, n_labels: int) -> Stacker:
@@ -160,12 +162,12 @@ def fit_label_bias(stacker: Stacker, pairs: HeldOutPairs, n_labels: int) -> Stac
     evidence, labels, hits, weights = pairs
     if not pairs.is_informative or n_labels < 2:
         return stacker
-    logits, label_bias = _logits(stacker, evidence), np.zeros(n_labels)
-    w = np.ones(len(hits)) if weights is None else weights
+    logits, label_bias = _regression(stacker, evidence), np.zeros(n_labels)
+    w = 1.0 if weights is None else weights
 
     def residuals() -> tuple[Array, Array, Array]:
         """(L,) Σ w(y − p), Σ wp(1 − p) and Σ w²p(1 − p) over the pairs of each label."""
-        p = 1 / (1 + np.exp(-(logits + label_bias[labels])))
+        p = expit(logits + label_bias[labels])
         terms = (w * (hits - p), w * p * (1 - p), w * w * p * (1 - p))
         residual, curvature, noise = (np.bincount(labels, values, n_labels) for values in terms)
         return residual, curvature, noise
@@ -178,26 +180,36 @@ def fit_label_bias(stacker: Stacker, pairs: HeldOutPairs, n_labels: int) -> Stac
     ridge = RIDGE_FACTOR / variance
     # Newton's method separates into one equation for each label; clipped steps keep it from overshooting.
     for _ in range(NEWTON_STEPS):
-        label_bias += np.clip((residual - ridge * label_bias) / (curvature + ridge), -MAX_STEP, MAX_STEP)
+        steps = np.clip((residual - ridge * label_bias) / (curvature + ridge), -MAX_STEP, MAX_STEP)
+        label_bias += steps
+        if np.abs(steps).max() < LAST_STEP:
+            break
         residual, curvature, _ = residuals()
     stacker = stacker._replace(label_bias=label_bias.astype(np.float32))
     return _calibrate(stacker, logits + stacker.label_bias[labels], pairs)
 
 
-def apply(stacker: Stacker, evidence: Array, labels: Array) -> tuple[Array, Array]:
-    """Return logits to rank by, and float32 probabilities, for evidence (…, f) of labels (…).
+def logits(stacker: Stacker, evidence: Array, labels: Array, *, engine: Engine = DEFAULT) -> Array:
+    """(…) float64, the logits of labels (…) by the evidence (…, f) on them; a label of −1 has any."""
+    found = _regression(stacker, evidence, engine)
+    return found + stacker.label_bias[labels] if len(stacker.label_bias) > 1 else found
+
+
+def probabilities(stacker: Stacker, logits: Array) -> Array:
+    """(…) float32, the calibrated probabilities of labels.
 
     The isotonic curve has flat steps, so logits also order labels of equal probability.
     """
-    logits = _logits(stacker, evidence)
-    if len(stacker.label_bias) > 1:
-        logits += stacker.label_bias[labels]
-    return logits, np.interp(logits, stacker.logits, stacker.probabilities).astype(np.float32)
+    return np.interp(logits, stacker.logits, stacker.probabilities).astype(np.float32)
 
 
-def _logits(stacker: Stacker, evidence: Array) -> Array:
+def _regression(stacker: Stacker, evidence: Array, engine: Engine = DEFAULT) -> Array:
+    """(…) float64, the logits of the regression, without label biases."""
     weights = stacker.weights / stacker.scale
-    return evidence @ weights + (stacker.bias - stacker.mean @ weights)
+    flat = np.ascontiguousarray(evidence, np.float32).reshape(-1, len(weights))
+    found = np.empty(len(flat))
+    engine.weigh_evidence(flat, weights, stacker.bias - stacker.mean @ weights, found)
+    return found.reshape(evidence.shape[:-1])
 
 
 def _binned(logits: Array, pairs: HeldOutPairs) -> tuple[Array, Array, Array]:

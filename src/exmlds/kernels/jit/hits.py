@@ -6,10 +6,8 @@ from .compiler import kernel
 @kernel
 def mark_hits(y_indptr, y_indices, ids, hits):
     """See the twin in reference/hits.py."""
-    k = ids.shape[1]
-    repeated = -1
     for row in range(ids.shape[0]):
-        for j in range(k):
+        for j in range(ids.shape[1]):
             label = ids[row, j]
             hits[row, j] = 0
             if label < 0:
@@ -24,8 +22,14 @@ def mark_hits(y_indptr, y_indices, ids, hits):
                     high = middle
             if low < y_indptr[row + 1] and y_indices[low] == label:
                 hits[row, j] = 1
-            if repeated < 0:
-                for i in range(j):
-                    if ids[row, i] == label:
-                        repeated = row
-    return repeated
+
+
+@kernel
+def find_repeated(ids):
+    """See the twin in reference/hits.py."""
+    for row in range(ids.shape[0]):
+        for j in range(ids.shape[1]):
+            for i in range(j):
+                if ids[row, j] >= 0 and ids[row, i] == ids[row, j]:
+                    return row
+    return -1

@@ -93,6 +93,7 @@ def train_labels(
     out_starts,
     out_features,
     out_values,
+    out_scale,
     out_bias,
 ):
     """See the twin in reference/rerank.py."""
@@ -126,9 +127,10 @@ def train_labels(
         largest = np.float32(0)
         for f in range(len(names)):
             largest = max(largest, abs(w[f]))
+        out_scale[label - first] = scale = largest / np.float32(127)
         for f in range(len(names)):
             if w[f] != 0 and abs(w[f]) >= keep_from * largest:
-                out_features[n_out], out_values[n_out] = names[f], w[f]
+                out_features[n_out], out_values[n_out] = names[f], np.int8(np.rint(w[f] / scale))
                 n_out += 1
             w[f] = 0
         out_starts[label - first + 1] = n_out

@@ -7,19 +7,21 @@ import numpy as np
 Array = np.ndarray
 
 
-def mark_hits(y_indptr: Array, y_indices: Array, ids: Array, hits: Array) -> int:
+def mark_hits(y_indptr: Array, y_indices: Array, ids: Array, hits: Array) -> None:
     """Write 1 where a predicted label is one of the row's true labels, else 0.
-
-    Return the first row that predicts a label twice, or −1.
 
     y_indptr, y_indices : true labels as csr, sorted within a row
     ids : (n, k) int64, predicted labels, −1 pads
     hits : (n, k) uint8, written
     """
-    repeated = -1
     for row, labels in enumerate(ids):
         hits[row] = np.isin(labels, y_indices[y_indptr[row] : y_indptr[row + 1]])
+
+
+def find_repeated(ids: Array) -> int:
+    """Return the first row of ids, (n, k) int64 with −1 pads, that holds a label twice, or −1."""
+    for row, labels in enumerate(ids):
         named = labels[labels >= 0].tolist()
-        if repeated < 0 and len(set(named)) < len(named):
-            repeated = row
-    return repeated
+        if len(set(named)) < len(named):
+            return row
+    return -1

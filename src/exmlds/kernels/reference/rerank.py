@@ -95,6 +95,7 @@ def train_labels(
     out_starts: Array,
     out_features: Array,
     out_values: Array,
+    out_scale: Array,
     out_bias: Array,
 ) -> None:
     """For each label, minimize (‖w‖² + b²)/2 + Σ cost loss(sign (w x + b)) over its examples.
@@ -115,8 +116,9 @@ def train_labels(
     keep_from : weights below this share of a label's largest weight are pruned
     alphas : (m,) float32, the initial α of the examples, overwritten by the final ones
     w : (d,) float32 zeros, a work array that is zero again at the end
-    out_starts, out_features, out_values : the remaining weights of each label; out_starts[0] is 0
-    out_bias : (last − first,) float32
+    out_starts, out_features, out_values : the remaining weights of each label, quantized to int8;
+        out_starts[0] is 0
+    out_scale, out_bias : (last − first,) float32, the largest weight of each label over 127, and its bias
     """
     d = len(w)
     n_out = 0
@@ -134,7 +136,8 @@ def train_labels(
         largest = np.abs(weights[:d]).max(initial=0)
         kept = [f for f in range(d) if weights[f] and abs(weights[f]) >= keep_from * largest]
         out_features[n_out : n_out + len(kept)] = kept
-        out_values[n_out : n_out + len(kept)] = weights[kept]
+        out_scale[label - first] = largest / 127
+        out_values[n_out : n_out + len(kept)] = np.rint(weights[kept] * 127 / largest) if kept else 0
         n_out += len(kept)
         out_starts[label - first + 1] = n_out
 
