@@ -613,6 +613,36 @@ def compare_trained(
     np.testing.assert_allclose(*all_alphas, atol=0.05)
 
 
+@given(seed=seeds)
+@settings(max_examples=30)
+def test_group_by_feature(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n_labels, d = 5, 7
+    W = sparse(rng, n_labels, d)
+    values = rng.integers(-127, 128, W.nnz).astype(np.int8)
+    given_ = W.indptr.astype(np.int64), W.indices.astype(np.int32), values, 1, 4  # labels 1 to 3
+    dense_slot = np.array([-1, 0, -1, -1, 1, -1, -1], np.int32)
+    label = np.repeat(np.arange(n_labels), np.diff(W.indptr))
+    is_grouped = (label >= 1) & (label < 4)
+    is_sparse = is_grouped & (dense_slot[W.indices] < 0)
+    results = []
+    for engine in (jit_rerank, rerank):
+        counts = np.zeros(d, np.int64)
+        none = np.empty(0, np.uint16), np.empty(0, np.int8), np.empty((0, 0), np.int8)
+        engine.group_by_feature(*given_, np.empty(0, np.int32), counts, *none)
+        np.testing.assert_array_equal(counts, np.bincount(W.indices[is_grouped], minlength=d))
+        starts = np.concatenate(([0], np.cumsum(np.bincount(W.indices[is_sparse], minlength=d))))
+        out = np.zeros(starts[-1], np.uint16), np.zeros(starts[-1], np.int8), np.zeros((2, n_labels), np.int8)
+        engine.group_by_feature(*given_, dense_slot, starts[:-1].copy(), *out)
+        results.append([array.tolist() for array in out])
+        dense = csr_matrix((values * is_grouped, W.indices, W.indptr), shape=W.shape).toarray()
+        np.testing.assert_array_equal(out[2], dense[:, [1, 4]].T)
+        for f in np.unique(W.indices[is_sparse]):
+            here = slice(starts[f], starts[f + 1])
+            np.testing.assert_array_equal(out[1][here], dense[out[0][here], f])
+    assert results[0] == results[1]
+
+
 def test_shrinking_has_the_same_margin() -> None:
     assert np.float32(rerank.SHRINK_MARGIN) == jit_rerank.SHRINK_MARGIN
 

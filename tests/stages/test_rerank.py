@@ -112,9 +112,17 @@ def test_a_label_without_examples_and_lists_with_pads(data: Dataset) -> None:
     assert np.isneginf(margins[[0, 2, 2], [1, 0, 1]]).all()
 
 
+def test_blocks_of_labels_have_about_the_same_number_of_examples() -> None:
+    starts = np.cumsum([0, 1, 1, 6, 0, 2, 2])
+    assert rerank.label_blocks(starts, 3) == [slice(0, 3), slice(3, 6)]
+    assert rerank.label_blocks(starts, 6) == [slice(0, 2), slice(2, 3), slice(3, 5), slice(5, 6)]
+    assert rerank.label_blocks(starts, 1) == [slice(0, 6)]
+    assert rerank.label_blocks(np.zeros(4, np.int64), 3) == [slice(0, 3)]
+
+
 @pytest.mark.twins
 def test_threads_do_not_matter(data: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rerank, "BLOCKS", 3)
+    monkeypatch.setattr(rerank, "TRAINING_BLOCKS", 3)
     given = rerank.examples(data.Y, all_labels(data))
     one, two = (rerank.fit(data.X, given, n_jobs=n_jobs)[0] for n_jobs in (1, 2))
     for a, b in zip(one, two):

@@ -34,6 +34,7 @@ OPERATIONS = {
     "collect_examples": "rerank",
     "merge_examples": "rerank",
     "train_labels": "rerank",
+    "group_by_feature": "rerank",
     "score_labels": "rerank",
     "weigh_evidence": "stacking",
     "ftrl_rows": "gate",

@@ -112,6 +112,10 @@ class RerankingPipeline(NamedTuple):
 
         Labels after the short list have no margin. found : what the shortlister found, where it is known
         """
+        return self.add_margins(self.shortlists(X, k, found), X)
+
+    def shortlists(self, X: Matrix, k: int = 0, found: list[SearchResult] | None = None) -> ShortlistScores:
+        """The short lists of a block of rows, with votes, but without the margins of classifiers."""
         n_labels = self.shortlister.n_labels_
         found = self.shortlister.search_neighbors(X) if found is None else found
         ids, votes = self.shortlister.rank(found, min(max(k, self.shortlist), n_labels))
@@ -119,23 +123,35 @@ class RerankingPipeline(NamedTuple):
             ids, votes = pad_with_all_labels(ids, votes, n_labels)
         counts = self.counts[np.maximum(ids, 0)]
         second_votes = None if self.second is None else _vote_shares(self.second, X, ids)
+        return ShortlistScores(ids, votes, np.zeros(ids.shape, np.float32), counts, second_votes, None)
+
+    def add_margins(self, scores: ShortlistScores, X: Matrix) -> ShortlistScores:
+        """Score the labels on the short lists of a block of rows by their classifiers, if there are any."""
         if self.classifiers is None or self.feature_map is None:
-            return ShortlistScores(ids, votes, np.zeros(ids.shape, np.float32), counts, second_votes, None)
-        margins = np.full(ids.shape, -np.inf, np.float32)
-        listed = ids[:, : self.shortlist]
+            return scores
+        listed, margins = scores.ids[:, : self.shortlist], np.full(scores.ids.shape, -np.inf, np.float32)
         margins[:, : self.shortlist] = rerank.score(
             self.classifiers, transform_sparse(self.feature_map, X), listed, engine=self.shortlister.engine
         )
         if self.lifts is None:
-            return ShortlistScores(ids, votes, margins, counts, second_votes, None)
-        cooccurrence = np.zeros(ids.shape, np.float32)
+            return scores._replace(margins=margins)
+        cooccurrence = np.zeros(scores.ids.shape, np.float32)
         cooccurrence[:, : self.shortlist] = label_lift.apply(self.lifts, listed, margins[:, : self.shortlist])
-        return ShortlistScores(ids, votes, margins, counts, second_votes, cooccurrence)
+        return scores._replace(margins=margins, cooccurrence=cooccurrence)
 
-    def score_in_blocks(self, X: Matrix) -> ShortlistScores:
-        """Score the labels on the short lists of many rows, block by block on several threads."""
+    def score_in_blocks(self, X: Matrix, listed: ShortlistScores | None = None) -> ShortlistScores:
+        """Score the labels on the short lists of many rows, block by block on several threads.
+
+        listed : their short lists, where these are known
+        """
+
+        def score(block: slice) -> ShortlistScores:
+            if listed is None:
+                return self.score(X[block])
+            return self.add_margins(listed.slice(block, slice(None)), X[block])
+
         blocks = parallel.map_blocks(
-            lambda block: self.score(X[block]),
+            score,
             parallel.blocks(X.shape[0], BLOCK),
             n_jobs=self.shortlister.n_jobs,
             stage="held-out rows",
@@ -171,12 +187,12 @@ def refit_pipeline(
     if config.second is not None and second is not None:
         second = _refit_shortlister(config.second, second, rows, second_rng)
     if trained is None:
-        return _without_classifiers(config, shortlister, second, rows)
-    with phase("short lists of the training rows", rows.n):
+        return without_classifiers(config, shortlister, second, rows)
+    with phase("examples of the new rows", rows.n - n_before):
         if rows.observed is None:
             examples = examples_of_new_rows(shortlister, rows, config.shortlist, n_before)
         else:
-            examples = _examples(shortlister, rows, config.shortlist)
+            examples = training_examples(shortlister, rows, config.shortlist)
         examples, start = rerank.extend_examples(*trained, examples, engine=engine)
     del trained
     share = (rows.n - n_before) / rows.n
@@ -213,22 +229,22 @@ def fit_reranker(
     rows: TrainingSet,
     rng: Generator,
     *,
-    listed: Array | None = None,
+    examples: rerank.Examples | None = None,
 ) -> FittedPipeline:
     """Add classifiers to fitted shortlisters.
 
-    listed : (n, k) the short lists of the training rows, where they are known
+    examples : what the classifiers are trained on, where it is known
     """
     if config.loss == "none":
-        return FittedPipeline(_without_classifiers(config, shortlister, second, rows), None)
-    with phase("short lists of the training rows", rows.n):
-        examples = _examples(shortlister, rows, config.shortlist, listed)
+        return FittedPipeline(without_classifiers(config, shortlister, second, rows), None)
+    if examples is None:
+        examples = training_examples(shortlister, rows, config.shortlist)
     return _fit_classifiers(
         config, shortlister, second, rows, rng, examples, start=None, n_passes=config.n_passes[0]
     )
 
 
-def _without_classifiers(
+def without_classifiers(
     config: Config, shortlister: NeighborVoting, second: NeighborVoting | None, rows: TrainingSet
 ) -> RerankingPipeline:
     return RerankingPipeline(
@@ -242,11 +258,9 @@ def _without_classifiers(
     )
 
 
-def _examples(
-    shortlister: NeighborVoting, rows: TrainingSet, k: int, listed: Array | None = None
-) -> rerank.Examples:
-    """The examples of all labels; listed : (n, k) the short lists of the rows, where they are known."""
-    if listed is None:
+def training_examples(shortlister: NeighborVoting, rows: TrainingSet, k: int) -> rerank.Examples:
+    """The examples of all labels, by the short lists of the training rows."""
+    with phase("short lists of the training rows", rows.n):
         listed = shortlists_leave_one_out(shortlister, rows.X, k)
     if rows.observed is not None:  # an unknown cell is not a negative example
         known = contains(rows.observed, listed) | ~informative_rows(rows.observed)[:, None]

@@ -29,7 +29,8 @@ from .pipeline import (
     Config,
     fit_reranker,
     fit_shortlister,
-    shortlists_leave_one_out,
+    training_examples,
+    without_classifiers,
 )
 from .stack import STACKER_PAIRS, stacked_quality
 
@@ -187,14 +188,18 @@ class ConfigSearch(NamedTuple):
         The more rows there are, the lower the best cost is, and the sample has few.
         """
         lengths = self._lengths(held.Y.shape[1])
-        listed = shortlists_leave_one_out(candidate.fitted, train.X, lengths[0])
+        config = self._config(candidate.method, None, lengths[0], "l2")
+        # All configurations have the same short lists, of the training rows and of the others.
+        examples = training_examples(candidate.fitted, train, lengths[0])
+        listed = without_classifiers(config, candidate.fitted, None, train).score_in_blocks(held.X)
 
         def trial(config: Config) -> SearchTrial:
             started = budget.spent()
             pipeline, _ = fit_reranker(
-                config, candidate.fitted, None, train, copy.deepcopy(rng), listed=listed
+                config, candidate.fitted, None, train, copy.deepcopy(rng), examples=examples
             )
-            score = stacked_quality(pipeline.score_in_blocks(held.X), held, candidate.fitted.n_jobs)
+            scores = pipeline.score_in_blocks(held.X, listed)
+            score = stacked_quality(scores, held, candidate.fitted.n_jobs)
             chosen = {"features": config.features, "cost": config.cost, "shortlist": config.shortlist}
             return SearchTrial("re-ranker", chosen, score, budget.spent() - started)
 
@@ -215,7 +220,6 @@ class ConfigSearch(NamedTuple):
             trials.extend(found)
             return [one.score for one in found]
 
-        config = self._config(candidate.method, None, lengths[0], "l2")
         costs = self.effort.costs[1:] if self.cost == "auto" else ()
         configs = [config._replace(features=kind) for kind in candidate_scalings(train.X)]
         scores = qualities(configs) if len(configs) > 1 or costs else [0.0]

@@ -39,9 +39,7 @@ class HeldOutEvidence(NamedTuple):
     n_labels: int
 
     @classmethod
-    def of(
-        cls, scores: ShortlistScores, held_out: TrainingSet, n_jobs: int | None = None
-    ) -> HeldOutEvidence:
+    def of(cls, scores: ShortlistScores, held_out: TrainingSet, n_jobs: int | None = None) -> HeldOutEvidence:
         evidence = np.empty((*scores.ids.shape, len(scores.evidence_names())), np.float32)
 
         def write(rows: slice) -> None:

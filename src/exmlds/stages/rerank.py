@@ -13,14 +13,15 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from ..kernels import DEFAULT, Engine
-from ..runtime.parallel import map_blocks
+from ..runtime.parallel import blocks, map_blocks
 from ..validation import mapped, stored
 from ..validation.arrays import row_blocks, row_norms
 
 Array = np.ndarray
 
 LEAST_WEIGHT = 1e-6  # least weight of a row: the kernel divides by its cost
-BLOCKS = 256  # blocks of labels in the training
+TRAINING_BLOCKS = 256  # blocks of labels that are trained at the same time
+SORTING_BLOCKS = 8  # blocks of labels whose weights are sorted by feature at the same time
 LOSSES = ("squared_hinge", "logistic")
 
 
@@ -158,13 +159,17 @@ def fit(
         size = int(np.minimum(np.diff(sizes[starts - starts[0]]), d).sum())
         n = labels.stop - labels.start
         w, scale, bias = (np.zeros(length, np.float32) for length in (d, n, n))
-        starts, features, values = np.zeros(n + 1, np.int64), np.empty(size, np.int32), np.empty(size, np.int8)
+        starts, features, values = (
+            np.zeros(n + 1, np.int64),
+            np.empty(size, np.int32),
+            np.empty(size, np.int8),
+        )
         trained = (alphas, w, starts, features, values, scale, bias)
         engine.train_labels(*rows, *given, costs, labels.start, labels.stop, *settings, *trained)
         return np.diff(starts), features[: starts[-1]].copy(), values[: starts[-1]].copy(), scale, bias
 
     # The blocks with most examples come first, so that none of them holds up the end.
-    todo = _label_blocks(given.starts)
+    todo = label_blocks(given.starts, TRAINING_BLOCKS)
     sizes = [int(given.starts[labels.stop] - given.starts[labels.start]) for labels in todo]
     order = np.argsort(sizes, kind="stable")[::-1].tolist()
     done = map_blocks(
@@ -174,8 +179,8 @@ def fit(
     counts, features, values, scale, bias = (np.concatenate(parts) for parts in zip(*trained))
     del trained  # as large as what was made of it
     starts = np.concatenate(([0], np.cumsum(counts)))
-    by_label = csr_matrix((values, features, starts), shape=(n_labels, d))
-    return Classifiers(*_by_feature(by_label), scale, bias), alphas
+    by_feature = _by_feature(starts, features, values, d, n_jobs, engine)
+    return Classifiers(*by_feature, scale, bias), alphas
 
 
 def pad_rows(X: csr_matrix) -> tuple[Array, Array, Array]:
@@ -194,23 +199,53 @@ def pad_rows(X: csr_matrix) -> tuple[Array, Array, Array]:
     return indptr, features, values
 
 
-def _label_blocks(starts: Array) -> list[slice]:
-    """Consecutive labels with about the same number of examples; most labels have few of them."""
-    edges = np.linspace(0, starts[-1], BLOCKS + 1)[1:-1]
+def label_blocks(starts: Array, n: int) -> list[slice]:
+    """At most n blocks of consecutive labels with about the same number of examples or weights.
+
+    starts : (L + 1,) where those of each label start
+    """
+    edges = np.linspace(0, starts[-1], n + 1)[1:-1]
     cuts = np.searchsorted(starts, edges)
     return [slice(*pair) for pair in pairwise(sorted({0, *cuts.tolist(), len(starts) - 1}))]
 
 
-def _by_feature(weights: csr_matrix) -> tuple[Array, Array, Array, Array, Array]:
-    """Convert (L, d) csr weights to the layout of `Classifiers`; a feature is dense where that is smaller."""
-    n_labels, weights = weights.shape[0], weights.tocsc()
-    labels = weights.indices.astype(np.uint16 if n_labels <= 2**16 else np.uint32)
-    counts = np.diff(weights.indptr)
-    is_dense = counts * (labels.itemsize + 1) > n_labels
-    is_sparse = np.repeat(~is_dense, counts)  # (nnz,)
-    starts = np.concatenate(([0], np.cumsum(np.where(is_dense, 0, counts))))
+def _by_feature(
+    starts: Array, features: Array, values: Array, d: int, n_jobs: int | None, engine: Engine
+) -> tuple[Array, Array, Array, Array, Array]:
+    """Convert the weights of each label to the layout of `Classifiers`: a counting sort on several threads.
+
+    starts, features, values : (L + 1,), (m,) and (m,), the weights of each label
+    """
+    n_labels = len(starts) - 1
+    dtype = np.dtype(np.uint16 if n_labels <= 2**16 else np.uint32)
+    todo = label_blocks(starts, SORTING_BLOCKS)
+    positions = np.zeros((len(todo), d), np.int64)
+
+    def group(dense_slot: Array, *out: Array) -> None:
+        """Count or write the weights; each block of labels has its own positions for each feature."""
+        for _ in map_blocks(
+            lambda which: engine.group_by_feature(
+                *(starts, features, values, todo[which.start].start, todo[which.start].stop),
+                *(dense_slot, positions[which.start], *out),
+            ),
+            blocks(len(todo), 1),
+            n_jobs=n_jobs,
+            stage="weights by feature",
+            total=len(todo),
+            unit="blocks",
+        ):
+            pass
+
+    group(np.empty(0, np.int32), np.empty(0, dtype), np.empty(0, np.int8), np.empty((0, 0), np.int8))
+    counts = positions.sum(axis=0)
+    is_dense = counts * (dtype.itemsize + 1) > n_labels  # where that is smaller
     dense_slot = np.where(is_dense, np.cumsum(is_dense) - 1, -1).astype(np.int32)
-    return starts, labels[is_sparse], weights.data[is_sparse], weights[:, is_dense].T.toarray(), dense_slot
+    ends = np.concatenate(([0], np.cumsum(np.where(is_dense, 0, counts))))
+    positions[:] = ends[:-1] + np.cumsum(positions, axis=0) - positions
+    labels, grouped = np.empty(ends[-1], dtype), np.empty(ends[-1], np.int8)
+    dense = np.zeros((np.count_nonzero(is_dense), n_labels), np.int8)
+    group(dense_slot, labels, grouped, dense)
+    return ends, labels, grouped, dense, dense_slot
 
 
 def score(classifiers: Classifiers, X: csr_matrix, ids: Array, *, engine: Engine = DEFAULT) -> Array:

@@ -284,6 +284,22 @@ def _logistic_step(old, cost, square, margin):
     return np.float32(z if is_lower else c - z)
 
 
+@kernel
+def group_by_feature(starts, features, values, first, last, dense_slot, position, labels, grouped, dense):
+    """See the twin in reference/rerank.py."""
+    is_filled = len(dense_slot) > 0
+    for label in range(first, last):
+        for p in range(starts[label], starts[label + 1]):
+            f = features[p]
+            if not is_filled:
+                position[f] += 1
+            elif dense_slot[f] >= 0:
+                dense[dense_slot[f], label] = values[p]
+            else:
+                labels[position[f]], grouped[position[f]] = label, values[p]
+                position[f] += 1
+
+
 @reordering_kernel
 def score_labels(
     indptr, features, values, starts, labels, weights, dense, dense_slot, scale, bias, totals, ids, out

@@ -195,6 +195,37 @@ def _logistic_optimum(old: float, cost: float, square: float, margin: float) -> 
     return cost / (1 + np.exp(-brentq(slope, -700, 700)))
 
 
+def group_by_feature(
+    starts: Array,
+    features: Array,
+    values: Array,
+    first: int,
+    last: int,
+    dense_slot: Array,
+    position: Array,
+    labels: Array,
+    grouped: Array,
+    dense: Array,
+) -> None:
+    """Write the weights of the labels from `first` to `last`, which are given by label, by feature.
+
+    starts, features, values : (L + 1,) int64, (m,) int32 and (m,) int8, the weights of each label
+    dense_slot : (d,) int32, the row of each dense feature in `dense`, −1 for others; (0,) only counts
+    position : (d,) int64, where the weights of a sparse feature go; the number of these labels' is added
+    labels, grouped : (m,) uint and int8, the weights of sparse features, written
+    dense : (h, L) int8 zeros, the weights of dense features, written
+    """
+    for label in range(first, last):
+        here = slice(starts[label], starts[label + 1])
+        for f, value in zip(features[here].tolist(), values[here].tolist()):
+            if len(dense_slot) and dense_slot[f] >= 0:
+                dense[dense_slot[f], label] = value
+                continue
+            if len(dense_slot):
+                labels[position[f]], grouped[position[f]] = label, value
+            position[f] += 1
+
+
 def score_labels(
     indptr: Array,
     features: Array,
