@@ -412,8 +412,8 @@ def test_softmax_gradient(seed: int, gamma: float) -> None:
     np.fill_diagonal(weights, 0)
     found = []
     for engine in (jit_joint, joint):
-        by_rows, by_contexts = np.zeros((stop - start, r), np.float32), np.zeros((b, r), np.float32)
-        given_ = U, weights, np.float32(gamma), start, stop, by_rows, by_contexts
+        by_rows, by_contexts = np.zeros((stop - start, r), np.float32), np.zeros((5, b, r), np.float32)
+        given_ = U, weights, np.float32(gamma), start, stop, 4, by_rows, by_contexts
         found.append((engine.softmax_gradient(*given_), by_rows, by_contexts))
     for one, other in zip(*found):
         np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-3 * gamma)

@@ -165,6 +165,13 @@ class Workers:
         if self.pool is not None:
             self.pool.shutdown()
 
+    def shares(self, n: int, unit: int = 1) -> list[slice]:
+        """The rows 0…n−1 in one slice for each thread, all but the last of them multiples of the unit.
+
+        A result must not depend on where these end, since they depend on the number of threads.
+        """
+        return blocks(n, -(-n // (self.threads * unit)) * unit)
+
     def map(self, work: Callable[[slice], Result], rows: list[slice]) -> list[Result]:
         """The result of each block, in order; each thread works on consecutive blocks."""
         _check_cancelled(getattr(_current, "cancelled", None))

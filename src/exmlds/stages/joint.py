@@ -28,8 +28,7 @@ from ..validation.arrays import count_columns
 
 Array = np.ndarray
 
-BLOCKS = 16  # blocks of features; each is updated by one thread
-ROWS = 64  # rows in a block of the embedding and of the gradient
+ROWS = 64  # rows in a block of the gradient
 
 
 class JointState(NamedTuple):
@@ -90,54 +89,54 @@ def epoch(
     rng = np.random.default_rng([state.seed, state.epoch])
     sizes = (neighbors >= 0).sum(axis=1)
     order = rng.permutation(np.flatnonzero(sizes))
-    batches = _Batches(X, state, learning_rate, engine)
     chain = _chain(neighbors)
     with progress.stage("joint learning", len(order)) as advance, Workers(n_jobs) as workers:
+        batches = _Batches(X, state, learning_rate, workers, engine)
         for start in range(0, len(order), batch_size):
             rows = order[start : start + batch_size]
             contexts = neighbors[rows, (rng.random(len(rows)) * sizes[rows]).astype(np.int64)]
             both = np.concatenate([rows, contexts])
             weights = negatives(rows, contexts, neighbors, group, sets, chain, engine=engine)
-            Z = batches.embed(both, workers)
+            Z = batches.embed(both)
             _, dZ = gradient(Z, weights, loss, workers, engine=engine)
-            batches.step(both, dZ, workers)
+            batches.step(both, dZ)
             advance(len(rows))
     return state._replace(epoch=state.epoch + 1)
 
 
 class _Batches:
-    """Embeds the rows of a batch and updates V, in blocks that do not depend on the number of threads."""
+    """Embeds the rows of a batch and updates V; no sum depends on the number of threads."""
 
-    def __init__(self, X: Any, state: JointState, rate: float, engine: Engine) -> None:
+    def __init__(self, X: Any, state: JointState, rate: float, workers: Workers, engine: Engine) -> None:
         self.X, self.V, self.squares = X, state.V, state.squares
-        self.rate, self.engine = np.float32(rate), engine
+        self.rate, self.workers, self.engine = np.float32(rate), workers, engine
         if issparse(X):
-            # One thread owns each block of features; the blocks hold about the same number of values.
+            # Each thread updates a block of features; the blocks hold about the same number of values.
             X.sort_indices()
             self.arrays = (X.indptr, X.indices, X.data)
-            counts = np.cumsum(count_columns(X))
-            cuts = np.searchsorted(counts, np.arange(1, BLOCKS) * (X.nnz / BLOCKS)).tolist()
+            counts, n = np.cumsum(count_columns(X)), workers.threads
+            cuts = np.searchsorted(counts, np.arange(1, n) * (X.nnz / n)).tolist()
             edges = sorted({0, *cuts, X.shape[1]})
             self.features = [slice(*pair) for pair in pairwise(edges)]
 
-    def embed(self, rows: Array, workers: Workers) -> Array:
+    def embed(self, rows: Array) -> Array:
         """(b, r) float32, z = x V."""
         if not issparse(self.X):
             X = self.X[rows]
-            return np.concatenate(workers.map(lambda block: X[block] @ self.V, blocks(len(X), ROWS)))
+            return np.concatenate(self.workers.map(lambda block: X[block] @ self.V, blocks(len(X), ROWS)))
         Z = np.empty((len(rows), self.V.shape[1]), np.float32)
-        workers.map(
-            lambda block: self.engine.embed_rows(*self.arrays, rows[block], self.V, Z[block]),
-            blocks(len(rows), ROWS),
+        self.workers.map(
+            lambda own: self.engine.embed_rows(*self.arrays, rows[own], self.V, Z[own]),
+            self.workers.shares(len(rows)),
         )
         return Z
 
-    def step(self, rows: Array, dZ: Array, workers: Workers) -> None:
+    def step(self, rows: Array, dZ: Array) -> None:
         """Take one AdaGrad step."""
         if not issparse(self.X):
             _step_dense(self.V, self.squares, self.X[rows].T @ dZ, self.rate)
             return
-        workers.map(
+        self.workers.map(
             lambda own: self.engine.adagrad_rows(
                 *self.arrays, rows, dZ, own.start, own.stop, self.rate, self.V, self.squares
             ),
@@ -185,15 +184,18 @@ def gradient(
     if loss.similarity == "cosine":
         lengths = np.maximum(np.linalg.norm(Z, axis=1, keepdims=True), np.finfo(np.float32).tiny)
         U = Z / lengths
-    todo, dU = blocks(b, ROWS), np.empty_like(U)
-    by_contexts = np.empty((len(todo), b, U.shape[1]), U.dtype)  # by each block of rows
+    dU = np.empty_like(U)
+    by_contexts = np.empty((-(-b // ROWS), b, U.shape[1]), U.dtype)  # by each block of rows
 
-    def block_gradient(block: slice) -> float:
-        given = U, weights, U.dtype.type(loss.gamma), block.start, block.stop
-        return by_similarity(*given, dU[block], by_contexts[block.start // ROWS])
+    def share_gradient(own: slice) -> float:
+        given = U, weights, U.dtype.type(loss.gamma), own.start, own.stop, ROWS
+        return by_similarity(*given, dU[own], by_contexts[own.start // ROWS :])
 
     by_similarity = engine.softmax_gradient if loss.kind == "softmax" else partial(_sgns_gradient, loss)
-    value = sum(map(block_gradient, todo) if workers is None else workers.map(block_gradient, todo))
+    if workers is None:
+        value = share_gradient(slice(0, b))
+    else:
+        value = sum(workers.map(share_gradient, workers.shares(b, ROWS)))
     np.sum(by_contexts, axis=0, out=dU[b:])
     if loss.similarity == "cosine":  # ∇_z cos(z, w) = (w/‖w‖ − cos(z, w) z/‖z‖) / ‖z‖
         dU -= np.einsum("ij,ij->i", dU, U)[:, None] * U
@@ -208,25 +210,28 @@ def _sgns_gradient(
     gamma: float,
     start: int,
     stop: int,
+    size: int,
     by_rows: Array,
     by_contexts: Array,
 ) -> float:
     """The loss "sgns" of some rows, and its gradient, as `softmax_gradient` of the kernels has it."""
-    b, rows = len(weights), U[start:stop]
-    weights, K = weights[start:stop], rows @ U[b:].T
-    own = np.arange(stop - start), np.arange(start, stop)
-    # The weights of a row's negatives sum to n₋, however many of them count.
-    totals = weights.sum(axis=1, keepdims=True)
-    weights = weights * np.divide(loss.n_negative, totals, out=np.zeros_like(totals), where=totals > 0)
-    scores = gamma * (K - loss.margin)
-    soft = np.logaddexp(0, scores)  # −log σ(−s)
-    value = float(np.logaddexp(0, -scores[own]).sum() + (weights * soft).sum())
-    sigmoid = np.exp(scores - soft)  # σ(s)
-    dK = weights * sigmoid
-    dK[own] = sigmoid[own] - 1
-    dK = (gamma / b * dK).astype(U.dtype)
-    by_rows[:], by_contexts[:] = dK @ U[b:], dK.T @ rows
-    return value
+    b, total = len(weights), 0.0
+    for number, block in enumerate(blocks(stop - start, size)):
+        rows = U[start:stop][block]
+        own = np.arange(len(rows)), np.arange(block.start, block.stop) + start
+        K, weight = rows @ U[b:].T, weights[own[1]]
+        # The weights of a row's negatives sum to n₋, however many of them count.
+        totals = weight.sum(axis=1, keepdims=True)
+        weight = weight * np.divide(loss.n_negative, totals, out=np.zeros_like(totals), where=totals > 0)
+        scores = gamma * (K - loss.margin)
+        soft = np.logaddexp(0, scores)  # −log σ(−s)
+        total += float(np.logaddexp(0, -scores[own]).sum() + (weight * soft).sum())
+        sigmoid = np.exp(scores - soft)  # σ(s)
+        dK = weight * sigmoid
+        dK[own] = sigmoid[own] - 1
+        dK = (gamma / b * dK).astype(U.dtype)
+        by_rows[block], by_contexts[number] = dK @ U[b:], dK.T @ rows
+    return total
 
 
 def _step_dense(V: Array, squares: Array, gradient: Array, rate: np.float32) -> None:

@@ -77,29 +77,32 @@ def _exp(x):
 
 
 @reordering_kernel
-def softmax_gradient(U, weights, gamma, start, stop, by_rows, by_contexts):
+def softmax_gradient(U, weights, gamma, start, stop, size, by_rows, by_contexts):
     """See the twin in reference/joint.py."""
-    b = len(weights)
-    rows, contexts, loss = U[start:stop], U[b:], np.float32(0)
-    K = np.dot(rows, contexts.T)
-    for i in range(stop - start):
-        own, k, positive = weights[start + i], K[i], K[i, start + i]
-        largest = positive
-        for j in range(b):
-            if own[j] > 0 and k[j] > largest:
-                largest = k[j]
-        odds = _exp(gamma * (positive - largest))
-        total = odds
-        for j in range(b):
-            # The exponent of a pair that does not count may be positive.
-            k[j] = own[j] * _exp(min(gamma * (k[j] - largest), np.float32(0)))
-            total += k[j]
-        for j in range(b):
-            k[j] *= gamma / (np.float32(b) * total)
-        k[start + i] = (odds / total - 1) * gamma / np.float32(b)
-        loss += np.log(total) - gamma * (positive - largest)
-    by_rows[:] = np.dot(K, contexts)
-    by_contexts[:] = np.dot(K.T, rows)
+    b, loss = len(weights), np.float32(0)
+    contexts = U[b:]
+    for number, first in enumerate(range(start, stop, size)):
+        last = min(first + size, stop)
+        rows = U[first:last]
+        K = np.dot(rows, contexts.T)
+        for i in range(last - first):
+            own, k, positive = weights[first + i], K[i], K[i, first + i]
+            largest = positive
+            for j in range(b):
+                if own[j] > 0 and k[j] > largest:
+                    largest = k[j]
+            odds = _exp(gamma * (positive - largest))
+            total = odds
+            for j in range(b):
+                # The exponent of a pair that does not count may be positive.
+                k[j] = own[j] * _exp(min(gamma * (k[j] - largest), np.float32(0)))
+                total += k[j]
+            for j in range(b):
+                k[j] *= gamma / (np.float32(b) * total)
+            k[first + i] = (odds / total - 1) * gamma / np.float32(b)
+            loss += np.log(total) - gamma * (positive - largest)
+        by_rows[first - start : last - start] = np.dot(K, contexts)
+        by_contexts[number] = np.dot(K.T, rows)
     return loss
 
 

@@ -38,14 +38,23 @@ def negative_weights(
 
 
 def softmax_gradient(
-    U: Array, weights: Array, gamma: float, start: int, stop: int, by_rows: Array, by_contexts: Array
+    U: Array,
+    weights: Array,
+    gamma: float,
+    start: int,
+    stop: int,
+    size: int,
+    by_rows: Array,
+    by_contexts: Array,
 ) -> float:
     """Write the gradient of the softmax loss of the rows from `start` to `stop`; return their summed loss.
 
     U : (2b, r), rows and then their positives; K_ij is the inner product of row i and the positive of row j
     weights : (b, b) of the negatives, 0 on the diagonal
-    by_rows : (stop − start, r), the gradient by these rows;  by_contexts : (b, r), by all positives. Both are
-        of the sum over all rows, divided by b
+    size : number of rows in a block
+    by_rows : (stop − start, r), the gradient by these rows
+    by_contexts : (m, b, r), the gradient by all positives, of each block of rows
+        Both are of the sum over all rows, divided by b
     """
     b, rows = len(weights), np.arange(start, stop)
     K = gamma * (U[start:stop] @ U[b:].T)
@@ -59,7 +68,10 @@ def softmax_gradient(
     dK = odds / totals
     dK[rows - start, rows] -= 1
     dK *= gamma / b
-    by_rows[:], by_contexts[:] = dK @ U[b:], dK.T @ U[start:stop]
+    by_rows[:] = dK @ U[b:]
+    for number, first in enumerate(range(0, stop - start, size)):
+        block = slice(first, first + size)
+        by_contexts[number] = dK[block].T @ U[start:stop][block]
     return float(np.log(totals).sum() - K[rows - start, rows].sum())
 
 
