@@ -22,7 +22,7 @@ from measure import seconds
 STAGES = {
     "search.py": ("search",),
     "pipeline.py": ("fit_shortlister", "shortlists_leave_one_out", "fit_reranker", "score_in_blocks"),
-    "stack.py": ("fit_stacker", "add_top_reranker", "rank_by_stacker"),
+    "stack.py": ("stack", "stacked_quality", "add_top_reranker", "rank_by_stacker"),
     "joint.py": ("epoch",),
     "neighbors.py": ("nearest_sets",),
     "rerank.py": ("examples", "fit"),

@@ -44,6 +44,24 @@ def test_with_all_cells_probed_the_search_is_exact(
         np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.parametrize("metric", ["cosine", "euclidean"])
+@pytest.mark.parametrize("is_in_two_segments", [False, True])
+def test_rows_of_the_index_are_searched_with_the_cells_of_their_own(
+    rows: Array, metric: str, is_in_two_segments: bool
+) -> None:
+    n_first = 2_000 if is_in_two_segments else len(rows)
+    built = index.build(rows[:n_first], metric, in_cells=True)
+    if is_in_two_segments:
+        built = index.extend(built, rows[n_first:])
+    position = index.positions(built)
+    near, similar, Z = index.search_stored(built, 10, n_probes=48)(position[:200])
+    exact, expected = index.search(index.build(rows, metric), rows[:200], 10)
+    assert (near[:, 0] == np.arange(200)).all()
+    assert np.mean([len(set(a) & set(b)) for a, b in zip(near, exact)]) > 9.5
+    np.testing.assert_allclose(similar[:, 0], expected[:, 0], atol=1e-3)
+    np.testing.assert_allclose(index.search(built, Z, 1)[1][:, 0], similar[:, 0], atol=1e-5)
+
+
 def test_the_number_of_threads_does_not_matter(rows: Array) -> None:
     one, other = (cells.build(rows, "cosine", "float32", n_jobs) for n_jobs in (1, 2))
     for array, same in zip(

@@ -20,6 +20,7 @@ Array = np.ndarray
 Result = TypeVar("Result")
 
 STACKER_PAIRS = 200_000  # pairs of a row and a label that the stacker is fitted on, at most
+TRIAL_PAIRS = 80_000  # those of a stacker that only compares configurations
 TIE_STEP = np.float32(2**-22)  # relative step between equal scores of neighbouring ranks: two float32 steps
 
 
@@ -83,7 +84,8 @@ def stack(
     gains : (L,) weights of the labels where rare ones are favoured; the top re-ranker is left out then
     """
     given = HeldOutEvidence.of(scores, held, n_jobs)
-    stacker = stacking.fit_label_bias(fit_stacker(given), given.pairs(), given.n_labels)
+    stacker = _fit_stacker(given, STACKER_PAIRS)
+    stacker = stacking.fit_label_bias(stacker, given.pairs(), given.n_labels)
     if gains is None:
         stacker = add_top_reranker(stacker, given)
     recall = float(contains(held.Y, scores.ids).sum() / max(held.Y.nnz, 1))
@@ -96,12 +98,13 @@ def stack(
 def stacked_quality(scores: ShortlistScores, held: TrainingSet, n_jobs: int | None = None) -> float:
     """The mean of P@1, P@3 and P@5 on held-out rows, by a stacker fitted on them."""
     given = HeldOutEvidence.of(scores, held, n_jobs)
-    return mean_precision(held.Y, _rank_held_out(fit_stacker(given), given, 5, None, n_jobs)[0])
+    stacker = _fit_stacker(given, TRIAL_PAIRS)
+    return mean_precision(held.Y, _rank_held_out(stacker, given, 5, None, n_jobs)[0])
 
 
-def fit_stacker(given: HeldOutEvidence) -> stacking.Stacker:
-    """Fit the stacker on as many rows as it needs."""
-    return stacking.fit(given.pairs(STACKER_PAIRS // given.ids.shape[1] + 1))
+def _fit_stacker(given: HeldOutEvidence, n_pairs: int) -> stacking.Stacker:
+    """Fit the stacker on the first rows, about as many as have this number of pairs."""
+    return stacking.fit(given.pairs(n_pairs // given.ids.shape[1] + 1))
 
 
 def add_top_reranker(stacker: stacking.Stacker, given: HeldOutEvidence) -> stacking.Stacker:

@@ -101,6 +101,7 @@ def search(
     k: int,
     *,
     n_probes: int = N_PROBES,
+    probes: Array | None = None,
     engine: Engine = DEFAULT,
 ) -> tuple[Array, Array]:
     """The k best rows of the nearest cells: (q, k) int64 positions, −1 pads, and (q, k) float32 scores.
@@ -108,10 +109,10 @@ def search(
     bias : (n,) in the order of the positions, added to ⟨q, x⟩ (cosine) or 2⟨q, x⟩ (euclidean)
     Q : (q, r) float32
     n_probes : number of cells that are read
+    probes : (q, p) int64, these cells, where they are known
     """
-    n_probes = min(n_probes, len(cells.centers))
-    probes, near = np.full((len(Q), n_probes), -1, np.int64), np.full((len(Q), n_probes), -np.inf, np.float32)
-    engine.merge_topk(_nearness(cells.centers, Q, metric), 0, probes, near)
+    if probes is None:
+        probes = nearest_cells(cells, Q, metric, n_probes, engine=engine)
     starts, rows = cells.starts, cells.rows
     positions, scores = np.full((len(Q), k), -1, np.int64), np.full((len(Q), k), -np.inf, np.float32)
     scaled = Q if metric == "cosine" else 2 * Q
@@ -125,6 +126,14 @@ def search(
     compact = compact.reshape(probes.shape)
     engine.search_cells(scaled, compact, ends, quantize.unpack(rows, read), bias[read], positions, scores)
     return np.where(positions >= 0, read[np.maximum(positions, 0)] if len(read) else -1, -1), scores
+
+
+def nearest_cells(cells: Cells, Q: Array, metric: str, n_probes: int, *, engine: Engine = DEFAULT) -> Array:
+    """(q, p) int64, the cells with the nearest centres, nearest first."""
+    n_probes = min(n_probes, len(cells.centers))
+    probes, near = np.full((len(Q), n_probes), -1, np.int64), np.full((len(Q), n_probes), -np.inf, np.float32)
+    engine.merge_topk(_nearness(cells.centers, Q, metric), 0, probes, near)
+    return probes
 
 
 def _nearness(centers: Array, X: Array, metric: str) -> Array:

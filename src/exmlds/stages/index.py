@@ -6,6 +6,7 @@ The top-k lists of the segments are merged, so rows can be added as a new segmen
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -174,11 +175,41 @@ def search(
             ids, scores = _search_dense(segment, Q, index.metric, k, n_probes, engine)
         found.append((np.where(ids >= 0, ids + offset, -1) if offset else ids, scores))
         offset += len(segment.bias)
-    ids, scores = found[0] if len(found) == 1 else _merge(found, k)
+    return _similarities(index, Q, *(found[0] if len(found) == 1 else _merge(found, k)))
+
+
+def _similarities(index: Index, Q: Matrix, ids: Array, scores: Array) -> tuple[Array, Array]:
+    """The ids, and the similarities that belong to these scores."""
     if index.metric == "euclidean":  # Rounding can make a squared distance slightly negative.
         squared = row_norms(Q)[:, None] ** 2 - scores
         scores = -np.sqrt(np.maximum(squared, 0, out=squared, where=ids >= 0))
     return ids, scores.astype(np.float32, copy=False)
+
+
+def search_stored(
+    index: Index, k: int, *, n_probes: int, engine: Engine = DEFAULT
+) -> Callable[[Array], tuple[Array, Array, Array]]:
+    """A function from positions of dense rows to the k rows most similar to each, their similarities, and Z.
+
+    Rows of the same cell read the same cells, those with the centres nearest to its own, which are found
+    once for all of them.
+
+    Z : (m, d) float32, the rows at these positions
+    """
+    first, *others = index.segments
+    known = None
+    if not others and isinstance(first.rows, cells.Cells):
+        known = cells.nearest_cells(first.rows, first.rows.centers, index.metric, n_probes, engine=engine)
+
+    def search_rows(positions: Array) -> tuple[Array, Array, Array]:
+        Z = stored_rows(index, positions)
+        if known is None:
+            return *search(index, Z, k, n_probes=n_probes, engine=engine), Z
+        own_cell = np.searchsorted(first.rows.starts, positions, side="right") - 1
+        found = _search_dense(first, _prepare(index, Z), index.metric, k, n_probes, engine, known[own_cell])
+        return *_similarities(index, _prepare(index, Z), *found), Z
+
+    return search_rows
 
 
 def _is_sparse(X: Matrix) -> bool:
@@ -209,14 +240,20 @@ def _search_sparse(segment: Segment, Q: Matrix, metric: str, k: int, engine: Eng
 
 
 def _search_dense(
-    segment: Segment, Q: Matrix, metric: str, k: int, n_probes: int, engine: Engine
+    segment: Segment,
+    Q: Matrix,
+    metric: str,
+    k: int,
+    n_probes: int,
+    engine: Engine,
+    probes: Array | None = None,
 ) -> tuple[Array, Array]:
     Q = np.ascontiguousarray(Q.toarray() if issparse(Q) else Q, np.float32)
     scaled = _scaled(Q, metric)
     rows = _packed(segment)
     if isinstance(segment.rows, cells.Cells):
         positions, scores = cells.search(
-            segment.rows, segment.bias, Q, metric, k, n_probes=n_probes, engine=engine
+            segment.rows, segment.bias, Q, metric, k, n_probes=n_probes, probes=probes, engine=engine
         )
         ids = np.where(positions >= 0, segment.rows.numbers[positions].astype(np.int64), -1)
     else:

@@ -20,7 +20,6 @@ from ..runtime.memory import DataSize, Estimate
 from ..runtime.progress import phase
 from ..selection import HeldOutScores, TrainingSet
 from ..stages import factorize, features, index, neighbors, partition, quantize, regress, sppmi, vote
-from ..stages.cells import N_PROBES
 from ..stages.index import Index
 from ..stages.vote import LabelScorer
 from ..validation import params, stored
@@ -49,7 +48,7 @@ Array = np.ndarray
 
 MIN_ROWS_TO_TUNE = 50  # rows below which settings are not chosen on held-out rows
 KINDS = ("l2", "log1p-l2", "none", "standardize", "nystroem")  # of equals, the first is taken
-TRAIN_PROBES = 24  # cells that are read for a training row, a third of those for a query
+MIN_TRAIN_PROBES = 24  # cells that are read for a training row, at least: half as many as its neighbours
 TINY = np.finfo(np.float32).tiny
 
 
@@ -470,12 +469,14 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
         # The index holds the embeddings of training rows: they need not be computed again.
         indexes = [learner.parts[0].row_index for learner in self.learners_]
         positions = [index.positions(built) for built in indexes]
+        n_probes = max(MIN_TRAIN_PROBES, self.n_neighbors // 2)
+        searches = [index.search_stored(built, k, n_probes=n_probes, engine=self.engine) for built in indexes]
 
         def search(rows: Array) -> list[SearchResult]:
             found = []
-            for built, position in zip(indexes, positions):
-                Z = index.stored_rows(built, position[rows])
-                near, similar = self.search_index(built, Z, k, n_probes=TRAIN_PROBES)
+            for search_stored, position in zip(searches, positions):
+                near, similar, Z = search_stored(position[rows])
+                near = self._drop_dissimilar(near, similar)
                 found.append(_drop_self(rows, SearchResult(near, similar, Z)))
             return found
 
@@ -516,10 +517,13 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
         near, similar = self.search_index(part.row_index, Z, k)
         return SearchResult(np.where(near >= 0, part.rows[np.maximum(near, 0)], -1), similar, Z)
 
-    def search_index(self, built: Index, Z: Array, k: int, n_probes: int = N_PROBES) -> tuple[Array, Array]:
+    def search_index(self, built: Index, Z: Array, k: int) -> tuple[Array, Array]:
         """(b, k) neighbours of embeddings, −1 pads, and their similarities."""
-        near, similar = index.search(built, Z, k, n_probes=n_probes, engine=self.engine)
-        return (vote.drop_dissimilar(near, similar) if self.metric == "cosine" else near), similar
+        near, similar = index.search(built, Z, k, engine=self.engine)
+        return self._drop_dissimilar(near, similar), similar
+
+    def _drop_dissimilar(self, near: Array, similar: Array) -> Array:
+        return vote.drop_dissimilar(near, similar) if self.metric == "cosine" else near
 
     def _weigh_votes(self, found: list[SearchResult], temperature: float | None = None) -> Votes:
         """Votes by similarity; every learner and every part that was probed has one vote in all."""
