@@ -28,7 +28,7 @@ BELOW: dict[str, set[str]] = {
     "topk": {"display", "validation"},
     "metrics": {"display", "errors", "kernels", "validation"},
     "selection": {"kernels", "validation"},
-    "vocabulary": {"errors"},
+    "vocabulary": {"errors", "validation"},
     "data": {"errors", "kernels", "runtime", "storage", "validation", "vocabulary"},
     "base": {
         "display",

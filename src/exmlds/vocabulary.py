@@ -2,33 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .errors import DataError, did_you_mean, some
+from .validation import stored
 
 Array = np.ndarray
 
 PREFERRED, ALTERNATIVE, HIDDEN = range(3)  # kinds of names; a hidden one is only for searching
-CURRENT, WITHOUT_REPLACEMENT = -1, -2  # in `Vocabulary.replaced_by`: no deprecated concept, and no successor
+CURRENT, WITHOUT_REPLACEMENT = (
+    -1,
+    -2,
+)  # in `VocabularyTables.replaced_by`: no deprecated concept, and no successor
 
 
-class ConceptNames(NamedTuple):
-    """All names, concept after concept, and preferred before others.
+class VocabularyTables(NamedTuple):
+    """The arrays of a vocabulary of n concepts with m names, as a model folder holds them.
 
-    texts : (m,) object
-    languages : (m,) int16, positions in `Vocabulary.languages`
+    ids : (n,) object, the ids of concepts
+    languages : (l,) object, codes of the languages of names
+    texts : (m,) object, all names, concept after concept, and preferred before others
+    name_languages : (m,) int16, positions in `languages`
     kinds : (m,) int8, PREFERRED, ALTERNATIVE or HIDDEN
     starts : (n + 1,) int64, where the names of each concept start
+    broader, related : (p, 2) int32, positions of a concept and of one that is broader, or related
+    notations : (n,) object, "" where a concept has none
+    replaced_by : (n,) int32, CURRENT, WITHOUT_REPLACEMENT, or the position of the concept that replaces a
+        deprecated one
     """
 
-    texts: Array
+    ids: Array
     languages: Array
+    texts: Array
+    name_languages: Array
     kinds: Array
     starts: Array
+    broader: Array
+    related: Array
+    notations: Array
+    replaced_by: Array
+
+
+def check(tables: Any) -> None:
+    """Check the tables of a vocabulary that come from a file."""
+    stored.record(tables, "the vocabulary", VocabularyTables)
+    n = len(stored.strings(tables.ids, "the ids of concepts", None))
+    stored.require(len(set(tables.ids.tolist())) == n, "two concepts of the vocabulary have the same id")
+    n_languages = len(stored.strings(tables.languages, "the languages of names", None))
+    m = len(stored.strings(tables.texts, "the names of concepts", None))
+    stored.ids(tables.name_languages, "the languages of names", m, n_languages, dtypes="int16")
+    stored.ids(tables.kinds, "the kinds of names", m, HIDDEN + 1, dtypes="int8")
+    stored.offsets(tables.starts, "the names of concepts", n, m)
+    for pairs in (tables.broader, tables.related):
+        stored.array(pairs, "the relations of concepts", "int32", None, 2)
+        stored.ids(pairs.ravel(), "the relations of concepts", None, n, dtypes="int32")
+    stored.strings(tables.notations, "the notations of concepts", n)
+    stored.ids(tables.replaced_by, "replaced concepts", n, n, low=WITHOUT_REPLACEMENT, dtypes="int32")
 
 
 class Vocabulary:
@@ -38,33 +71,16 @@ class Vocabulary:
 
     Attributes
     ----------
-    ids : (n,) list of the ids of concepts
+    ids : the ids of concepts
     languages : codes of the languages of names, such as "en", the main one first; "" is for names without
         a language
-    names : all names
-    broader, related : (m, 2) int32, positions of a concept and of one that is broader, or related
-    notations : notation of each concept that has one, by id
-    replaced_by : (n,) int32, CURRENT, WITHOUT_REPLACEMENT, or the position of the concept that replaces a
-        deprecated one
+    tables : all that the vocabulary holds
     """
 
-    def __init__(
-        self,
-        ids: Sequence[str],
-        languages: Sequence[str],
-        names: ConceptNames,
-        *,
-        broader: Array | None = None,
-        related: Array | None = None,
-        notations: Mapping[str, str] | None = None,
-        replaced_by: Array | None = None,
-    ) -> None:
-        none = np.zeros((0, 2), np.int32)
-        self.ids, self.languages, self.names = list(ids), list(languages), names
-        self.broader = none if broader is None else broader
-        self.related = none if related is None else related
-        self.notations = dict(notations or {})
-        self.replaced_by = np.full(len(self.ids), CURRENT, np.int32) if replaced_by is None else replaced_by
+    def __init__(self, tables: VocabularyTables) -> None:
+        self.tables = tables
+        self.ids: list[str] = tables.ids.tolist()
+        self.languages: list[str] = tables.languages.tolist()
         self.position = {id: position for position, id in enumerate(self.ids)}
 
     @classmethod
@@ -74,14 +90,10 @@ class Vocabulary:
         >>> Vocabulary.of_names({"p1": "sea birds"}, "en").name("p1")
         'sea birds'
         """
-        n = len(names)
-        table = ConceptNames(
-            np.array(list(names.values()), object),
-            np.zeros(n, np.int16),
-            np.full(n, PREFERRED, np.int8),
-            np.arange(n + 1),
-        )
-        return cls(list(names), [language], table)
+        builder = VocabularyBuilder()
+        for id, name in names.items():
+            builder.add_name(builder.concept(id), name, language)
+        return builder.build()
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -94,7 +106,7 @@ class Vocabulary:
 
     def __repr__(self) -> str:
         languages = some([code or "no language" for code in self.languages])
-        return f"<Vocabulary: {len(self):,} concepts, {len(self.names.texts):,} names ({languages})>"
+        return f"<Vocabulary: {len(self):,} concepts, {len(self.tables.texts):,} names ({languages})>"
 
     def name(self, id: str, language: str | None = None) -> str:
         """The preferred name of a concept; that of the first language where this one has none, or the id.
@@ -106,21 +118,20 @@ class Vocabulary:
         position = self.position.get(id)
         if position is None:
             return id
-        own = slice(*self.names.starts[position : position + 2])
-        is_preferred = self.names.kinds[own] == PREFERRED
-        texts, languages = self.names.texts[own][is_preferred], self.names.languages[own][is_preferred]
-        if not len(texts):
-            return id
         wanted = None if language is None else self.language_position(language)
-        best = np.lexsort((np.arange(len(texts)), languages, languages != wanted))[0]
-        return str(texts[best])
+        own = slice(*self.tables.starts[position : position + 2])
+        languages = self.tables.name_languages[own][self.tables.kinds[own] == PREFERRED]
+        if not len(languages):
+            return id
+        # Preferred names come first, in the order of the languages.
+        return str(self.tables.texts[own][int(np.argmax(languages == wanted))])
 
     def all_names(self, id: str, language: str | None = None) -> list[str]:
         """All names of a concept, preferred ones first, in one language or in all."""
-        own = slice(*self.names.starts[self.position[id] : self.position[id] + 2])
-        texts = self.names.texts[own]
+        own = slice(*self.tables.starts[self.position[id] : self.position[id] + 2])
+        texts = self.tables.texts[own]
         if language is not None:
-            texts = texts[self.names.languages[own] == self.language_position(language)]
+            texts = texts[self.tables.name_languages[own] == self.language_position(language)]
         return texts.tolist()
 
     def language_position(self, language: str) -> int:
@@ -130,38 +141,44 @@ class Vocabulary:
         return self.languages.index(language)
 
     def broader_of(self, id: str) -> list[str]:
-        return self._related(self.broader, id)
+        return self._related(self.tables.broader, id)
 
     def narrower_of(self, id: str) -> list[str]:
-        return self._related(self.broader[:, ::-1], id)
+        return self._related(self.tables.broader[:, ::-1], id)
 
     def related_to(self, id: str) -> list[str]:
-        return sorted({*self._related(self.related, id), *self._related(self.related[:, ::-1], id)})
+        return sorted(
+            {*self._related(self.tables.related, id), *self._related(self.tables.related[:, ::-1], id)}
+        )
 
     def _related(self, pairs: Array, id: str) -> list[str]:
         return [self.ids[other] for other in pairs[pairs[:, 0] == self.position[id], 1].tolist()]
 
+    def notation(self, id: str) -> str | None:
+        """The notation of a concept, such as its number in a classification, or None."""
+        return self.tables.notations[self.position[id]] or None
+
     def is_deprecated(self, id: str) -> bool:
-        return bool(self.replaced_by[self.position[id]] != CURRENT)
+        return bool(self.tables.replaced_by[self.position[id]] != CURRENT)
 
     def current(self, id: str) -> str | None:
         """The concept itself, or the one that replaces it where it is deprecated, or None if none does.
 
         >>> words = Vocabulary.of_names({"old": "aeroplane", "new": "airplane"})
-        >>> words.replaced_by[0] = 1
+        >>> words.tables.replaced_by[0] = 1
         >>> words.current("old"), words.current("new")
         ('new', 'new')
         """
         position, seen = self.position[id], set[int]()
-        while (following := int(self.replaced_by[position])) >= 0 and position not in seen:
+        while (following := int(self.tables.replaced_by[position])) >= 0 and position not in seen:
             seen.add(position)
             position = following
-        return self.ids[position] if self.replaced_by[position] == CURRENT else None
+        return self.ids[position] if self.tables.replaced_by[position] == CURRENT else None
 
     def find_cycle(self) -> list[str]:
         """Concepts each of which is broader than the one before, and the first than the last; or none."""
         graph: dict[int, list[int]] = {}
-        for narrow, broad in self.broader.tolist():
+        for narrow, broad in self.tables.broader.tolist():
             graph.setdefault(narrow, []).append(broad)
         try:
             TopologicalSorter(graph).prepare()
@@ -179,8 +196,8 @@ class Vocabulary:
         """
         wanted = query.strip().casefold()
         found: dict[int, tuple[int, int]] = {}
-        concept_of = np.repeat(np.arange(len(self)), np.diff(self.names.starts))
-        for concept, text in zip(concept_of.tolist(), self.names.texts.tolist()):
+        concept_of = np.repeat(np.arange(len(self)), np.diff(self.tables.starts))
+        for concept, text in zip(concept_of.tolist(), self.tables.texts.tolist()):
             folded = text.casefold()
             if wanted not in folded:
                 continue
@@ -224,37 +241,36 @@ class VocabularyBuilder:
         self.name_languages.append(self.add_language(language))
         self.kinds.append(kind)
 
-    def build(self, kept: Iterable[int] | None = None) -> Vocabulary:
-        """The vocabulary of all concepts, or of some of them."""
-        ids = list(self.positions)
-        numbers = np.arange(len(ids)) if kept is None else np.array(sorted(kept), np.int64)
-        new = np.full(len(ids) + 1, -1, np.int64)
-        new[numbers] = np.arange(len(numbers))
-        concepts = new[np.array(self.concepts, np.int64)]
+    def build(self) -> Vocabulary:
+        concepts, kinds = np.array(self.concepts, np.int64), np.array(self.kinds, np.int8)
         languages = np.array(self.name_languages, np.int16)
-        kinds = np.array(self.kinds, np.int8)
         order = np.lexsort((languages, kinds, concepts))
-        order = order[concepts[order] >= 0]
-        texts = np.empty(len(self.texts), object)
-        texts[:] = self.texts
-        starts = np.searchsorted(concepts[order], np.arange(len(numbers) + 1))
-        replaced_by = np.full(len(ids), CURRENT, np.int64)
-        for old, current in self.replaced_by.items():
-            is_kept = current >= 0 and new[current] >= 0
-            replaced_by[old] = new[current] if is_kept else WITHOUT_REPLACEMENT
-        kept_ids = [ids[number] for number in numbers.tolist()]
+        ids = list(self.positions)
+        replaced_by = np.full(len(ids), CURRENT, np.int32)
+        replaced_by[list(self.replaced_by)] = list(self.replaced_by.values())
         return Vocabulary(
-            kept_ids,
-            list(self.languages),
-            ConceptNames(texts[order], languages[order], kinds[order], starts),
-            broader=_pairs(self.broader, new),
-            related=_pairs(self.related, new),
-            notations={id: self.notations[id] for id in kept_ids if id in self.notations},
-            replaced_by=replaced_by[numbers].astype(np.int32),
+            VocabularyTables(
+                _objects(ids),
+                _objects(list(self.languages)),
+                _objects(self.texts)[order],
+                languages[order],
+                kinds[order],
+                np.searchsorted(concepts[order], np.arange(len(ids) + 1)).astype(np.int64),
+                _pairs(self.broader),
+                _pairs(self.related),
+                _objects([self.notations.get(id, "") for id in ids]),
+                replaced_by,
+            )
         )
 
 
-def _pairs(pairs: list[tuple[int, int]], new: Array) -> Array:
-    """(m, 2) int32, the pairs with the new numbers of concepts, each once."""
-    numbers = new[np.array(pairs, np.int64).reshape(-1, 2)]
-    return np.unique(numbers[(numbers >= 0).all(axis=1)], axis=0).astype(np.int32)
+def _objects(values: list[str]) -> Array:
+    """(n,) object."""
+    found = np.empty(len(values), object)
+    found[:] = values
+    return found
+
+
+def _pairs(pairs: list[tuple[int, int]]) -> Array:
+    """(m, 2) int32, each pair once."""
+    return np.unique(np.array(pairs, np.int32).reshape(-1, 2), axis=0)

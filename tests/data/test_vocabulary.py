@@ -59,7 +59,8 @@ def test_turtle(birds: Vocabulary) -> None:
     assert birds.all_names(A) == ["birds", "Vögel", "avians"]
     assert birds.all_names(B, "en") == ["sea birds", "marine birds", "seabirds"]
     assert birds.name(C) == "gulls"
-    assert birds.notations == {A: "59"}
+    assert birds.notation(A) == "59"
+    assert birds.notation(B) is None
     assert "http://a.org/scheme" not in birds
 
 
@@ -79,7 +80,7 @@ def test_deprecated_concepts_are_followed_to_their_replacement(birds: Vocabulary
 
 
 def test_replacements_in_a_circle_end(birds: Vocabulary) -> None:
-    birds.replaced_by[:2] = 1, 0
+    birds.tables.replaced_by[:2] = 1, 0
     assert birds.current(A) is None
 
 
@@ -120,7 +121,7 @@ def test_tables(tmp_path: Path) -> None:
     found = read_vocabulary([english, tmp_path / "birds-fi.tsv.gz"])
     assert found.languages == ["en", "fi"]
     assert [found.name(A), found.name(A, "fi"), found.name(B, "fi")] == ["birds", "linnut", "sea birds"]
-    assert found.notations == {A: "59"}
+    assert found.notation(A) == "59"
     assert read_vocabulary(english, language="de").languages == ["de"]
 
 
@@ -129,7 +130,7 @@ def test_csv_of_annif(tmp_path: Path) -> None:
     found = read_vocabulary(written(tmp_path / "birds.csv", text))
     assert found.all_names(A) == ["birds, all", "linnut"]
     assert found.all_names(B) == ["gulls"]
-    assert found.notations == {A: "59"}
+    assert found.notation(A) == "59"
 
 
 def test_a_list_of_names(tmp_path: Path) -> None:
