@@ -134,6 +134,16 @@ class Vocabulary:
             texts = texts[self.tables.name_languages[own] == self.language_position(language)]
         return texts.tolist()
 
+    def ids_by_name(self) -> dict[str, str | None]:
+        """The concept of each preferred name, without regard to case; None where several have the name."""
+        found: dict[str, str | None] = {}
+        concept_of = np.repeat(np.arange(len(self)), np.diff(self.tables.starts))
+        is_preferred = self.tables.kinds == PREFERRED
+        for concept, text in zip(concept_of[is_preferred].tolist(), self.tables.texts[is_preferred].tolist()):
+            id, name = self.ids[concept], text.casefold()
+            found[name] = id if found.get(name, id) == id else None
+        return found
+
     def language_position(self, language: str) -> int:
         if language not in self.languages:
             there = some(sorted(code for code in self.languages if code)) or "none with a language"
