@@ -45,7 +45,7 @@ BELOW: dict[str, set[str]] = {
     "reranking": {"base", "runtime", "selection", "stages", "validation", "voting"},
     "models": {
         *("base", "errors", "metrics", "reranking", "runtime", "selection", "stages", "storage"),
-        *("topk", "validation", "vocabulary", "voting"),
+        *("validation", "vocabulary", "voting"),
     },
     "report": {"base", "display", "errors", "metrics", "models", "storage"},
     "cli": {

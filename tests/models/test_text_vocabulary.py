@@ -16,6 +16,7 @@ from exmlds import MostFrequent, TextClassifier, load
 from exmlds.data import Vocabulary
 from exmlds.errors import DataError, DataWarning, ModelError
 from exmlds.models.concepts import as_concepts
+from exmlds.report import make
 from exmlds.vocabulary import ALTERNATIVE, VocabularyBuilder
 
 TEXTS = ["goals and a red card", "bread with seeds", "the keeper held the ball", "flour, yeast, salt"] * 3
@@ -57,6 +58,14 @@ def test_explanations_name_the_label(model: TextClassifier) -> None:
     assert (why.label, why.name) == ("u:2", "baking")
     assert str(why).startswith("baking (u:2): score")
     assert "baking (u:2)" in why._repr_html_()
+
+
+def test_the_card_and_the_report_name_labels(model: TextClassifier) -> None:
+    assert "| baking | 6 |" in model.card()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)  # of rows that the model was trained on
+        page = make(model, TEXTS, LABELS)
+    assert sorted(page.label_counts.names) == ["baking (u:2)", "sport (u:1)"]
 
 
 def test_the_model_folder_keeps_the_vocabulary(model: TextClassifier, tmp_path: Path) -> None:

@@ -18,7 +18,6 @@ from ..base import XMCEstimator, class_reference, restored
 from ..errors import Argument, DataError, DataWarning, NoKnownWordWarning, some
 from ..runtime import progress
 from ..runtime.memory import Estimate
-from ..topk import Suggestion
 from ..validation import params, stored, targets
 from ..validation.arrays import Matrix, one_form
 from ..vocabulary import Vocabulary
@@ -242,10 +241,6 @@ class TextClassifier(LabelSpaceMixin):
         if self.vocabulary_ is None or not isinstance(label, str):
             return str(label)
         return self.vocabulary_.name(label, self.language)
-
-    def _suggestion(self, column: int, score: float) -> Suggestion:
-        label = self._label(column)
-        return Suggestion(label, self.label_name(label), score)
 
     def side_rows(self, side: Mapping[str, Any], rows: Array) -> dict[str, Any]:
         """The arguments of the estimator's `fit` for some of the rows."""
