@@ -39,6 +39,7 @@ DATA = {
     "xc": "Files of numbers",
     "npz": "Sparse matrices in files",
     "names": "Names in files",
+    "vocabulary": "Vocabularies",
     "predictions": "Predictions in files",
     "cooccurrence": "Labels by labels",
     "registry": "Standard data sets",

@@ -16,7 +16,7 @@ import exmlds
 from exmlds import kernels
 
 SOURCE = Path(exmlds.__file__).parent
-# What each part may import beside itself, from the ground up. A vocabulary of labels will be ground too.
+# What each part may import beside itself, from the ground up.
 BELOW: dict[str, set[str]] = {
     "display": set(),
     "errors": set(),
@@ -28,7 +28,8 @@ BELOW: dict[str, set[str]] = {
     "topk": {"display", "validation"},
     "metrics": {"display", "errors", "kernels", "validation"},
     "selection": {"kernels", "validation"},
-    "data": {"errors", "kernels", "runtime", "storage", "validation"},
+    "vocabulary": {"errors", "validation"},
+    "data": {"errors", "kernels", "runtime", "storage", "validation", "vocabulary"},
     "base": {
         "display",
         "errors",
@@ -44,7 +45,7 @@ BELOW: dict[str, set[str]] = {
     "reranking": {"base", "runtime", "selection", "stages", "validation", "voting"},
     "models": {
         *("base", "errors", "metrics", "reranking", "runtime", "selection", "stages", "storage"),
-        *("validation", "voting"),
+        *("validation", "vocabulary", "voting"),
     },
     "report": {"base", "display", "errors", "metrics", "models", "storage"},
     "cli": {

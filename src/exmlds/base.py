@@ -382,7 +382,9 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
                 method=type(method).__name__,
                 takes="rows of features" if method is self else "texts",
                 sizes=rows,
-                frequent=[(str(self._used_label(column)), int(counts[column])) for column in frequent],
+                frequent=[
+                    (self.label_name(self._used_label(column)), int(counts[column])) for column in frequent
+                ],
                 n_rare=self.n_labels_ - int((counts >= model_card.FEW_ROWS).sum()),
                 threshold=method.threshold_,
                 is_set_by_hand=chosen is not None and method.threshold_ != chosen.threshold,
@@ -575,9 +577,13 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
                 raise ValueError(f"Label {label!r} is not known to this model.{hint}")
         return [columns[label] for label in listed]
 
+    def label_name(self, label: Any) -> str:
+        """The name of a label: the label itself, unless the model has a vocabulary."""
+        return str(label)
+
     def _suggestion(self, column: int, score: float) -> Suggestion:
         label = self._label(column)
-        return Suggestion(label, str(label), score)
+        return Suggestion(label, self.label_name(label), score)
 
     def _used_column(self, label: Any) -> int:
         """The column of a label among those that the model was fitted on."""

@@ -10,7 +10,18 @@ from .arguments import AsJson, ModelFolder, complete_data
 from .output import named, print_json, print_table, say, short
 from .settings import OwnMethod, import_methods
 from .startup import import_for_prediction
-from .texts import Encoding, EncodingErrors, Format, GivenText, IdColumn, TextColumn, TextOptions, takes_texts
+from .texts import (
+    Encoding,
+    EncodingErrors,
+    Format,
+    GivenText,
+    IdColumn,
+    Language,
+    TextColumn,
+    TextOptions,
+    set_language,
+    takes_texts,
+)
 
 if TYPE_CHECKING:
     from ..voting.explain import Explanation
@@ -41,6 +52,7 @@ def explain(
     n: Annotated[int, Option("-n", min=1, help="The number of voters and features to show.")] = 5,
     text_column: TextColumn = None,
     id_column: IdColumn = None,
+    language: Language = None,
     format: Format = None,
     encoding: Encoding = "utf-8",
     encoding_errors: EncodingErrors = "strict",
@@ -62,6 +74,7 @@ def explain(
     import_methods(method)
     refuse_swapped("explain MODEL DATA", model, data)
     fitted: Any = load(model)
+    set_language(fitted, model, language)
     names = {str(name): name for name in fitted.classes_.tolist()}
     if label is not None and label not in names:
         hint = did_you_mean(label, list(names)[:MOST_COMPARED])
@@ -103,7 +116,7 @@ def _plain(why: Explanation) -> dict[str, Any]:
 
 
 def _show(why: Explanation, voters: str) -> None:
-    say(f"{why.label}: score {why.score:.3f}; {100 * why.prior:.2f}% of the training rows have it")
+    say(f"{why.shown_label}: score {why.score:.3f}; {100 * why.prior:.2f}% of the training rows have it")
     print()
     rows: list[tuple[str, str, str, str]] = [
         (

@@ -8,6 +8,7 @@ from typer import Option
 
 from .arguments import AsJson, ModelFolder
 from .settings import OwnMethod, import_methods
+from .texts import Language, set_language
 
 
 def labels(
@@ -15,11 +16,14 @@ def labels(
     similar: Annotated[
         str | None, Option(help="Show the labels most similar to this one, by cosine.")
     ] = None,
-    search: Annotated[str | None, Option(help="Show the labels whose names contain this.")] = None,
+    search: Annotated[
+        str | None, Option(help="Show the labels whose names, in any language, contain this.")
+    ] = None,
     typical: Annotated[
         str | None, Option(help="Show the training rows that are most typical of this label.")
     ] = None,
     n: Annotated[int, Option("-n", min=1, help="The number of labels or rows to show.")] = 10,
+    language: Language = None,
     method: OwnMethod = None,
     as_json: AsJson = False,
 ) -> None:
@@ -34,6 +38,8 @@ def labels(
 
     import_methods(method)
     fitted: Any = load(model)
+    set_language(fitted, model, language)
+    vocabulary = getattr(fitted, "vocabulary_", None)
     names, counts = fitted.classes_.tolist(), fitted.label_counts_
     columns = {str(name): column for column, name in enumerate(names)}
     if sum(option is not None for option in (similar, search, typical)) > 1:
@@ -54,7 +60,14 @@ def labels(
         shown = fitted.similar_labels(names[columns[similar]], n)
     else:
         by_count = np.argsort(-counts, kind="stable").tolist()
-        found = [c for c in by_count if search is None or search.lower() in str(names[c]).lower()]
+        named = (
+            set() if vocabulary is None or search is None else set(vocabulary.search(search, len(vocabulary)))
+        )
+        found = [
+            column
+            for column in by_count
+            if search is None or search.lower() in str(names[column]).lower() or names[column] in named
+        ]
         if not found:
             raise DataError(f"{model} has no label with {search!r} in its name.")
         shown = [(names[column], None) for column in found[:n]]
@@ -62,6 +75,7 @@ def labels(
         print_json(
             [
                 {"label": name, "rows": int(counts[columns[str(name)]])}
+                | ({} if vocabulary is None else {"name": fitted.label_name(name)})
                 | ({} if cosine is None else {"cosine": round(cosine, 6)})
                 for name, cosine in shown
             ]
@@ -71,10 +85,16 @@ def labels(
         say(f"No label of {model} is similar to {similar}.")
         return
     rows = [
-        (str(name), int(counts[columns[str(name)]]), *([] if cosine is None else [f"{cosine:.3f}"]))
+        (
+            *([] if vocabulary is None else [fitted.label_name(name)]),
+            str(name),
+            int(counts[columns[str(name)]]),
+            *([] if cosine is None else [f"{cosine:.3f}"]),
+        )
         for name, cosine in shown
     ]
-    print_table(("label", "rows", *([] if similar is None else ["cosine"])), rows)
+    headings = ("label",) if vocabulary is None else ("name", "label")
+    print_table((*headings, "rows", *([] if similar is None else ["cosine"])), rows)
 
 
 def _show_rows(fitted: Any, found: list[tuple[int, float]], as_json: bool) -> None:

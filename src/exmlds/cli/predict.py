@@ -18,7 +18,7 @@ from typer import Argument, Option
 from .arguments import ByteOrderMark, ModelFolder, complete_data
 from .settings import OwnMethod, import_methods
 from .startup import import_for_prediction
-from .texts import Encoding, EncodingErrors, Format, GivenText, IdColumn, TextColumn
+from .texts import Encoding, EncodingErrors, Format, GivenText, IdColumn, Language, TextColumn
 
 if TYPE_CHECKING:
     import numpy as np
@@ -73,6 +73,7 @@ def predict(
     deny: Annotated[Path | None, Option(help="A file of labels not to predict, one per line.")] = None,
     text_column: TextColumn = None,
     id_column: IdColumn = None,
+    language: Language = None,
     format: Format = None,
     encoding: Encoding = "utf-8",
     encoding_errors: EncodingErrors = "strict",
@@ -106,7 +107,7 @@ def predict(
     from .prediction_writer import TABLES, PredictionWriter, choose_format
     from .sources import check_output, locate, refuse_swapped
     from .standard_input import is_packed_input
-    from .texts import TextOptions, check_kind, takes_texts
+    from .texts import TextOptions, check_kind, set_language, takes_texts
 
     import_methods(method)
     output = None if output == Path("-") else output
@@ -115,7 +116,8 @@ def predict(
         raise DataError(f"--bom is for csv and tsv; the output format is {output_format}.")
     refuse_swapped("predict MODEL DATA", model, data)
     given = None if threshold in (None, "model") else _checked_threshold(str(threshold))
-    fitted = load(model)
+    fitted: Any = load(model)
+    set_language(fitted, model, language)
     least = float(fitted.threshold_) if threshold == "model" else given
     allowed, denied = (_listed(path, fitted.classes_) for path in (allow, deny))
     if (data is None) == (text is None):
@@ -155,6 +157,7 @@ def predict(
             *(file, output_format, fitted.classes_),
             of_texts=of_texts,
             with_ids=text is None,
+            name_of=None if getattr(fitted, "vocabulary_", None) is None else fitted.label_name,
             bom=bom,
         )
         if of_texts:

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 from codecs import BOM_UTF8
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -53,6 +53,7 @@ class PredictionWriter:
     """Writes blocks of predictions to a file that is open for bytes.
 
     classes : (L,) the labels by column
+    name_of : gives the name of a label, which is written beside it; None writes labels alone
     of_texts : whether a line of text holds names and scores, and not the pairs `column:score` of XC files
     with_ids : whether a line of names begins with the id
     bom : whether csv and tsv begin with a byte order mark
@@ -66,16 +67,17 @@ class PredictionWriter:
         *,
         of_texts: bool,
         with_ids: bool,
+        name_of: Callable[[Any], str] | None = None,
         bom: bool = False,
     ) -> None:
-        self.file, self.format, self.classes = file, format, classes
+        self.file, self.format, self.classes, self.name_of = file, format, classes, name_of
         self.of_texts, self.with_ids = of_texts, with_ids
         if bom:
             file.write(BOM_UTF8)
         if format in TABLES:
-            from ..data.predictions import TABLE_COLUMNS
+            from ..data.predictions import NAMED_COLUMNS, TABLE_COLUMNS
 
-            self._write_cells([TABLE_COLUMNS])
+            self._write_cells([TABLE_COLUMNS if name_of is None else NAMED_COLUMNS])
 
     def write(self, ids: Sequence[str], columns: np.ndarray, scores: np.ndarray) -> None:
         """Write the rows of a block.
@@ -91,14 +93,32 @@ class PredictionWriter:
             return
         rows = ((id, *self._ranked(own, values)) for id, own, values in zip(ids, columns, scores))
         if self.format == "text":
-            lines = (_line(labels, values, id if self.with_ids else None) for id, labels, values in rows)
+            lines = (
+                _line([self._with_name(label) for label in labels], values, id if self.with_ids else None)
+                for id, labels, values in rows
+            )
             self.file.write("".join(lines).encode())
         elif self.format == "jsonl":
             for id, labels, values in rows:
                 row = {"id": id, "labels": labels, "scores": [float(f"{v:.6g}") for v in values]}
+                if self.name_of is not None:
+                    row["names"] = [self.name_of(label) for label in labels]
                 self.file.write(json.dumps(row, ensure_ascii=False).encode("utf-8", BAD_NAMES) + b"\n")
         else:
-            self._write_cells(cells for row in rows for cells in _ranks(*row))
+            self._write_cells(cells for row in rows for cells in self._ranks(*row))
+
+    def _with_name(self, label: Any) -> str:
+        """A label as a line of text has it: after its name, where it has another one."""
+        name = str(label) if self.name_of is None else self.name_of(label)
+        return name if name == str(label) else f"{name} <{label}>"
+
+    def _ranks(self, id: str, labels: list[Any], scores: list[float]) -> Iterator[tuple[Any, ...]]:
+        """The cells of each label of a row."""
+        has_names = self.name_of is not None
+        if not labels:
+            yield id, "", "", "", *([""] if has_names else [])
+        for rank, (label, score) in enumerate(zip(labels, scores), start=1):
+            yield id, rank, label, f"{score:.6g}", *([] if self.name_of is None else [self.name_of(label)])
 
     def _ranked(self, columns: np.ndarray, scores: np.ndarray) -> tuple[list[Any], list[float]]:
         present = columns >= 0
@@ -114,10 +134,3 @@ class PredictionWriter:
 def _line(labels: list[Any], scores: list[float], id: str | None) -> str:
     pairs = [f"{escaped(str(label))}\t{score:.4g}" for label, score in zip(labels, scores)]
     return "\t".join([*([] if id is None else [escaped(id)]), *pairs]) + "\n"
-
-
-def _ranks(id: str, labels: list[Any], scores: list[float]) -> Iterator[tuple[Any, ...]]:
-    if not labels:
-        yield id, "", "", ""
-    for rank, (label, score) in enumerate(zip(labels, scores), start=1):
-        yield id, rank, label, f"{score:.6g}"

@@ -7,7 +7,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from typer import Option
 
@@ -66,7 +66,7 @@ Vectorizer = Annotated[
 ]
 GivenText = Annotated[str | None, Option("--text", help="A text, instead of DATA.")]
 
-OPTIONS = {  # how messages name the arguments of `open_texts` on the command line
+OPTIONS = {  # how messages name arguments on the command line
     "text": "--text-column",
     "labels": "--label-column",
     "label_separator": "--label-separator",
@@ -74,9 +74,19 @@ OPTIONS = {  # how messages name the arguments of `open_texts` on the command li
     "id": "--id-column",
     "errors": "--encoding-errors",
     "encoding": "--encoding",
+    "vocabulary": "--vocabulary",
     "labelled=False": "`exmlds predict`",
 }
 STREAMABLE = (None, "jsonl", "lines")  # values of --format that allow answers line by line
+
+
+Language = Annotated[
+    str | None,
+    Option(
+        metavar="CODE",
+        help="The language in which labels are named, such as en.  [default: the main one of the vocabulary]",
+    ),
+]
 
 
 class TextOptions(NamedTuple):
@@ -181,3 +191,12 @@ def check_kind(model: XMCEstimator, name: Path, source: Path, options: TextOptio
         raise DataError(f"{name} was trained on features, but {source} holds texts.")
     if not holds_texts:
         options.check_numbers(source)
+
+
+def set_language(fitted: Any, model: Path, language: str | None) -> None:
+    """Let a model name its labels in this language, if one is given."""
+    if language is None:
+        return
+    if getattr(fitted, "vocabulary_", None) is None:
+        raise DataError(f"{model} has no vocabulary that --language could use; train it with --vocabulary.")
+    fitted.set_params(language=language)

@@ -19,6 +19,7 @@ from .texts import (
     Format,
     LabelColumn,
     LabelSeparator,
+    Language,
     TextColumn,
     TextOptions,
     Vectorizer,
@@ -77,6 +78,14 @@ def train(
         Option(help="A checkpoint folder (exmlds4); after a stop, the same command resumes from it."),
     ] = None,
     vectorizer: Vectorizer = None,
+    vocabulary: Annotated[
+        list[Path] | None,
+        Option(
+            help="The names of labels: SKOS, TSV, CSV, or a list of names; may be repeated, such as for a "
+            "file of each language. DATA must hold texts."
+        ),
+    ] = None,
+    language: Language = None,
     keep_rows: Annotated[
         bool,
         Option(
@@ -95,6 +104,7 @@ def train(
     as_json: AsJson = False,
 ) -> None:
     """Train a model on a file of texts or of numbers, and write it to a folder."""
+    from ..data import read_vocabulary
     from ..errors import DataError
     from ..runtime import progress
     from .texts import opened
@@ -108,11 +118,15 @@ def train(
     path, is_texts = check_data(model, data, labels, options, vectorizer, keep_rows)
     if is_texts and observed is not None:
         raise DataError(f"{data} holds texts; --observed is for numbers, whose labels have fixed columns.")
+    if not is_texts and vocabulary:
+        raise DataError(f"{data} holds numbers; --vocabulary is for texts.")
     with progress.shown():
+        concepts = read_vocabulary(vocabulary) if vocabulary else None
         documents = opened(path, options) if is_texts else None
         fit: Fit = partial(_fit_numbers, model, data, labels, keep_rows, observed)
         if documents is not None:
-            fit = partial(_fit_texts, model, documents, vectorizer or "tfidf", keep_rows)
+            texts = {"vectorizer": vectorizer or "tfidf", "vocabulary": concepts, "language": language}
+            fit = partial(_fit_texts, model, documents, texts, keep_rows)
         summary = _run(model, fit, path, output, **side)
     _print(summary, documents, as_json)
 
@@ -247,16 +261,16 @@ def _run(
 
 
 def _fit_texts(
-    model: Any, documents: Texts, vectorizer: str, keep_rows: bool, side: dict[str, Any]
+    model: Any, documents: Texts, settings: dict[str, Any], keep_rows: bool, side: dict[str, Any]
 ) -> tuple[Any, dict[str, Any]]:
-    """Fit a TextClassifier around the model, and time it; the texts are read while it is fitted."""
+    """Fit a TextClassifier with these settings around the model, and time it; it reads the texts itself."""
     from .. import TextClassifier
 
     started = perf_counter()
     if getattr(model, "keep_rows", False):  # set by --set; the classifier keeps the texts instead
         model.set_params(keep_rows=False)
         keep_rows = True
-    fitted = TextClassifier(vectorizer=vectorizer, model=model, keep_rows=keep_rows).fit(documents, **side)
+    fitted = TextClassifier(model, **settings, keep_rows=keep_rows).fit(documents, **side)
     read_as = {"format": documents.format, "text": list(documents.text), "labels": documents.labels}
     seconds = round(perf_counter() - started, 3)
     return fitted, {"read_seconds": 0.0, "fit_seconds": seconds, "read_as": read_as}

@@ -9,6 +9,7 @@ from .predictions import read_predictions, write_predictions
 from .registry import DATASETS, DatasetInfo, Splits, available, find, load, propensity_parameters
 from .synthetic import make_library, make_xmc
 from .text import Document, Texts, is_text, open_texts, read_texts
+from .vocabulary import Vocabulary, read_vocabulary
 from .xc import declared_rows, iter_xc, read_label_filter, read_sparse, read_xc, write_xc
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "Document",
     "Splits",
     "Texts",
+    "Vocabulary",
     "available",
     "convert_to_mapped",
     "cooccurrence_from_taxonomy",
@@ -38,6 +40,7 @@ __all__ = [
     "read_predictions",
     "read_sparse",
     "read_texts",
+    "read_vocabulary",
     "read_xc",
     "write_npz",
     "write_predictions",

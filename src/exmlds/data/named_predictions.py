@@ -20,6 +20,8 @@ from .predictions import DELIMITERS
 
 _ESCAPE = re.compile(r"\\(\\|[tnr]|x[0-9a-f]{2}|u[0-9a-f]{4})")
 
+_NAMED = re.compile(r" <([^<>]+)>$")  # the label after its name, where a model has a vocabulary
+
 
 class NamedRow(NamedTuple):
     """The predictions for one text: its id, or its number counted from 1; labels, best first; scores."""
@@ -67,7 +69,8 @@ def _row_of_cells(line: str, _: int) -> NamedRow:
     id, *cells = map(_unescaped, line.split("\t"))
     if len(cells) % 2:
         raise ValueError("labels and scores must be equally many")
-    return NamedRow(id, cells[::2], list(map(_finite, cells[1::2])))
+    labels = [found[1] if (found := _NAMED.search(cell)) else cell for cell in cells[::2]]
+    return NamedRow(id, labels, list(map(_finite, cells[1::2])))
 
 
 def _rows_of_table(path: Path, table: Any) -> list[NamedRow]:
@@ -85,7 +88,7 @@ def _rows_of_table(path: Path, table: Any) -> list[NamedRow]:
                 break
             if not cells:
                 continue
-            id, rank, label, score = cells
+            id, rank, label, score, *_ = cells  # and a name
             if not rank or not by_id.get(id) or int(rank) in by_id[id]:
                 by_id[id] = {}
                 rows.append((id, by_id[id]))

@@ -22,7 +22,10 @@ from .xc import read_matrix
 Array = np.ndarray
 
 TABLE_COLUMNS = ("id", "rank", "label", "score")
-DELIMITERS = {delimiter.join(TABLE_COLUMNS): delimiter for delimiter in ",;\t"}  # by the header
+NAMED_COLUMNS = (*TABLE_COLUMNS, "name")  # of a model with a vocabulary
+DELIMITERS = {  # by the header
+    delimiter.join(columns): delimiter for delimiter in ",;\t" for columns in (TABLE_COLUMNS, NAMED_COLUMNS)
+}
 
 
 def read_predictions(
@@ -134,7 +137,7 @@ def _read_table(
         table = csv.reader(io.TextIOWrapper(file, "utf-8-sig", newline=""), delimiter=delimiter)
         next(table)
         try:
-            for id, rank, label, score in filter(None, table):
+            for id, rank, label, score, *_ in filter(None, table):
                 rows.add(int(id) - 1)
                 if not label:  # a row without predictions
                     continue

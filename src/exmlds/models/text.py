@@ -15,15 +15,18 @@ from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
 from sklearn.utils.validation import check_is_fitted
 
 from ..base import XMCEstimator, class_reference, restored
-from ..errors import DataWarning, NoKnownWordWarning, some
+from ..errors import Argument, DataError, DataWarning, NoKnownWordWarning, some
 from ..runtime import progress
 from ..runtime.memory import Estimate
 from ..validation import params, stored, targets
 from ..validation.arrays import Matrix, one_form
+from ..vocabulary import Vocabulary
+from ..vocabulary import check as check_vocabulary
 from ..voting.explain import Explanation
 from ..voting.label_space import LabelSpaceMixin
 from ..voting.votes import VotingModel
 from . import vectorizers
+from .concepts import as_concepts
 from .exmlds import ExMLDS
 
 Array = np.ndarray
@@ -36,6 +39,7 @@ NAMED = {
 OWN = (
     "model_",
     "vectorizer_",
+    "vocabulary_",
     "feature_names_",
     "texts_",
     "ids_",
@@ -52,6 +56,10 @@ class TextClassifier(LabelSpaceMixin):
     model : an estimator of this package; None is `ExMLDS()`
     vectorizer : "tfidf", with sublinear counts; "hashing", which keeps no vocabulary; or a `TfidfVectorizer`,
         `CountVectorizer` or `HashingVectorizer` of scikit-learn
+    vocabulary : the names of labels, as `exmlds.data.read_vocabulary` reads them, which the model keeps;
+        labels of the training data are ids of its concepts, or their preferred names
+    language : the language in which labels are named, such as "en"; None is the main one of the vocabulary.
+        A fitted model takes another one by `set_params`
     keep_rows : keep the training texts and their ids with the model, so that `explain` can show them
 
     The parameters of every method, such as `threshold`, are those of the estimator; where the classifier is
@@ -63,7 +71,8 @@ class TextClassifier(LabelSpaceMixin):
 
     Attributes
     ----------
-    model_, vectorizer_ : as fitted;  feature_names_ : (d,) the terms, or None where they are hashed
+    model_, vectorizer_, vocabulary_ : as fitted
+    feature_names_ : (d,) the terms, or None where they are hashed
     texts_, ids_ : (n,) the training texts and the ids of documents, or None; "" where one has no id
     classes_, label_counts_, threshold_, search_results_ : those of `model_`, as all others
 
@@ -92,17 +101,34 @@ class TextClassifier(LabelSpaceMixin):
         "model": params.Constraint(
             "None or an estimator of exmlds", lambda value: value is None or isinstance(value, XMCEstimator)
         ),
+        "vocabulary": params.Constraint(
+            "None or a vocabulary of `exmlds.data.read_vocabulary`",
+            lambda value: value is None or isinstance(value, Vocabulary),
+        ),
+        "language": params.Constraint(
+            "None or the code of a language, such as 'en'",
+            lambda value: value is None or isinstance(value, str),
+        ),
         "keep_rows": params.one_of(False, True),
     }
     model_: XMCEstimator
     vectorizer_: Any
+    vocabulary_: Vocabulary | None = None  # folders of earlier versions have none
     ids_: Array | None = None  # folders of earlier versions have none
 
     def __init__(
-        self, model: XMCEstimator | None = None, *, vectorizer: Any = "tfidf", keep_rows: bool = False
+        self,
+        model: XMCEstimator | None = None,
+        *,
+        vectorizer: Any = "tfidf",
+        vocabulary: Vocabulary | None = None,
+        language: str | None = None,
+        keep_rows: bool = False,
     ) -> None:
         self.model = model
         self.vectorizer = vectorizer
+        self.vocabulary = vocabulary
+        self.language = language
         self.keep_rows = keep_rows
 
     def __getattr__(self, name: str) -> Any:
@@ -135,6 +161,7 @@ class TextClassifier(LabelSpaceMixin):
         if vectorizer in NAMED and any(name.startswith("vectorizer__") for name in params):
             params["vectorizer"] = NAMED[vectorizer]()
         if hasattr(self, "model_"):
+            self._check_language(self.vocabulary_, params.get("language"))
             given = {name: params[f"model__{name}"] for name in OF_PREDICTIONS if f"model__{name}" in params}
             self.model_.set_params(**given)
         return super().set_params(**params)
@@ -169,8 +196,11 @@ class TextClassifier(LabelSpaceMixin):
         )
         _warn_of_no_words_to_learn(vectors, ids)
         labels = own_labels if y is None else y
+        if self.vocabulary is not None and not targets.is_indicator(targets.as_array(labels)):
+            labels = as_concepts(labels, self.vocabulary)
         self.model_ = clone(self._unfitted).fit(vectors, labels, label_names=label_names, **side)
         self.vectorizer_, self.feature_names_ = vectorizer, None
+        self.vocabulary_ = self.vocabulary
         if hasattr(vectorizer, "get_feature_names_out"):
             self.feature_names_ = vectorizer.get_feature_names_out().astype(object)
         self.texts_ = np.array(kept, object) if self.keep_rows else None
@@ -187,6 +217,7 @@ class TextClassifier(LabelSpaceMixin):
     ) -> tuple[Any, csr_matrix]:
         """A fitted vectorizer and the (n, d) vectors; labels, texts and ids are added to lists, if given."""
         params.check(type(self).__name__, self.get_params(deep=False), self._constraints)
+        self._check_language(self.vocabulary, self.language)
         vectorizer = NAMED[self.vectorizer]() if isinstance(self.vectorizer, str) else clone(self.vectorizer)
         with progress.shown(self._unfitted.verbose > 0):
             texts = _texts(X, labels, kept, ids)
@@ -194,6 +225,22 @@ class TextClassifier(LabelSpaceMixin):
             if first is None:
                 raise ValueError("There is no text; give at least one.")
             return vectorizer, _fitted_vectors(vectorizer, chain([first], texts))
+
+    @staticmethod
+    def _check_language(vocabulary: Vocabulary | None, language: str | None) -> None:
+        if language is not None and vocabulary is None:
+            raise DataError(
+                "Only a model with a vocabulary names labels in a language; pass {vocabulary}.",
+                vocabulary=Argument("vocabulary"),
+            )
+        if language is not None and vocabulary is not None:
+            vocabulary.language_position(language)
+
+    def label_name(self, label: Any) -> str:
+        """The name of a label in the language of the model; the label itself without a vocabulary."""
+        if self.vocabulary_ is None or not isinstance(label, str):
+            return str(label)
+        return self.vocabulary_.name(label, self.language)
 
     def side_rows(self, side: Mapping[str, Any], rows: Array) -> dict[str, Any]:
         """The arguments of the estimator's `fit` for some of the rows."""
@@ -226,11 +273,11 @@ class TextClassifier(LabelSpaceMixin):
         self, X: Matrix, label: int | None, n: int, feature_names: Any, kept_row: Any = None
     ) -> Explanation:
         names, texts = self.feature_names_ if feature_names is None else feature_names, self.texts_
+        kept_row = None if texts is None else lambda row: self._checked_rows([texts[row]], reset=False)
+        explanation = self.model_._explain_row(X, label, n, names, kept_row)
+        explanation = explanation._replace(name=self.label_name(explanation.label))
         if texts is None:
-            return self.model_._explain_row(X, label, n, names)
-        explanation = self.model_._explain_row(
-            X, label, n, names, lambda row: self._checked_rows([texts[row]], reset=False)
-        )
+            return explanation
         voters = [
             voter._replace(text=texts[voter.row], id=self._id_of(voter.row)) for voter in explanation.voters
         ]
@@ -290,7 +337,12 @@ class TextClassifier(LabelSpaceMixin):
             vectorizer = vectorizers.describe(vectorizer)
         if self.model is not None:
             model = {"class": class_reference(type(self.model)), "parameters": self.model.plain_parameters()}
-        return {"vectorizer": vectorizer, "model": model, "keep_rows": self.keep_rows}
+        return {
+            "vectorizer": vectorizer,
+            "model": model,
+            "language": self.language,
+            "keep_rows": self.keep_rows,
+        }
 
     @classmethod
     def from_plain(cls, parameters: Mapping[str, Any]) -> Self:
@@ -299,11 +351,17 @@ class TextClassifier(LabelSpaceMixin):
             vectorizer = vectorizers.restore(vectorizer)
         if model is not None:
             model = restored(model["class"], model["parameters"], {}, "The model's parameters")
-        return cls(vectorizer=vectorizer, model=model, keep_rows=parameters["keep_rows"])
+        return cls(
+            vectorizer=vectorizer,
+            model=model,
+            language=parameters.get("language"),  # folders of earlier versions have none
+            keep_rows=parameters["keep_rows"],
+        )
 
     def _state(self) -> dict[str, Any]:
         kept = super()._state()
-        vectorizer = kept.pop("vectorizer")
+        vectorizer, vocabulary = kept.pop("vectorizer"), kept.pop("vocabulary")
+        kept["vocabulary"] = None if vocabulary is None else vocabulary.tables
         described = vectorizers.describe(vectorizer)
         if "vocabulary" in described["parameters"]:
             described["parameters"]["vocabulary"] = None  # the terms have it
@@ -316,6 +374,9 @@ class TextClassifier(LabelSpaceMixin):
     def _restore(self) -> None:
         for name in [name for name in vars(self) if name.endswith("_") and name not in OWN]:
             delattr(self, name)  # folders of earlier versions repeat what the model holds
+        if self.vocabulary_ is not None:
+            check_vocabulary(self.vocabulary_)
+            self.vocabulary = self.vocabulary_ = Vocabulary(self.vocabulary_)  # type: ignore[arg-type]
         kept: Any = self.vectorizer_
         vectorizer = vectorizers.restore(kept)
         if self.feature_names_ is not None:
@@ -331,6 +392,7 @@ class TextClassifier(LabelSpaceMixin):
 
     def _check_learnt(self) -> None:
         stored.record(self.model_, "the model", XMCEstimator)
+        self._check_language(self.vocabulary_, self.language)
         n_terms = self.vectorizer_.transform([""]).shape[1]
         stored.require(n_terms == self.n_features_in_, "the vectorizer has other features than the model")
         if self.texts_ is not None:

@@ -289,7 +289,7 @@ def make(
     weights = metrics.inverse_propensity(counts, *propensity, n_rows=model.n_samples_fit_)
     threshold = model._usable_threshold()
     predicted = _Predicted(truth, ids[:, :considered], scores[:, :considered] >= threshold)
-    names = _Names(model.classes_)
+    names = _Names(model)
     right, any_label = first.hits[:, 0] > 0, ids[:, 0] >= 0
     documents = mistakes.documents_of(model, X)
     probabilities = _probabilities(method, ids[:, :most], scores[:, :most])
@@ -321,7 +321,7 @@ def make(
         calibration=None if probabilities is None else _curve(truth, first.ids, probabilities),
         answered=_answered(scores[:, 0], right, any_label),
         labels=_label_lists(predicted, counts, names),
-        label_counts=_label_counts(predicted, counts, model.classes_),
+        label_counts=_label_counts(predicted, counts, names),
         confused=_confusion(predicted, first, names),
         label_map=_label_map(method, predicted, counts, names),
     )
@@ -330,14 +330,20 @@ def make(
 class _Names:
     """Label names by column, truncated to a length that fits the page; columns without a name are unseen."""
 
-    def __init__(self, classes: Array) -> None:
-        self.classes = classes
+    def __init__(self, model: Any) -> None:
+        self.classes, self.name_of = model.classes_, model.label_name
 
     def __getitem__(self, column: int) -> str:
-        return short(str(self.classes[column])) if column < len(self.classes) else UNSEEN
+        return short(self.name_of(self.classes[column])) if column < len(self) else UNSEEN
 
     def __len__(self) -> int:
         return len(self.classes)
+
+    def with_label(self, column: int) -> str:
+        """The name and the label, such as a URI, where they differ."""
+        label = str(self.classes[column])
+        name = self.name_of(self.classes[column])
+        return label if name == label else f"{name} ({label})"
 
 
 class _Predicted:
@@ -469,12 +475,12 @@ def _over_threshold(truth: csr_matrix, ids: Array, scores: Array, threshold: flo
     return over_threshold(scores[listed], hits[listed], threshold, true=truth.nnz, rows=len(ids))
 
 
-def _label_counts(predicted: _Predicted, counts: Array, classes: Array) -> LabelCounts:
+def _label_counts(predicted: _Predicted, counts: Array, names: _Names) -> LabelCounts:
     true = predicted.true
-    listed = np.flatnonzero((counts + true)[: len(classes)])
+    listed = np.flatnonzero((counts + true)[: len(names)])
     listed = listed[np.lexsort((-counts[listed], -true[listed]))]
     columns = (column[listed].tolist() for column in (counts, true, predicted.predicted, predicted.found))
-    return LabelCounts([str(name) for name in classes[listed]], *columns)
+    return LabelCounts([names.with_label(column) for column in listed.tolist()], *columns)
 
 
 def _label_lists(predicted: _Predicted, counts: Array, names: _Names) -> LabelLists:

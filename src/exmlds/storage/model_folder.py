@@ -84,6 +84,11 @@ RECORDS = {
     ),
     "threshold-choice/1": _record("base", "ThresholdChoice", "given threshold metrics"),
     "used-columns/1": _record("validation.columns", "UsedColumns", "features labels"),
+    "vocabulary/1": _record(
+        "vocabulary",
+        "VocabularyTables",
+        "ids languages texts name_languages kinds starts broader related notations replaced_by",
+    ),
 }
 
 # The names on disk of the learnt attributes of the package's estimators. An attribute that is renamed keeps
@@ -133,6 +138,7 @@ ATTRIBUTES = {
     "threshold_": "threshold",
     "vectorizer_": "vectorizer",
     "visible_share_": "visible_share",
+    "vocabulary_": "vocabulary",
     "voter_weights_": "voter_weights",
     "voters_": "voters",
 }

@@ -64,6 +64,7 @@ class Explanation(NamedTuple):
     """Why a label has its score.
 
     label, score : as predicted;  prior : share of training rows that have the label
+    name : of the label, by the vocabulary of the model; "" where it has none
     votes : its share of the votes: the sum of the voters' shares, `other_voters` and `prior_or_label_score`
     voters : training rows with the largest shares;  other_voters : the sum of the other voters' shares
     prior_or_label_score : the score of the label's embedding where a method embeds labels, or its prior where
@@ -83,10 +84,17 @@ class Explanation(NamedTuple):
     prior_or_label_score: float
     margin: Margin | None
     log_odds: dict[str, float]
+    name: str = ""
+
+    @property
+    def shown_label(self) -> str:
+        """The name and the label, or the label alone where it is its own name."""
+        return str(self.label) if self.name in ("", str(self.label)) else f"{self.name} ({self.label})"
 
     def __str__(self) -> str:
+        share = f"{100 * self.prior:.2f}% of the training rows have it"
         lines = [
-            f"{self.label}: score {self.score:.3f}; {100 * self.prior:.2f}% of the training rows have it",
+            f"{self.shown_label}: score {self.score:.3f}; {share}",
             f"  {self.votes:.3f} of the votes, by the training rows",
         ]
         for voter in self.voters:
@@ -111,7 +119,7 @@ class Explanation(NamedTuple):
             (voter.name, f"{voter.share:.3f}", f"{voter.similarity:.3f}", _listed(voter.terms))
             for voter in self.voters
         ]
-        caption = f"{self.label}: score {self.score:.3f}, {self.votes:.3f} of the votes"
+        caption = f"{self.shown_label}: score {self.score:.3f}, {self.votes:.3f} of the votes"
         voters = html_table(caption, ("training row", "share of the votes", "similarity", "terms"), rows)
         if self.margin is None:
             return voters

@@ -1,0 +1,145 @@
+"""TextClassifier with a vocabulary: labels have names, in several languages, beside their ids."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+from sklearn.base import clone
+
+from exmlds import MostFrequent, TextClassifier, load
+from exmlds.data import Vocabulary
+from exmlds.errors import DataError, DataWarning, ModelError
+from exmlds.models.concepts import as_concepts
+from exmlds.report import make
+from exmlds.vocabulary import ALTERNATIVE, VocabularyBuilder
+
+TEXTS = ["goals and a red card", "bread with seeds", "the keeper held the ball", "flour, yeast, salt"] * 3
+LABELS = [["u:1"], ["u:2"], ["u:1"], ["u:2"]] * 3
+
+
+@pytest.fixture
+def vocabulary() -> Vocabulary:
+    builder = VocabularyBuilder()
+    for id, english, german in (("u:1", "sport", "Sport"), ("u:2", "baking", "Backen"), ("u:3", "fish", "")):
+        builder.add_name(builder.concept(id), english, "en")
+        if german:
+            builder.add_name(builder.concept(id), german, "de")
+    builder.add_name(builder.concept("u:2"), "bread making", "en", ALTERNATIVE)
+    builder.add_name(builder.concept("u:old"), "athletics", "en")
+    builder.replaced_by[builder.concept("u:old")] = builder.concept("u:1")
+    return builder.build()
+
+
+@pytest.fixture
+def model(vocabulary: Vocabulary) -> TextClassifier:
+    return TextClassifier(vocabulary=vocabulary).fit(TEXTS, LABELS)
+
+
+def names_of(model: TextClassifier) -> list[tuple[Any, str]]:
+    return [(found.label, found.name) for found in model.suggest(["salt in the bread"], k=1)[0]]
+
+
+def test_suggestions_have_the_id_and_the_name(model: TextClassifier) -> None:
+    assert names_of(model) == [("u:2", "baking")]
+    assert names_of(model.set_params(language="de")) == [("u:2", "Backen")]
+    assert model.predict_labels(["salt"], k=1) == [["u:2"]]
+    with pytest.raises(DataError, match="no names in language 'fr'. It has: de, en."):
+        model.set_params(language="fr")
+
+
+def test_explanations_name_the_label(model: TextClassifier) -> None:
+    (why,) = model.explain(["salt in the bread"])
+    assert (why.label, why.name) == ("u:2", "baking")
+    assert str(why).startswith("baking (u:2): score")
+    assert "baking (u:2)" in why._repr_html_()
+
+
+def test_the_card_and_the_report_name_labels(model: TextClassifier) -> None:
+    assert "| baking | 6 |" in model.card()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)  # of rows that the model was trained on
+        page = make(model, TEXTS, LABELS)
+    assert sorted(page.label_counts.names) == ["baking (u:2)", "sport (u:1)"]
+
+
+def test_the_model_folder_keeps_the_vocabulary(model: TextClassifier, tmp_path: Path) -> None:
+    model.set_params(language="de").save(tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert names_of(again) == [("u:2", "Backen")]
+    assert again.vocabulary_.all_names("u:2") == ["baking", "Backen", "bread making"]
+    again.save(tmp_path / "again")
+    assert names_of(load(tmp_path / "again")) == [("u:2", "Backen")]
+
+
+def test_a_damaged_vocabulary_is_refused(model: TextClassifier, tmp_path: Path) -> None:
+    tables = model.vocabulary_.tables  # type: ignore[union-attr]
+    for wrong in (
+        tables._replace(starts=tables.starts[::-1].copy()),
+        tables._replace(name_languages=tables.name_languages + 2),
+        tables._replace(ids=np.array(["u:1"] * len(tables.ids), object)),
+        tables._replace(replaced_by=tables.replaced_by + np.int32(9)),
+        tables._replace(broader=np.array([[0, 99]], np.int32)),
+    ):
+        model.vocabulary_ = Vocabulary(wrong)
+        model.save(tmp_path / "model")
+        with pytest.raises(ModelError):
+            load(tmp_path / "model")
+
+
+def test_names_and_deprecated_concepts_stand_for_concepts(vocabulary: Vocabulary) -> None:
+    labels = [["Sport", "u:old"], ["baking"], ["u:2"], []]
+    with pytest.warns(DataWarning, match=r"1 labels .*, 1 entries, are deprecated .* instead: u:old \(1\)"):
+        assert as_concepts(labels, vocabulary) == [["u:1"], ["u:2"], ["u:2"], []]
+
+
+def test_unknown_labels_are_counted_and_named(vocabulary: Vocabulary) -> None:
+    with pytest.warns(
+        DataWarning, match=r"2 labels .*, 3 entries, are not in the vocabulary.*: u:9 \(2\), x"
+    ):
+        assert as_concepts([["u:9", "u:1"], ["u:9"], "x"], vocabulary) == [["u:9", "u:1"], ["u:9"], ["x"]]
+    vocabulary.tables.replaced_by[1] = -2
+    with pytest.warns(DataWarning, match="that nothing replaces"):
+        assert as_concepts([["u:2"]], vocabulary) == [["u:2"]]
+
+
+def test_an_ambiguous_name_stays_as_it_is() -> None:
+    words = Vocabulary.of_names({"u:1": "bank", "u:2": "Bank"})
+    with pytest.warns(DataWarning, match="not in the vocabulary"):
+        assert as_concepts([["bank"]], words) == [["bank"]]
+
+
+def test_all_is_quiet_where_labels_are_concepts(vocabulary: Vocabulary) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fitted = TextClassifier(MostFrequent(), vocabulary=vocabulary).fit(TEXTS, LABELS)
+    assert fitted.label_name("u:3") == "fish"
+
+
+def test_matrices_of_labels_are_taken_as_they_are(vocabulary: Vocabulary) -> None:
+    Y = csr_matrix(np.eye(2)[[0, 1] * 6])
+    fitted = TextClassifier(vocabulary=vocabulary).fit(TEXTS, Y, label_names=["u:1", "u:2"])
+    assert names_of(fitted) == [("u:2", "baking")]
+
+
+def test_parameters(vocabulary: Vocabulary) -> None:
+    copied = clone(TextClassifier(vocabulary=vocabulary, language="de"))
+    assert copied.language == "de"
+    assert copied.vocabulary.ids == vocabulary.ids
+    with pytest.raises(DataError, match="no names in language 'fr'"):
+        TextClassifier(vocabulary=vocabulary, language="fr").fit(TEXTS, LABELS)
+    with pytest.raises(DataError, match="Only a model with a vocabulary names labels in a language"):
+        TextClassifier(language="en").fit(TEXTS, LABELS)
+    with pytest.raises(ValueError, match="vocabulary"):
+        TextClassifier(vocabulary="yso.tsv").fit(TEXTS, LABELS)  # type: ignore[arg-type]
+
+
+def test_without_a_vocabulary_a_label_is_its_own_name() -> None:
+    fitted = TextClassifier().fit(TEXTS, LABELS)
+    assert names_of(fitted) == [("u:2", "u:2")]
+    assert json.loads(json.dumps(fitted.explain(["salt"])[0]._asdict(), default=str))["name"] == "u:2"
