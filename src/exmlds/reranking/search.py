@@ -43,7 +43,7 @@ FEW_LABELS = 128  # labels up to which all of them are on the short list
 TEMPERATURE_ROWS = 1_500  # held-out rows that a temperature is chosen on
 TEMPERATURES = (0.05, 0.1, 0.03, 0.02)
 MIN_RECALL_GAIN = 0.01  # share of true labels that longer lists must hold more
-MIN_NEIGHBOR_GAIN = 0.03  # share of true labels that lists must hold more, by the votes of more neighbours
+MIN_NEIGHBOR_GAIN = 0.05  # share of true labels that lists must hold more, by the votes of more neighbours
 SEARCH_SHARE = 0.2  # of a time budget
 MIN_GAIN = 0.005  # on held-out rows, for which learners are added or costs are higher
 
