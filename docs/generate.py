@@ -121,7 +121,8 @@ def by_module(package: ModuleType) -> dict[str, list[str]]:
     for name in package.__all__:
         value = getattr(package, name)
         if callable(value):
-            part = value.__module__.removeprefix(f"{package.__name__}.").partition(".")[0]
+            home = value.__module__.removeprefix(f"{package.__name__}.").removeprefix("exmlds.")
+            part = home.partition(".")[0]
             found.setdefault(part, []).append(name)
     return found
 

@@ -6,14 +6,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from exmlds import ExMLDS4
-from exmlds.reranking.search import (
-    candidate_scalings,
-    choose_neighbors,
-    default_scaling,
-    shortest_sufficient,
-)
-from exmlds.selection import TrainingSet
+from exmlds.reranking.search import candidate_scalings, default_scaling, shortest_sufficient
 
 PLACES = np.random.default_rng(0).random((40, 30)) < 0.1
 NUMBERS = np.random.default_rng(1).integers(1, 9, (40, 30))
@@ -43,17 +36,3 @@ def test_features_of_dense_rows() -> None:
 )
 def test_lists_grow_while_they_hold_more(recalls: list[float], length: int) -> None:
     assert shortest_sufficient([1, 2, 3], np.array(recalls)) == length
-
-
-def test_more_neighbours_vote_where_lists_hold_more_true_labels_by_it() -> None:
-    """Labels do not depend on features here, so that each further voter brings further ones."""
-    rng = np.random.default_rng(0)
-    X, Y = csr_matrix(rng.random((300, 20))), csr_matrix(np.eye(30)[rng.integers(0, 30, 300)])
-    held = TrainingSet(X[200:], Y[200:], {}, {})
-    method = ExMLDS4(n_neighbors=2, n_components=5, n_epochs=1, temperature=1.0, random_state=0)
-    fitted = method.fit(X[:200], Y[:200])
-    before = fitted.predict_topk(X, 20)[0]
-    for numbers, expected in (((2,), 2), ((2, 40), 40), ((2, 40, 41), 40), ((40, 41), 40)):
-        assert choose_neighbors(fitted, held, numbers, 20).n_neighbors == expected
-    assert choose_neighbors(fitted, held, (2, 40), 30) is fitted  # all labels are on the list
-    np.testing.assert_array_equal(fitted.predict_topk(X, 20)[0], before)

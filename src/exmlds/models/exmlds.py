@@ -240,7 +240,7 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
         """An unfitted voting method on this kind of features."""
         shared: dict[str, Any] = {
             "features": kind,
-            "n_neighbors": self._effort.n_neighbors[0],
+            "n_neighbors": self._effort.n_neighbors,
             "temperature": TEMPERATURES[0],
             "threshold": 0.0,
             "n_jobs": self.n_jobs,

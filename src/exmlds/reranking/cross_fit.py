@@ -20,7 +20,7 @@ from .pipeline import (
     fit_shortlister,
     refit_pipeline,
 )
-from .search import MIN_GAIN, TimeBudget, choose_neighbors, tune_temperature
+from .search import MIN_GAIN, TimeBudget, tune_temperature
 from .stack import stacked_quality
 
 Array = np.ndarray
@@ -102,11 +102,9 @@ def _fit_first_fold(
     ensemble_rng: Generator | None,
     budget: TimeBudget,
 ) -> tuple[Config, FittedPipeline]:
-    """Fit the first fold; choose neighbours, temperatures and the size of the ensemble on held-out rows."""
+    """Fit the first fold, and choose temperatures and the size of the ensemble on its held-out rows."""
     first_rng, rerank_rng, second_rng = rng.spawn(3)
-    shortlister = fit_shortlister(config.shortlister, train, first_rng)
-    shortlister = choose_neighbors(shortlister, held, config.n_neighbors, config.shortlist)
-    shortlister, _ = tune_temperature(shortlister, held)
+    shortlister, _ = tune_temperature(fit_shortlister(config.shortlister, train, first_rng), held)
     second = None
     if config.second is not None:
         second, _ = tune_temperature(fit_shortlister(config.second, train, second_rng), held)

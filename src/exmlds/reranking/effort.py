@@ -11,7 +11,7 @@ class Effort(NamedTuple):
     is_searched : whether the configuration is chosen on held-out rows of a sample; otherwise it is the first
         shortlister with its usual scaling of features, and the first of `costs` and `shortlists`
     shortlists, costs : to choose among; of the costs, a later one is taken where it is no worse
-    n_neighbors : rows that vote on a short list, to choose among; with fewer, more labels have no vote at all
+    n_neighbors : rows that vote on a short list; with fewer, more labels have no vote at all
     n_learners : members of the ensemble of joint learning
     n_epochs, n_dense_epochs : of joint learning, for sparse rows and for dense ones
     n_passes, n_more_passes : over the examples of a label, in a fold and, at most, in the refit
@@ -22,7 +22,7 @@ class Effort(NamedTuple):
     is_searched: bool
     shortlists: tuple[int, ...]
     costs: tuple[float, ...]
-    n_neighbors: tuple[int, ...]
+    n_neighbors: int
     n_learners: int
     n_epochs: int
     n_dense_epochs: int
@@ -36,7 +36,7 @@ BALANCED = Effort(
     is_searched=True,
     shortlists=(120, 240),
     costs=(1.0, 0.3),
-    n_neighbors=(100, 250),
+    n_neighbors=100,
     n_learners=1,
     n_epochs=5,
     n_dense_epochs=10,
@@ -50,7 +50,7 @@ EFFORTS = {
         is_searched=False,
         shortlists=(120,),
         costs=(0.5,),
-        n_neighbors=(60,),
+        n_neighbors=60,
         n_epochs=3,
         n_dense_epochs=5,
         n_passes=6,

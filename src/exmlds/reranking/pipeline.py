@@ -40,7 +40,6 @@ class Config(NamedTuple):
     second : another one, whose votes for the labels on the lists are evidence too, or None
     features, loss, cost : of the classifiers; the loss "none" leaves them out
     n_passes : over the examples of a label, at first and after a warm start
-    n_neighbors : numbers of neighbours of the shortlister to choose among
     """
 
     shortlister: NeighborVoting
@@ -50,7 +49,6 @@ class Config(NamedTuple):
     loss: str
     cost: float
     n_passes: tuple[int, int]
-    n_neighbors: tuple[int, ...]
 
 
 class ShortlistScores(NamedTuple):

@@ -43,7 +43,6 @@ FEW_LABELS = 128  # labels up to which all of them are on the short list
 TEMPERATURE_ROWS = 1_500  # held-out rows that a temperature is chosen on
 TEMPERATURES = (0.05, 0.1, 0.03, 0.02)
 MIN_RECALL_GAIN = 0.01  # share of true labels that longer lists must hold more
-MIN_NEIGHBOR_GAIN = 0.05  # share of true labels that lists must hold more, by the votes of more neighbours
 SEARCH_SHARE = 0.2  # of a time budget
 MIN_GAIN = 0.005  # on held-out rows, for which learners are added or costs are higher
 
@@ -130,7 +129,7 @@ class ConfigSearch(NamedTuple):
     ) -> Config:
         effort, cost = self.effort, self.effort.costs[0] if self.cost == "auto" else float(self.cost)
         passes = effort.n_passes, effort.n_more_passes
-        return Config(method, second, length, kind, self.loss, cost, passes, effort.n_neighbors)
+        return Config(method, second, length, kind, self.loss, cost, passes)
 
     def _n_epochs(self, is_dense: bool) -> int:
         return self.effort.n_dense_epochs if is_dense else self.effort.n_epochs
@@ -290,26 +289,6 @@ def default_scaling(X: Matrix) -> str:
     """The kind of features for joint learning on sparse rows: logarithms or roots where values differ."""
     kind = "log1p-l2" if features.are_counts(X) else "sqrt-l2"
     return kind if features.fits(kind, X) else "l2"
-
-
-def choose_neighbors(
-    fitted: NeighborVoting, held: TrainingSet, numbers: tuple[int, ...], length: int
-) -> NeighborVoting:
-    """The fitted method with as many neighbours as short lists of this length need.
-
-    More neighbours vote for more labels, and take more time. Where all labels are on the list, the first
-    number is enough.
-    """
-    if len(numbers) == 1 or length >= fitted.n_labels_:
-        return fitted
-    few = TrainingSet(held.X[:TEMPERATURE_ROWS], held.Y[:TEMPERATURE_ROWS], {}, {})
-    choices = [fitted.with_neighbors(n) for n in numbers]
-    recall = _recalls(choices[0], few, length)[-1]
-    for choice, more in pairwise(choices):
-        before, recall = recall, _recalls(more, few, length)[-1]
-        if recall < before + MIN_NEIGHBOR_GAIN:
-            return choice
-    return choices[-1]
 
 
 def tune_temperature(fitted: NeighborVoting, held: TrainingSet) -> tuple[NeighborVoting, float]:

@@ -48,7 +48,7 @@ Array = np.ndarray
 
 MIN_ROWS_TO_TUNE = 50  # rows below which settings are not chosen on held-out rows
 KINDS = ("l2", "log1p-l2", "none", "standardize", "nystroem")  # of equals, the first is taken
-MIN_TRAIN_PROBES, MAX_TRAIN_PROBES = 24, 64  # cells that are read for a training row
+MIN_TRAIN_PROBES = 24  # cells that are read for a training row, at least: half as many as its neighbours
 TINY = np.finfo(np.float32).tiny
 
 
@@ -386,12 +386,6 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
         other.temperature_ = temperature
         return other
 
-    def with_neighbors(self, n_neighbors: int) -> Self:
-        """The fitted model with another number of voters; everything else is shared."""
-        other = copy.copy(self)
-        other.n_neighbors = n_neighbors
-        return other
-
     def with_learners(self, learners: Sequence[Learner]) -> Self:
         """The fitted model with more learners; everything else is shared."""
         other = copy.copy(self)
@@ -475,7 +469,7 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
         # The index holds the embeddings of training rows: they need not be computed again.
         indexes = [learner.parts[0].row_index for learner in self.learners_]
         positions = [index.positions(built) for built in indexes]
-        n_probes = min(max(self.n_neighbors // 2, MIN_TRAIN_PROBES), MAX_TRAIN_PROBES)
+        n_probes = max(MIN_TRAIN_PROBES, self.n_neighbors // 2)
         searches = [index.search_stored(built, k, n_probes=n_probes, engine=self.engine) for built in indexes]
 
         def search(rows: Array) -> list[SearchResult]:

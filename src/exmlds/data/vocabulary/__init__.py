@@ -1,6 +1,6 @@
 """Readers of vocabularies.
 
-    skos    Turtle, RDF/XML or N-Triples with concepts of SKOS; needs pip install "exmlds[skos]"
+    skos    Turtle, RDF/XML or N-Triples; needs pip install "exmlds[skos]"
     tsv     <uri><TAB>name[<TAB>notation] per line, as Annif has them
     csv     a header with uri, label_en, label_fi, …, and notation, as Annif has them
     list    one name per line, which is the id of the concept too
