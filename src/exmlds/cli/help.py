@@ -11,7 +11,17 @@ GROUPS = {
         *("text", "row", "rows", "predictions", "labels", "train", "split", "one_based", "filter_"),
         *("text_column", "label_column", "label_separator", "id_column", "format"),
     ),
-    "Model": ("method", "effort", "set_", "config", "seed", "time_budget", "vectorizer", "keep_rows"),
+    "Model": (
+        "method",
+        "effort",
+        "set_",
+        "config",
+        "seed",
+        "time_budget",
+        "vectorizer",
+        "vocabulary",
+        "keep_rows",
+    ),
     "Output": (
         *(
             "output",
@@ -21,6 +31,7 @@ GROUPS = {
             "k",
             "n",
             "label",
+            "language",
             "allow",
             "deny",
             "similar",

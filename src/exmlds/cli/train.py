@@ -81,8 +81,9 @@ def train(
     vocabulary: Annotated[
         list[Path] | None,
         Option(
+            metavar="FILE",
             help="The names of labels: SKOS, TSV, CSV, or a list of names; may be repeated, such as for a "
-            "file of each language. DATA must hold texts."
+            "file of each language. DATA must hold texts.",
         ),
     ] = None,
     language: Language = None,

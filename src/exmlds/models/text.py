@@ -360,7 +360,7 @@ class TextClassifier(LabelSpaceMixin):
 
     def _state(self) -> dict[str, Any]:
         kept = super()._state()
-        vectorizer, vocabulary = kept.pop("vectorizer"), kept.pop("vocabulary")
+        vectorizer, vocabulary = kept.pop("vectorizer"), kept.pop("vocabulary", None)
         kept["vocabulary"] = None if vocabulary is None else vocabulary.tables
         described = vectorizers.describe(vectorizer)
         if "vocabulary" in described["parameters"]:

@@ -48,10 +48,11 @@ def read_vocabulary(
 
     Examples
     --------
-    >>> from pathlib import Path
-    >>> _ = Path("birds-en.tsv").write_text("<http://a.org/1>\\tsea birds\\n<http://a.org/2>\\tgulls\\n")
-    >>> birds = read_vocabulary("birds-en.tsv")
-    >>> birds.name("http://a.org/2"), birds.languages
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "birds-en.tsv"
+    >>> _ = path.write_text("<urn:1>\\tsea birds\\n<urn:2>\\tgulls\\n")
+    >>> birds = read_vocabulary(path)
+    >>> birds.name("urn:2"), birds.languages
     ('gulls', ['en'])
     """
     if format is not None and format not in READERS:
