@@ -136,11 +136,25 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
         """
         check_is_fitted(self)
         params.check_count("k", k)
-        X = self._checked_rows(X, reset=False)
+        return self._topk(*self._rows_with_side(X), k, allow, deny)
+
+    def _rows_with_side(self, X: Any) -> tuple[Matrix, dict[str, Matrix]]:
+        """The checked rows, and what a method takes beside them, with a line for each row."""
+        return self._checked_rows(X, reset=False), {}
+
+    def _topk(
+        self, X: Matrix, side: Mapping[str, Matrix], k: int, allow: Any, deny: Any
+    ) -> tuple[Array, Array]:
         label_filter = self._label_filter(allow, deny, X.shape[0])
         with progress.shown(self.verbose > 0):
             return self._in_blocks(
-                lambda block: self._best(block_of(X, block), k, label_filter, block),
+                lambda block: self._best(
+                    block_of(X, block),
+                    k,
+                    label_filter,
+                    block,
+                    **{name: block_of(given, block) for name, given in side.items()},
+                ),
                 X.shape[0],
                 k,
                 "predicting",
@@ -266,7 +280,11 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
         They rank labels and are calibrated probabilities only where a method says so, as `ExMLDS` does. Those
         of the other methods are shares of votes, or of the training rows.
         """
-        return self.decision_function(X)
+        return self._as_probabilities(self.decision_function(X))
+
+    def _as_probabilities(self, scores: csr_matrix) -> csr_matrix:
+        """What `predict_proba` makes of the scores of `decision_function`."""
+        return scores
 
     @property
     def _score_meaning(self) -> str:
@@ -297,15 +315,24 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
         """
         check_is_fitted(self)
         params.check_count("n", n)
-        X = self._checked_rows(X, reset=False)
+        X, side = self._rows_with_side(X)
         n_features = self.n_features_in_
         if feature_names is not None and np.shape(feature_names) != (n_features,):
             raise ValueError(f"X has {n_features} features, but feature_names is {np.shape(feature_names)}.")
         column = None if label is None else self._used_column(label)
-        return Tables(self._explain_row(X[i : i + 1], column, n, feature_names) for i in range(X.shape[0]))
+        return Tables(
+            self._explain_row(
+                X[i : i + 1],
+                column,
+                n,
+                feature_names,
+                **{name: given[i : i + 1] for name, given in side.items()},
+            )
+            for i in range(X.shape[0])
+        )
 
     def _explain_row(
-        self, X: Matrix, label: int | None, n: int, feature_names: Any, kept_row: Any = None
+        self, X: Matrix, label: int | None, n: int, feature_names: Any, kept_row: Any = None, **side: Any
     ) -> Any:
         """An `Explanation` of a label, a column of `classes_` or the best one, for the row X, (1, d).
 
@@ -529,20 +556,27 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
             ids[block], scores[block] = best
         return ids, scores
 
-    def _best(self, X: Matrix, k: int, label_filter: LabelFilter | None, block: slice) -> tuple[Array, Array]:
-        n_labels = len(self.column_counts_)
-
-        def rank(m: int) -> tuple[Array, Array]:
-            ids, scores = self._checked_candidates(X, m)
-            return self.columns_.given(ids), scores
-
+    def _best(
+        self, X: Matrix, k: int, label_filter: LabelFilter | None, block: slice, **side: Any
+    ) -> tuple[Array, Array]:
+        n_labels = self._n_rankable
         if label_filter is None:
-            return padded(*rank(min(k, n_labels)), k)
-        return label_filter.best(rank, k, n_labels, block)
+            return padded(*self._ranked(X, min(k, n_labels), **side), k)
+        return label_filter.best(lambda m: self._ranked(X, m, **side), k, n_labels, block)
 
-    def _checked_candidates(self, X: Matrix, k: int) -> tuple[Array, Array]:
+    @property
+    def _n_rankable(self) -> int:
+        """The number of labels that can be predicted."""
+        return len(self.column_counts_)
+
+    def _ranked(self, X: Matrix, k: int, **side: Any) -> tuple[Array, Array]:
+        """The k best labels of a block of rows, as columns of `classes_`, and their scores."""
+        ids, scores = self._checked_candidates(X, min(k, len(self.column_counts_)), **side)
+        return self.columns_.given(ids), scores
+
+    def _checked_candidates(self, X: Matrix, k: int, **side: Any) -> tuple[Array, Array]:
         """`_candidates`; what a class outside the package returns is checked."""
-        found = self._candidates(X, k)
+        found = self._candidates(X, k, **side)  # only a method that takes something is given it
         if not is_ours(type(self)._candidates):
             where = f"{type(self).__name__}._candidates"
             check_candidates(where, found, X.shape[0], k, len(self.column_counts_))
@@ -731,7 +765,8 @@ class XMCEstimator(XMCPredictor):
         self.n_samples_fit_, self.n_labels_ = Y.shape
         self.columns_ = UsedColumns(None, None)
         if self._leaves_out_columns and not is_part:
-            self.columns_ = UsedColumns.of(X, Y, side.get("label_cooccurrence"))
+            has_names = side.get("name_matches") is not None
+            self.columns_ = UsedColumns.of(X, Y, side.get("label_cooccurrence"), has_names=has_names)
             X, Y, side = self.columns_.rows(X), self.columns_.of_labels(Y), self.columns_.side(side)
         self.column_counts_ = np.bincount(Y.indices, minlength=Y.shape[1])
         self._check_memory(DataSize.of(X, Y), side)

@@ -289,6 +289,11 @@ class TrainingSet(NamedTuple):
         """(n, L) the cells of Y that are known, or None where all are."""
         return self.side.get("observed")
 
+    @property
+    def name_matches(self) -> csr_matrix | None:
+        """(n, L) scores of labels whose names stand in the texts, or None where names are not used."""
+        return self.side.get("name_matches")
+
     def label_counts(self) -> Array:
         """(L,) float32 rows of each label, scaled up to all training rows where this is a subset."""
         return (np.bincount(self.Y.indices, minlength=self.Y.shape[1]) / self.fraction).astype(np.float32)

@@ -10,6 +10,7 @@ import numpy as np
 
 from .errors import DataError, did_you_mean, some
 from .validation import stored
+from .validation.targets import plain_name
 
 Array = np.ndarray
 
@@ -238,8 +239,8 @@ class VocabularyBuilder:
         self.replaced_by: dict[int, int] = {}
 
     def concept(self, id: str) -> int:
-        """The position of a concept, which is added if it is new."""
-        return self.positions.setdefault(id, len(self.positions))
+        """The position of a concept, which is added if it is new; its id is written as labels are."""
+        return self.positions.setdefault(plain_name(id), len(self.positions))
 
     def add_language(self, language: str) -> int:
         """The position of a language, which is added if it is new."""

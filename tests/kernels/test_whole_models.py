@@ -9,8 +9,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from exmlds import ExMLDS, ExMLDS1, ExMLDS2, ExMLDS3, ExMLDS4, FeatureNeighbors, kernels, metrics, selection
-from exmlds.data import make_xmc, read_xc, write_xc
+from exmlds import (
+    ExMLDS,
+    ExMLDS1,
+    ExMLDS2,
+    ExMLDS3,
+    ExMLDS4,
+    FeatureNeighbors,
+    TextClassifier,
+    kernels,
+    metrics,
+    selection,
+)
+from exmlds.data import Vocabulary, make_xmc, read_xc, write_xc
 
 PLAIN: dict[str, Any] = {"features": "l2", "temperature": 0.05, "n_components": 5, "random_state": 0}
 
@@ -52,6 +63,9 @@ def test_every_kernel_is_used_by_a_model(
         model = method.fit(data.X[train], data.Y[train])
         scores = model.decision_function(data.X[held])
         assert metrics.precision_at_k(data.Y[held], scores, 1) > 0.3, method
+    texts, names = ["a cat", "dogs"], Vocabulary.of_names({"1": "cats", "2": "dogs"}, "en")
+    named = TextClassifier(vocabulary=names).fit(texts, [["1"], ["2"]])
+    assert named.predict_labels(["the cats"], k=1) == [["1"]]
     assert used == set(kernels.OPERATIONS)
 
 

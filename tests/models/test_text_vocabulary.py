@@ -12,10 +12,10 @@ import pytest
 from scipy.sparse import csr_matrix
 from sklearn.base import clone
 
-from exmlds import MostFrequent, TextClassifier, load
+from exmlds import ExMLDS, MostFrequent, TextClassifier, load
 from exmlds.data import Vocabulary
 from exmlds.errors import DataError, DataWarning, ModelError
-from exmlds.models.concepts import as_concepts
+from exmlds.models.concepts import LabelNames, as_concepts
 from exmlds.report import make
 from exmlds.vocabulary import ALTERNATIVE, VocabularyBuilder
 
@@ -143,3 +143,63 @@ def test_without_a_vocabulary_a_label_is_its_own_name() -> None:
     fitted = TextClassifier().fit(TEXTS, LABELS)
     assert names_of(fitted) == [("u:2", "u:2")]
     assert json.loads(json.dumps(fitted.explain(["salt"])[0]._asdict(), default=str))["name"] == "u:2"
+
+
+def many(n: int = 120) -> tuple[list[str], list[list[str]]]:
+    """Texts of which some name their label; u:3, fish, is the label of none."""
+    rng = np.random.default_rng(0)
+    texts, labels = [], []
+    for _ in range(n):
+        label = "u:1" if rng.random() < 0.5 else "u:2"
+        words = rng.choice(["goal", "ball", "keeper"] if label == "u:1" else ["salt", "flour", "oven"], 2)
+        named = ["sport"] if label == "u:1" else ["baking"]
+        texts.append(" ".join([*words, *(named if rng.random() < 0.5 else []), f"x{rng.integers(9)}"]))
+        labels.append([label])
+    return texts, labels
+
+
+def test_a_concept_that_no_text_has_is_suggested_by_its_name(vocabulary: Vocabulary, tmp_path: Path) -> None:
+    model = TextClassifier(ExMLDS(random_state=0), vocabulary=vocabulary).fit(*many())
+    assert model.classes_.tolist() == ["u:1", "u:2", "u:3"]  # not the deprecated one
+    text = ["fishes and the ball"]
+    labels = model.predict_labels(text, k=3)[0]
+    assert set(labels) == {"u:1", "u:2", "u:3"} or set(labels) == {"u:1", "u:3"}
+    assert model.predict_proba(text)[0, 2] > 0
+    assert model.predict_proba(["a ball"])[0, 2] == 0
+    model.save(tmp_path / "model")
+    assert load(tmp_path / "model").predict_labels(text, k=3)[0] == labels
+    strict = TextClassifier(ExMLDS(random_state=0), vocabulary=vocabulary, allow_untrained=False)
+    assert strict.fit(*many()).classes_.tolist() == ["u:1", "u:2"]
+
+
+def test_explanations_show_the_matched_words(vocabulary: Vocabulary) -> None:
+    model = TextClassifier(ExMLDS(random_state=0), vocabulary=vocabulary).fit(*many())
+    (why,) = model.explain(["the fish at the goal"], "u:3")
+    assert (why.label, why.name, why.matched, why.votes) == ("u:3", "fish", ("fish",), 0)
+    assert 0 < why.score < 1
+    assert "its name stands in the text: fish" in str(why)
+    (why,) = model.explain(["a sport with a ball"])
+    assert why.label == "u:1"
+    assert why.matched == ("sport",)
+    assert "name in the text" in why.log_odds
+    assert sum(why.log_odds.values()) == pytest.approx(np.log(why.score / (1 - why.score)), abs=0.02)
+
+
+def test_names_of_deprecated_concepts_stand_for_those_that_replace_them(vocabulary: Vocabulary) -> None:
+    model = TextClassifier(ExMLDS(random_state=0), vocabulary=vocabulary).fit(*many())
+    (why,) = model.explain(["athletics with a ball"], "u:1")
+    assert why.matched == ("athletics",)
+
+
+def test_broader_concepts_and_subdivisions_are_attributes(vocabulary: Vocabulary) -> None:
+    names = Vocabulary.of_names({"1": "Golf -- Poetry", "2": "Cats -- Poetry", "3": "dogs"}, "en")
+    shared = LabelNames(["1", "2", "3"], names).attributes()
+    assert shared is not None
+    assert shared.toarray().tolist() == [[1], [1], [0]]
+    builder = VocabularyBuilder()
+    builder.broader.append((builder.concept("cat"), builder.concept("animal")))
+    builder.broader.append((builder.concept("dog"), builder.concept("animal")))
+    shared = LabelNames(["animal", "cat", "dog", "other"], builder.build()).attributes()
+    assert shared is not None
+    assert shared.toarray().tolist() == [[1], [1], [1], [0]]
+    assert LabelNames(["u:1", "u:2"], vocabulary).attributes() is None

@@ -23,6 +23,8 @@ OPERATIONS = {
     "mark_hits": "hits",
     "find_repeated": "hits",
     "split_by_labels": "split",
+    "find_names": "names",
+    "collect_matches": "names",
     "gram_rows": "gram",
     "expand_neighbors": "neighbors",
     "nearest_sets": "topk",

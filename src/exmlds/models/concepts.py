@@ -1,15 +1,19 @@
-"""Labels of training data as concepts of a vocabulary."""
+"""Labels of training data as concepts of a vocabulary, their names, and what they have in common."""
 
 from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_matrix
 
 from ..errors import DataWarning, some
 from ..validation.targets import plain_name
-from ..vocabulary import Vocabulary
+from ..vocabulary import CURRENT, Vocabulary
+from .name_matcher import SUBDIVISION, LabelName
 
 NAMED = 5  # concepts in a warning
 
@@ -22,6 +26,7 @@ def as_concepts(labels: Iterable[Any], vocabulary: Vocabulary) -> list[list[Any]
     warning.
     """
     found: dict[Any, Any] = {}
+    problems: dict[Any, Counter[str]] = {}
     by_name: dict[str, str | None] = {}
     replaced, retired, unknown = Counter[str](), Counter[str](), Counter[str]()
 
@@ -40,14 +45,15 @@ def as_concepts(labels: Iterable[Any], vocabulary: Vocabulary) -> list[list[Any]
         own = [row] if isinstance(row, str) else list(row)
         for label in own:
             if label not in found:
-                found[label] = concept(label)
-            text = str(label)
-            if found[label] not in vocabulary:
-                unknown[text] += 1
-            elif vocabulary.is_deprecated(found[label]):
-                retired[text] += 1
-            elif text in vocabulary and found[label] != text:
-                replaced[text] += 1
+                now = found[label] = concept(label)
+                if now not in vocabulary:
+                    problems[label] = unknown
+                elif vocabulary.is_deprecated(now):
+                    problems[label] = retired
+                elif label in vocabulary and now != label:
+                    problems[label] = replaced
+            if label in problems:
+                problems[label][str(label)] += 1
         rows.append(list(dict.fromkeys(found[label] for label in own)))
     _warn(unknown, "are not in the vocabulary; they are kept as they are")
     _warn(replaced, "are deprecated concepts; those that replace them are learnt instead")
@@ -64,3 +70,70 @@ def _warn(counts: Counter[str], problem: str) -> None:
             DataWarning,
             stacklevel=4,
         )
+
+
+def all_labels(labels: Iterable[Iterable[Any]], vocabulary: Vocabulary) -> list[str] | None:
+    """The labels of training data and all concepts of the vocabulary that are in use, in one order.
+
+    It is None where labels are not strings, which no concept is.
+    """
+    own = {label for row in labels for label in row}
+    if not all(isinstance(label, str) for label in own):
+        return None
+    is_current = vocabulary.tables.replaced_by == CURRENT
+    return sorted(own.union(vocabulary.tables.ids[is_current].tolist()))
+
+
+class LabelNames:
+    """The names of labels, and what they have in common, by a vocabulary.
+
+    labels : (L,) ids of concepts, and others, in the order of the columns
+    """
+
+    def __init__(self, labels: list[str], vocabulary: Vocabulary) -> None:
+        self.labels, self.vocabulary = labels, vocabulary
+        self.columns = {label: column for column, label in enumerate(labels)}
+
+    def names(self) -> Iterator[LabelName]:
+        """All names of all labels, in all languages.
+
+        The names of a deprecated concept are names of the one that replaces it.
+        """
+        tables = self.vocabulary.tables
+        languages, starts = tables.languages.tolist(), tables.starts.tolist()
+        texts, of_names = tables.texts.tolist(), tables.name_languages.tolist()
+        is_deprecated = (tables.replaced_by != CURRENT).tolist()
+        for position, id in enumerate(self.vocabulary.ids):
+            current = self.vocabulary.current(id) if is_deprecated[position] else None
+            column = self.columns.get(current or id)
+            if column is not None:
+                for at in range(starts[position], starts[position + 1]):
+                    yield LabelName(column, texts[at], languages[of_names[at]])
+
+    def attributes(self) -> csr_matrix | None:
+        """(L, A) csr of ones, broader concepts and subdivisions of headings that labels have; None without.
+
+        A concept that others are narrower than has itself as an attribute too.
+        """
+        attributes: dict[tuple[str, Any], int] = {}
+        pairs: set[tuple[int, int]] = set()
+
+        def add(label: str, kind: str, value: Any) -> None:
+            if label in self.columns:
+                pairs.add((self.columns[label], attributes.setdefault((kind, value), len(attributes))))
+
+        ids = self.vocabulary.ids
+        for narrow, broad in self.vocabulary.tables.broader.tolist():
+            add(ids[narrow], "broader", broad)
+            add(ids[broad], "broader", broad)
+        tables = self.vocabulary.tables
+        for start, id in zip(tables.starts.tolist(), ids):  # the first name is a preferred one
+            for subdivision in (
+                tables.texts[start].split(SUBDIVISION)[1:] if start < len(tables.texts) else ()
+            ):
+                add(id, "subdivision", subdivision.strip())
+        if not pairs:
+            return None
+        rows, columns = zip(*pairs)
+        shape = len(self.labels), len(attributes)
+        return csr_matrix((np.ones(len(pairs), np.float32), (rows, columns)), shape)

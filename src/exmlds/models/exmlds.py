@@ -9,15 +9,18 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.random import Generator
 from scipy.sparse import csr_matrix
+from sklearn.utils.validation import check_is_fitted
 
 from .. import metrics
 from ..base import XMCEstimator
 from ..reranking import explain as reranking_explain
+from ..reranking import untrained
 from ..reranking.cross_fit import cross_fit, refit
 from ..reranking.effort import EFFORTS, Effort
 from ..reranking.pipeline import RerankingPipeline, ShortlistScores, fit_shortlister, transform_sparse
 from ..reranking.search import TEMPERATURES, ConfigSearch, SearchTrial, TimeBudget
 from ..reranking.stack import extend_by_votes, rank_by_stacker, stack
+from ..reranking.untrained import SUPPORTING_LABELS, UntrainedLabels
 from ..runtime.memory import DataSize, Estimate
 from ..runtime.progress import phase
 from ..selection import HeldOutScores, TrainingSet
@@ -105,6 +108,8 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
         "label_cooccurrence": False,
         "observed": True,
         "sample_weight": True,
+        "name_matches": True,
+        "label_attributes": False,
     }
 
     effort: str = "balanced"
@@ -127,6 +132,8 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
         sample_weight: Any = None,
         label_cooccurrence: Any = None,
         observed: Any = None,
+        name_matches: Any = None,
+        label_attributes: Any = None,
     ) -> Self:
         """Fit the model to rows and their labels.
 
@@ -137,6 +144,11 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
             row of weight 0 is left out. A weight of 2 is not exactly a row that is there twice, which would
             take two places among the nearest rows, and might be in a fold and held out at the same time
         label_cooccurrence, observed : as in `ExMLDS3.fit`; joint SPPMI is the shortlister then
+        name_matches : (n, L) sparse, a score above 0 and up to 1 where the name of a label stands in the text
+            of a row: about how often such a match is right. `TextClassifier` makes it of a vocabulary. A
+            label without any training row can then be predicted by its name alone
+        label_attributes : (L, A) sparse, attributes that several labels have, such as broader concepts or
+            subdivisions: a label without training rows is more probable where others with them are
         """
         return self._learn(
             X,
@@ -145,13 +157,44 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
             sample_weight=sample_weight,
             label_cooccurrence=label_cooccurrence,
             observed=observed,
+            name_matches=name_matches,
+            label_attributes=label_attributes,
         )
+
+    def predict_topk(
+        self, X: Any, k: int = 5, *, allow: Any = None, deny: Any = None, name_matches: Any = None
+    ) -> tuple[Array, Array]:
+        """The k best labels of each row, as of every method.
+
+        Parameters
+        ----------
+        name_matches : (n, L) sparse, as `fit` takes it, for a model that was fitted with it
+        """
+        if name_matches is None:
+            return super().predict_topk(X, k, allow=allow, deny=deny)
+        check_is_fitted(self)
+        params.check_count("k", k)
+        if self.untrained_ is None:
+            raise ValueError("This model was fitted without name_matches, so it can't use them.")
+        X = self._checked_rows(X, reset=False)
+        side = {"name_matches": targets.match_scores(name_matches, (X.shape[0], self.n_labels_))}
+        return self._topk(X, side, k, allow, deny)
 
     def _checked_side(self, Y: csr_matrix, **side: Any) -> dict[str, Any]:
         weights = side.pop("sample_weight")
         if weights is not None:
             weights = targets.row_weights(weights, Y.shape[0])
-        return {"sample_weight": weights, **targets.of_missing(Y, **side)}
+        matches, attributes = side.pop("name_matches"), side.pop("label_attributes")
+        if matches is not None:
+            matches = targets.match_scores(matches, Y.shape)
+        if attributes is not None:
+            attributes = targets.attributes_of_labels(attributes, Y.shape[1])
+        return {
+            "sample_weight": weights,
+            "name_matches": matches,
+            "label_attributes": attributes,
+            **targets.of_missing(Y, **side),
+        }
 
     def _fit(self, X: Matrix, Y: csr_matrix, rng: Generator, **side: Any) -> HeldOutScores | None:
         budget = TimeBudget(self.time_budget)
@@ -159,8 +202,13 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
         labelled = self._trainable_rows(Y, **side)
         if not labelled.size:
             raise ValueError("No row with a label has a sample_weight above 0.")
-        rows = _normalize_weights(TrainingSet(X, Y, side, self._side).subset(labelled))
         kept_rows = X.copy() if self.keep_rows else None
+        matches = side.get("name_matches")
+        self.untrained_ = None
+        if matches is not None:
+            self.untrained_ = UntrainedLabels(side.get("label_attributes"))
+            side = {**side, "name_matches": self.columns_.of_labels(matches)}
+        rows = _normalize_weights(TrainingSet(X, Y, side, self._side).subset(labelled))
         if rows.n < MIN_ROWS_TO_TUNE:  # too few to choose anything on
             self._store_votes_alone(rows, fit_rng, labelled)
             self.kept_rows_ = kept_rows
@@ -189,6 +237,8 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
             stacked = stack(fitted.scores, held, max(5, self.max_labels), gains, self.n_jobs)
         # 4. Fit again on all rows, or keep the last fold where the time is up.
         pipeline, used = refit(fitted, rows, refit_rng, budget)
+        if self.untrained_ is not None and matches is not None:
+            self.untrained_ = self.untrained_.fit(matches[labelled], rows.Y, self.columns_, fitted, stacked)
 
         self._store(pipeline, config.cost, labelled[used], trials)
         self.stacker_: Stacker | None = stacked.stacker
@@ -201,7 +251,7 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
         self, pipeline: RerankingPipeline, cost: float, rows: Array, trials: list[SearchTrial]
     ) -> None:
         self.shortlister_, self.second_shortlister_, self.shortlist_, self.counts_ = pipeline[:4]
-        self.feature_map_, self.classifiers_, self.lifts_ = pipeline[4:]
+        self.feature_map_, self.classifiers_, self.lifts_, self.match_lifts_ = pipeline[4:]
         self.cost_, self.rows_ = cost, rows.astype(np.int32)
         columns = zip(*trials) if trials else ((), (), (), ())
         self.search_results_ = dict(zip(SearchTrial._fields, map(list, columns)))
@@ -258,24 +308,46 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
             method = ExMLDS3(n_components=100, l2=1.0, mu=(1.0, 1.0, 10.0), complete_labels=0.0, **shared)
         return method.with_engine(self.engine)
 
-    def _candidates(self, X: Matrix, k: int) -> tuple[Array, Array]:
+    @property
+    def _n_rankable(self) -> int:
+        return super()._n_rankable if self.untrained_ is None else self.n_labels_
+
+    def _ranked(self, X: Matrix, k: int, **side: Any) -> tuple[Array, Array]:
+        matches = side.get("name_matches")
+        if matches is None or self.untrained_ is None:
+            return super()._ranked(X, k)
+        used = self.columns_.of_labels(matches)
+        ids, scores = super()._ranked(X, max(k, SUPPORTING_LABELS), name_matches=used)
+        return self.untrained_.add(ids, scores, matches, self.columns_, k)
+
+    def _candidates(self, X: Matrix, k: int, name_matches: csr_matrix | None = None) -> tuple[Array, Array]:
         if self.stacker_ is None:
             return self.shortlister_._candidates(X, k)
-        return self._rerank(self.pipeline.score(X, k), k)
+        return self._rerank(self.pipeline.score(X, k, matches=name_matches), k)
 
     def _rerank(self, scores: ShortlistScores, k: int) -> tuple[Array, Array]:
         """The k best labels of short lists and what follows them, with their scores."""
         assert self.stacker_ is not None
-        listed = min(self.shortlist_, scores.ids.shape[1])
+        listed = min(self.pipeline.n_listed, scores.ids.shape[1])
         top = scores.slice(slice(None), slice(listed))
         ids, probabilities = rank_by_stacker(self.stacker_, top.ids, top.evidence(), k, self.gains_)
         if k <= listed:
             return ids, probabilities
         return extend_by_votes(ids, probabilities, scores, k, self.gains_)
 
+    def _restore(self) -> None:
+        super()._restore()
+        for name in ("match_lifts_", "untrained_"):
+            if not hasattr(self, name):
+                setattr(self, name, None)  # folders of earlier versions have none
+
     def _check_learnt(self) -> None:
         super()._check_learnt()
         d, n_labels = self._widths
+        if self.untrained_ is not None:
+            untrained.check(self.untrained_, self.n_labels_)
+        if self.match_lifts_ is not None:
+            stored.array(self.match_lifts_, "lifts of matched names", stored.FLOATS, n_labels)
         for method in (self.shortlister_, self.second_shortlister_):
             if method is not None or self.shortlister_ is None:
                 stored.record(method, "a shortlister", NeighborVoting)
@@ -297,7 +369,9 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
             rerank.check(self.classifiers_, features.check(self.feature_map_, d), n_labels)
         if self.stacker_ is not None:
             names = stacking.evidence_names(
-                self.second_shortlister_ is not None, has_classifiers and self.lifts_ is not None
+                self.second_shortlister_ is not None,
+                has_classifiers and self.lifts_ is not None,
+                self.match_lifts_ is not None,
             )
             stacking.check(self.stacker_, len(names), n_labels)
 
@@ -312,10 +386,17 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
             self.feature_map_,
             self.classifiers_,
             self.lifts_,
+            self.match_lifts_,
         )
 
     def _explain_row(
-        self, X: Matrix, label: int | None, n: int, feature_names: Any, kept_row: Any = None
+        self,
+        X: Matrix,
+        label: int | None,
+        n: int,
+        feature_names: Any,
+        kept_row: Any = None,
+        **side: Any,
     ) -> Explanation:
         found, pipeline = self.shortlister_.search_neighbors(X), self.pipeline
         names = self.columns_.feature_names(feature_names)
@@ -323,18 +404,21 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
         if self.stacker_ is None:
             label = int(self.shortlister_.rank(found, 1)[0][0, 0]) if label is None else label
             return self._explain_votes(found, X, label, options)
-        scores = pipeline.score(X, found=found)
-        ids, probabilities = self._rerank(scores, min(self.shortlist_, scores.ids.shape[1]))
+        matches = side.get("name_matches")
+        matches = None if matches is None else self.columns_.of_labels(matches)
+        scores = pipeline.score(X, found=found, matches=matches)
+        n_listed = min(pipeline.n_listed, scores.ids.shape[1])
+        ids, probabilities = self._rerank(scores, n_listed)
         label = int(ids[0, 0]) if label is None else label
         why = self._explain_votes(found, X, label, options)
-        column = np.flatnonzero(scores.ids[0, : self.shortlist_] == label)
+        column = np.flatnonzero(scores.ids[0, :n_listed] == label)
         if not len(column):  # it follows the short list, if anybody voted for it
             n_labels = len(self.counts_)
-            ids, probabilities = self._rerank(pipeline.score(X, n_labels, found), n_labels)
+            ids, probabilities = self._rerank(pipeline.score(X, n_labels, found, matches), n_labels)
             return why._replace(score=float(probabilities[0][ids[0] == label].sum()))
         score = float(probabilities[0][ids[0] == label].sum())
         adjustment = "top-rank adjustment" if self.gains_ is None else "gain of the label"
-        listed = scores.slice(slice(None), slice(self.shortlist_))
+        listed = scores.slice(slice(None), slice(n_listed))
         odds = reranking_explain.log_odds(self.stacker_, listed, int(column[0]), score, adjustment)
         why = why._replace(score=score, log_odds=odds)
         if self.classifiers_ is None or self.feature_map_ is None:
@@ -363,7 +447,9 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
         than a short list holds, labels after it have lower probabilities than its last, by votes. With
         too few training rows for a stacker (`stacker_` is None), they are shares of votes, not calibrated.
         """
-        scores = self.decision_function(X)
+        return super().predict_proba(X)
+
+    def _as_probabilities(self, scores: csr_matrix) -> csr_matrix:
         if self.gains_ is not None:
             gains = self.columns_.spread(self.gains_, self.n_labels_)
             scores.data = np.minimum(scores.data / gains[scores.indices], 1)

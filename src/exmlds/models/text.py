@@ -15,6 +15,7 @@ from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
 from sklearn.utils.validation import check_is_fitted
 
 from ..base import XMCEstimator, class_reference, restored
+from ..display import Tables
 from ..errors import Argument, DataError, DataWarning, NoKnownWordWarning, some
 from ..runtime import progress
 from ..runtime.memory import Estimate
@@ -25,9 +26,10 @@ from ..vocabulary import check as check_vocabulary
 from ..voting.explain import Explanation
 from ..voting.label_space import LabelSpaceMixin
 from ..voting.votes import VotingModel
-from . import vectorizers
-from .concepts import as_concepts
+from . import name_matcher, vectorizers
+from .concepts import LabelNames, all_labels, as_concepts
 from .exmlds import ExMLDS
+from .name_matcher import NameIndex, NameMatcher
 
 Array = np.ndarray
 
@@ -40,11 +42,13 @@ OWN = (
     "model_",
     "vectorizer_",
     "vocabulary_",
+    "name_index_",
     "feature_names_",
     "texts_",
     "ids_",
     "training_digest_",
 )  # what is learnt beside the model
+EXPLAINED_RANKS = 200  # labels of a text among which one without training texts is looked for
 OF_PREDICTIONS = ("threshold", "max_labels", "n_jobs", "verbose")  # parameters that a fitted model uses
 
 
@@ -57,7 +61,9 @@ class TextClassifier(LabelSpaceMixin):
     vectorizer : "tfidf", with sublinear counts; "hashing", which keeps no vocabulary; or a `TfidfVectorizer`,
         `CountVectorizer` or `HashingVectorizer` of scikit-learn
     vocabulary : the names of labels, as `exmlds.data.read_vocabulary` reads them, which the model keeps;
-        labels of the training data are ids of its concepts, or their preferred names
+        labels of the training data are ids of its concepts, or their preferred names. Where the estimator is
+        an `ExMLDS`, names that stand in a text are evidence for their labels
+    allow_untrained : let such names suggest labels of the vocabulary that no training text has
     language : the language in which labels are named, such as "en"; None is the main one of the vocabulary.
         A fitted model takes another one by `set_params`
     keep_rows : keep the training texts and their ids with the model, so that `explain` can show them
@@ -72,6 +78,7 @@ class TextClassifier(LabelSpaceMixin):
     Attributes
     ----------
     model_, vectorizer_, vocabulary_ : as fitted
+    name_index_ : the names of labels as they are looked up in texts, or None
     feature_names_ : (d,) the terms, or None where they are hashed
     texts_, ids_ : (n,) the training texts and the ids of documents, or None; "" where one has no id
     classes_, label_counts_, threshold_, search_results_ : those of `model_`, as all others
@@ -109,12 +116,16 @@ class TextClassifier(LabelSpaceMixin):
             "None or the code of a language, such as 'en'",
             lambda value: value is None or isinstance(value, str),
         ),
+        "allow_untrained": params.one_of(False, True),
         "keep_rows": params.one_of(False, True),
     }
     model_: XMCEstimator
     vectorizer_: Any
-    vocabulary_: Vocabulary | None = None  # folders of earlier versions have none
-    ids_: Array | None = None  # folders of earlier versions have none
+    # Folders of earlier versions have none of these.
+    vocabulary_: Vocabulary | None = None
+    name_index_: NameIndex | None = None
+    ids_: Array | None = None
+    _matcher: NameMatcher | None = None  # made of the index
 
     def __init__(
         self,
@@ -123,12 +134,14 @@ class TextClassifier(LabelSpaceMixin):
         vectorizer: Any = "tfidf",
         vocabulary: Vocabulary | None = None,
         language: str | None = None,
+        allow_untrained: bool = True,
         keep_rows: bool = False,
     ) -> None:
         self.model = model
         self.vectorizer = vectorizer
         self.vocabulary = vocabulary
         self.language = language
+        self.allow_untrained = allow_untrained
         self.keep_rows = keep_rows
 
     def __getattr__(self, name: str) -> Any:
@@ -191,15 +204,29 @@ class TextClassifier(LabelSpaceMixin):
         own_labels: list[Any] = []
         kept: list[str] = []
         ids: list[str | None] = []
+        uses_names = self.vocabulary is not None and "name_matches" in self._unfitted._side
         vectorizer, vectors = self._fit_vectorizer(
-            X, own_labels if y is None else None, kept if self.keep_rows else None, ids
+            X, own_labels if y is None else None, kept if self.keep_rows or uses_names else None, ids
         )
         _warn_of_no_words_to_learn(vectors, ids)
-        labels = own_labels if y is None else y
+        labels, matcher = own_labels if y is None else y, None
         if self.vocabulary is not None and not targets.is_indicator(targets.as_array(labels)):
             labels = as_concepts(labels, self.vocabulary)
+            if uses_names and self.allow_untrained and label_names is None:
+                label_names = all_labels(labels, self.vocabulary)
+        if self.vocabulary is not None and uses_names:
+            labels, names = targets.encode(labels, label_names)
+            if names is not None and labels.shape[0] == len(kept):
+                label_names, own = names.tolist(), LabelNames(names.tolist(), self.vocabulary)
+                with progress.shown(self._unfitted.verbose > 0):
+                    matcher = NameMatcher.fit(own.names(), kept, labels, np.random.default_rng(0))
+                    side |= {
+                        "name_matches": matcher.match(kept, self._unfitted.n_jobs),
+                        "label_attributes": own.attributes(),
+                    }
         self.model_ = clone(self._unfitted).fit(vectors, labels, label_names=label_names, **side)
         self.vectorizer_, self.feature_names_ = vectorizer, None
+        self._matcher, self.name_index_ = matcher, None if matcher is None else matcher.index
         self.vocabulary_ = self.vocabulary
         if hasattr(vectorizer, "get_feature_names_out"):
             self.feature_names_ = vectorizer.get_feature_names_out().astype(object)
@@ -255,11 +282,7 @@ class TextClassifier(LabelSpaceMixin):
 
     def predict_proba(self, X: Any) -> csr_matrix:
         """The scores or probabilities of the estimator: calibrated probabilities where it is an `ExMLDS`."""
-        vectors = self._vectors(X)
-        if not vectors.shape[0]:
-            return csr_matrix((0, self.n_labels_), dtype=np.float32)
-        has_words = csr_matrix(np.diff(vectors.indptr)[:, None] > 0, dtype=np.float32)
-        return csr_matrix(self.model_.predict_proba(vectors).multiply(has_words))
+        return self.model_._as_probabilities(self.decision_function(X))
 
     @property
     def _method(self) -> XMCEstimator:
@@ -269,12 +292,30 @@ class TextClassifier(LabelSpaceMixin):
     def _score_meaning(self) -> str:
         return self.model_._score_meaning
 
+    def explain(self, X: Any, label: Any = None, n: int = 5, *, feature_names: Any = None) -> list[Any]:
+        if self._matcher is None:
+            return super().explain(X, label, n, feature_names=feature_names)
+        texts = list(_texts(X))
+        ids, scores = self.predict_topk(texts, EXPLAINED_RANKS)
+        column = None if label is None else self._known_columns([label])[0]
+        found = []
+        for text, own_ids, own_scores in zip(texts, ids, scores):
+            own = int(own_ids[0]) if column is None else column
+            own_label = self._label(max(own, 0))
+            if self.columns_.used(own) is None:
+                score = float(own_scores[own_ids == own].sum())
+                why = Explanation.of_name(own_label, score)._replace(name=self.label_name(own_label))
+            else:
+                (why,) = super().explain([text], own_label, n, feature_names=feature_names)
+            found.append(why._replace(matched=self._matcher.matched_words(text, own)))
+        return Tables(found)
+
     def _explain_row(
-        self, X: Matrix, label: int | None, n: int, feature_names: Any, kept_row: Any = None
+        self, X: Matrix, label: int | None, n: int, feature_names: Any, kept_row: Any = None, **side: Any
     ) -> Explanation:
         names, texts = self.feature_names_ if feature_names is None else feature_names, self.texts_
         kept_row = None if texts is None else lambda row: self._checked_rows([texts[row]], reset=False)
-        explanation = self.model_._explain_row(X, label, n, names, kept_row)
+        explanation = self.model_._explain_row(X, label, n, names, kept_row, **side)
         explanation = explanation._replace(name=self.label_name(explanation.label))
         if texts is None:
             return explanation
@@ -300,17 +341,25 @@ class TextClassifier(LabelSpaceMixin):
         ids = [getattr(text, "id", None) for text in X]
         return (X, ids) if ids and None not in ids else super()._with_row_names(X)
 
-    def _checked_rows(self, X: Any, *, reset: bool) -> Matrix:
-        vectors = self._vectors(X)
+    def _rows_with_side(self, X: Any) -> tuple[Matrix, dict[str, Matrix]]:
+        if self._matcher is None:
+            return super()._rows_with_side(X)
+        texts: list[str] = []
+        return self._checked_rows(X, reset=False, kept=texts), {
+            "name_matches": self._matcher.match(texts, self.n_jobs)
+        }
+
+    def _checked_rows(self, X: Any, *, reset: bool, kept: list[str] | None = None) -> Matrix:
+        vectors = self._vectors(X, kept)
         if not vectors.shape[0]:  # an estimator refuses a matrix without rows, as scikit-learn requires
             return self.columns_.rows(one_form(vectors, self.sparse_rows_))
         return self.model_._checked_rows(vectors, reset=False)
 
-    def _vectors(self, X: Any) -> csr_matrix:
-        """(n, d) csr, the vectors of texts."""
+    def _vectors(self, X: Any, kept: list[str] | None = None) -> csr_matrix:
+        """(n, d) csr, the vectors of texts, which are added to the list, if given."""
         check_is_fitted(self)
         ids: list[str | None] = []
-        texts = _texts(X, ids=ids)
+        texts = _texts(X, kept=kept, ids=ids)
         first = next(texts, None)
         if first is None:
             return csr_matrix((0, self.n_features_in_), dtype=np.float32)
@@ -319,7 +368,14 @@ class TextClassifier(LabelSpaceMixin):
         return vectors
 
     def _candidates(self, X: Matrix, k: int) -> tuple[Array, Array]:
-        ids, scores = self.model_._checked_candidates(X, k)
+        return self.model_._candidates(X, k)
+
+    @property
+    def _n_rankable(self) -> int:
+        return self.model_._n_rankable
+
+    def _ranked(self, X: Matrix, k: int, **side: Any) -> tuple[Array, Array]:
+        ids, scores = self.model_._ranked(X, k, **side)
         has_words = np.diff(X.indptr)[:, None] > 0
         return np.where(has_words, ids, -1), np.where(has_words, scores, 0)
 
@@ -341,6 +397,7 @@ class TextClassifier(LabelSpaceMixin):
             "vectorizer": vectorizer,
             "model": model,
             "language": self.language,
+            "allow_untrained": self.allow_untrained,
             "keep_rows": self.keep_rows,
         }
 
@@ -354,7 +411,8 @@ class TextClassifier(LabelSpaceMixin):
         return cls(
             vectorizer=vectorizer,
             model=model,
-            language=parameters.get("language"),  # folders of earlier versions have none
+            language=parameters.get("language"),  # folders of earlier versions have neither
+            allow_untrained=parameters.get("allow_untrained", True),
             keep_rows=parameters["keep_rows"],
         )
 
@@ -377,6 +435,9 @@ class TextClassifier(LabelSpaceMixin):
         if self.vocabulary_ is not None:
             check_vocabulary(self.vocabulary_)
             self.vocabulary = self.vocabulary_ = Vocabulary(self.vocabulary_)  # type: ignore[arg-type]
+        if self.name_index_ is not None:
+            name_matcher.check(self.name_index_, self.model_.n_labels_)
+            self._matcher = NameMatcher(self.name_index_, self.model_.n_labels_)
         kept: Any = self.vectorizer_
         vectorizer = vectorizers.restore(kept)
         if self.feature_names_ is not None:

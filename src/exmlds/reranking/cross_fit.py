@@ -34,6 +34,7 @@ class CrossFit:
     last, train_rows : what was fitted on the last fold, and the rows that it was fitted on
     scores, held_rows : the short lists of all held-out rows, and their numbers
     seconds : that a fold took on average
+    counts : (f, L) rows of each label that each fold was fitted on;  folds : (h,) the fold of held-out rows
     """
 
     config: Config
@@ -42,6 +43,8 @@ class CrossFit:
     scores: ShortlistScores
     held_rows: Array
     seconds: float
+    counts: Array
+    folds: Array
 
     def take_last(self) -> FittedPipeline:
         """Hand over what was fitted on the last fold, so that it is freed where it is not used any more."""
@@ -68,6 +71,7 @@ def cross_fit(
     started, last = budget.spent(), None
     scores: list[ShortlistScores] = []
     held_rows: list[Array] = []
+    counts: list[Array] = []
     folds = list(HoldOut.folds(rows.n, fold_rng, *n_folds))
     for hold_out in folds:
         if scores and not budget.allows(2.5 * (budget.spent() - started) / len(scores)):
@@ -80,7 +84,8 @@ def cross_fit(
             else:
                 del last  # its memory, before the next is fitted
                 last = fit_pipeline(config, train, fit_rng)
-            scores.append(last.pipeline.score_in_blocks(held.X))
+            scores.append(last.pipeline.score_in_blocks(held))
+        counts.append(np.bincount(train.Y.indices, minlength=train.Y.shape[1]))
         held_rows.append(hold_out.held_rows)
         train_rows = hold_out.train_rows  # of the last fold that was fitted
     assert last is not None
@@ -91,6 +96,8 @@ def cross_fit(
         concatenate(scores),
         np.concatenate(held_rows),
         (budget.spent() - started) / len(scores),
+        np.stack(counts),
+        np.repeat(np.arange(len(held_rows)), list(map(len, held_rows))),
     )
 
 
@@ -128,12 +135,12 @@ def _grow_ensemble(
 ) -> RerankingPipeline:
     """Add learners while there is time and the stacked ranking of held-out rows improves."""
     n_jobs = pipeline.shortlister.n_jobs
-    seconds, best = 0.0, stacked_quality(pipeline.score_in_blocks(held.X), held, n_jobs)
+    seconds, best = 0.0, stacked_quality(pipeline.score_in_blocks(held), held, n_jobs)
     while budget.allows(4 * seconds):
         before = budget.spent()
         more = fit_shortlister(config.shortlister, train, rng)
         grown = pipeline._replace(shortlister=pipeline.shortlister.with_learners(more.learners_))
-        quality = stacked_quality(grown.score_in_blocks(held.X), held, n_jobs)
+        quality = stacked_quality(grown.score_in_blocks(held), held, n_jobs)
         seconds = budget.spent() - before
         if quality - best < MIN_GAIN:
             break

@@ -15,7 +15,7 @@ from ..base import BLOCK
 from ..runtime import parallel
 from ..runtime.progress import phase
 from ..selection import TrainingSet
-from ..stages import features, label_lift, rerank, stacking
+from ..stages import features, label_lift, name_match, rerank, stacking
 from ..validation.arrays import Matrix
 from ..validation.observed import contains, informative_rows
 from ..voting.base import NeighborVoting
@@ -57,6 +57,8 @@ class ShortlistScores(NamedTuple):
     ids : labels, −1 pads;  votes : shares of the votes;  margins : of the classifiers
     counts : training rows of the labels;  second_votes : shares of the second shortlister's votes, or None
     cooccurrence : lift by the other labels on the list, or None
+    matches : scores of the labels' names in the texts, 0 without one, or None;  match_lifts : how much more
+        often such matches of the labels were right than their scores say, or None
     """
 
     ids: Array
@@ -65,6 +67,8 @@ class ShortlistScores(NamedTuple):
     counts: Array
     second_votes: Array | None
     cooccurrence: Array | None
+    matches: Array | None = None
+    match_lifts: Array | None = None
 
     def evidence(self) -> Array:
         """(b, k, f) the features of the stacker."""
@@ -72,7 +76,9 @@ class ShortlistScores(NamedTuple):
 
     def evidence_names(self) -> list[tuple[str, ...]]:
         """(f,) the kinds of evidence that each feature of the stacker is made of."""
-        return stacking.evidence_names(self.second_votes is not None, self.cooccurrence is not None)
+        return stacking.evidence_names(
+            self.second_votes is not None, self.cooccurrence is not None, self.matches is not None
+        )
 
     def slice(self, rows: slice, columns: slice) -> ShortlistScores:
         return ShortlistScores._make(None if part is None else part[rows, columns] for part in self)
@@ -97,6 +103,7 @@ class RerankingPipeline(NamedTuple):
 
     shortlister, second : fitted;  shortlist : labels of a row that are re-ranked
     counts : (L,) training rows of each label;  lifts : (L, L) of `label_lift`, where labels are few
+    match_lifts : (L,) of `name_match`, where names of labels are matched
     """
 
     shortlister: NeighborVoting
@@ -106,48 +113,79 @@ class RerankingPipeline(NamedTuple):
     feature_map: features.Features | None
     classifiers: rerank.Classifiers | None
     lifts: Array | None
+    match_lifts: Array | None = None
 
-    def score(self, X: Matrix, k: int = 0, found: list[SearchResult] | None = None) -> ShortlistScores:
+    @property
+    def n_listed(self) -> int:
+        """The labels of a row that are re-ranked: those with the most votes, and others whose names match."""
+        n_matched = 0 if self.match_lifts is None else name_match.MOST_LISTED
+        return min(self.shortlist, self.shortlister.n_labels_) + n_matched
+
+    def score(
+        self,
+        X: Matrix,
+        k: int = 0,
+        found: list[SearchResult] | None = None,
+        matches: csr_matrix | None = None,
+    ) -> ShortlistScores:
         """Score the labels on the short lists of a block of rows, and those after them up to the k-th.
 
-        Labels after the short list have no margin. found : what the shortlister found, where it is known
-        """
-        return self.add_margins(self.shortlists(X, k, found), X)
+        Labels after the short list have no margin.
 
-    def shortlists(self, X: Matrix, k: int = 0, found: list[SearchResult] | None = None) -> ShortlistScores:
+        found : what the shortlister found, where it is known
+        matches : (b, L) the scores of labels whose names stand in the texts
+        """
+        return self.add_margins(self.shortlists(X, k, found, matches), X)
+
+    def shortlists(
+        self,
+        X: Matrix,
+        k: int = 0,
+        found: list[SearchResult] | None = None,
+        matches: csr_matrix | None = None,
+    ) -> ShortlistScores:
         """The short lists of a block of rows, with votes, but without the margins of classifiers."""
         n_labels = self.shortlister.n_labels_
         found = self.shortlister.search_neighbors(X) if found is None else found
         ids, votes = self.shortlister.rank(found, min(max(k, self.shortlist), n_labels))
         if self.shortlist >= n_labels:
             ids, votes = pad_with_all_labels(ids, votes, n_labels)
+        match_scores = match_lifts = None
+        if self.match_lifts is not None:
+            matches = csr_matrix((len(ids), n_labels), dtype=np.float32) if matches is None else matches
+            ids, votes = name_match.join_short_lists(ids, votes, matches, self.shortlist)
+            match_scores = name_match.scores_of(matches, ids)
+            match_lifts = np.where(match_scores > 0, self.match_lifts[np.maximum(ids, 0)], 0)
         counts = self.counts[np.maximum(ids, 0)]
         second_votes = None if self.second is None else _vote_shares(self.second, X, ids)
-        return ShortlistScores(ids, votes, np.zeros(ids.shape, np.float32), counts, second_votes, None)
+        margins = np.zeros(ids.shape, np.float32)
+        return ShortlistScores(ids, votes, margins, counts, second_votes, None, match_scores, match_lifts)
 
     def add_margins(self, scores: ShortlistScores, X: Matrix) -> ShortlistScores:
         """Score the labels on the short lists of a block of rows by their classifiers, if there are any."""
         if self.classifiers is None or self.feature_map is None:
             return scores
-        listed, margins = scores.ids[:, : self.shortlist], np.full(scores.ids.shape, -np.inf, np.float32)
-        margins[:, : self.shortlist] = rerank.score(
+        n_listed, margins = self.n_listed, np.full(scores.ids.shape, -np.inf, np.float32)
+        listed = scores.ids[:, :n_listed]
+        margins[:, :n_listed] = rerank.score(
             self.classifiers, transform_sparse(self.feature_map, X), listed, engine=self.shortlister.engine
         )
         if self.lifts is None:
             return scores._replace(margins=margins)
         cooccurrence = np.zeros(scores.ids.shape, np.float32)
-        cooccurrence[:, : self.shortlist] = label_lift.apply(self.lifts, listed, margins[:, : self.shortlist])
+        cooccurrence[:, :n_listed] = label_lift.apply(self.lifts, listed, margins[:, :n_listed])
         return scores._replace(margins=margins, cooccurrence=cooccurrence)
 
-    def score_in_blocks(self, X: Matrix, listed: ShortlistScores | None = None) -> ShortlistScores:
+    def score_in_blocks(self, rows: TrainingSet, listed: ShortlistScores | None = None) -> ShortlistScores:
         """Score the labels on the short lists of many rows, block by block on several threads.
 
         listed : their short lists, where these are known
         """
+        X, matches = rows.X, rows.name_matches
 
         def score(block: slice) -> ShortlistScores:
             if listed is None:
-                return self.score(X[block])
+                return self.score(X[block], matches=None if matches is None else matches[block])
             return self.add_margins(listed.slice(block, slice(None)), X[block])
 
         blocks = parallel.map_blocks(
@@ -255,7 +293,12 @@ def without_classifiers(
         feature_map=None,
         classifiers=None,
         lifts=None,
+        match_lifts=_match_lifts(rows),
     )
+
+
+def _match_lifts(rows: TrainingSet) -> Array | None:
+    return None if rows.name_matches is None else name_match.label_lifts(rows.name_matches, rows.Y)
 
 
 def training_examples(shortlister: NeighborVoting, rows: TrainingSet, k: int) -> rerank.Examples:
@@ -265,7 +308,8 @@ def training_examples(shortlister: NeighborVoting, rows: TrainingSet, k: int) ->
     if rows.observed is not None:  # an unknown cell is not a negative example
         known = contains(rows.observed, listed) | ~informative_rows(rows.observed)[:, None]
         listed = np.where(known, listed, -1)
-    return rerank.examples(rows.Y, listed, engine=shortlister.engine)
+    matches = None if rows.name_matches is None else name_match.best_of_rows(rows.name_matches)
+    return rerank.examples(rows.Y, listed, matches, engine=shortlister.engine)
 
 
 def _fit_classifiers(
@@ -296,7 +340,14 @@ def _fit_classifiers(
     counts_pairs = rows.Y.shape[1] <= MAX_LIFT_LABELS and rows.observed is None
     lifts = label_lift.fit(rows.Y) if counts_pairs else None
     pipeline = RerankingPipeline(
-        shortlister, second, config.shortlist, rows.label_counts(), feature_map, classifiers, lifts
+        shortlister,
+        second,
+        config.shortlist,
+        rows.label_counts(),
+        feature_map,
+        classifiers,
+        lifts,
+        _match_lifts(rows),
     )
     return FittedPipeline(pipeline, TrainedExamples(examples, alphas))
 
@@ -336,6 +387,8 @@ def examples_of_new_rows(
     voters = _pairs(near[is_near], np.nonzero(is_near)[0], (n_before, n_new))
     is_listed, own = listed >= 0, rows.Y[n_before:]
     lists = _pairs(np.nonzero(is_listed)[0], listed[is_listed], own.shape)
+    if rows.name_matches is not None:
+        lists = lists + name_match.best_of_rows(rows.name_matches[n_before:])
     # The labels of new rows are positive examples of these alone.
     positives = vstack([csr_matrix((n_before, own.shape[1]), dtype=np.float32), own], format="csr")
     none = np.empty((rows.n, 0), np.int32)

@@ -191,14 +191,14 @@ class ConfigSearch(NamedTuple):
         config = self._config(candidate.method, None, lengths[0], "l2")
         # All configurations have the same short lists, of the training rows and of the others.
         examples = training_examples(candidate.fitted, train, lengths[0])
-        listed = without_classifiers(config, candidate.fitted, None, train).score_in_blocks(held.X)
+        listed = without_classifiers(config, candidate.fitted, None, train).score_in_blocks(held)
 
         def trial(config: Config) -> SearchTrial:
             started = budget.spent()
             pipeline, _ = fit_reranker(
                 config, candidate.fitted, None, train, copy.deepcopy(rng), examples=examples
             )
-            scores = pipeline.score_in_blocks(held.X, listed)
+            scores = pipeline.score_in_blocks(held, listed)
             score = stacked_quality(scores, held, candidate.fitted.n_jobs)
             chosen = {"features": config.features, "cost": config.cost, "shortlist": config.shortlist}
             return SearchTrial("re-ranker", chosen, score, budget.spent() - started)

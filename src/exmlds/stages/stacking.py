@@ -32,6 +32,8 @@ CURVE_POINTS = 200  # most points kept of the isotonic curve
 RIDGE_FACTOR = 2.0  # The penalty is doubled: the final fit trains on more rows than the held-out scores saw.
 NEWTON_STEPS, MAX_STEP, LAST_STEP = 10, 1.0, 1e-3  # of the label biases: at most, largest, small enough
 VOTES, MARGIN, FREQUENCY, SECOND, OTHERS = "votes", "classifier", "frequency", "second votes", "other labels"
+NAME = "name in the text"
+MIN_MATCH = 1e-3  # Scores of matched names are clipped here before the logarithm.
 # The names of each column of the evidence, in its order; a product has the names of both factors.
 BASE_NAMES = (
     *((VOTES,), (VOTES,), (MARGIN,), (MARGIN,), (FREQUENCY,), (VOTES, MARGIN), (MARGIN, FREQUENCY)),
@@ -39,6 +41,10 @@ BASE_NAMES = (
 )
 SECOND_NAMES = ((SECOND,), (SECOND,), (SECOND, MARGIN), (SECOND,), (SECOND, VOTES))
 LIFT_NAMES = ((OTHERS,), (OTHERS, MARGIN), (OTHERS, FREQUENCY))
+MATCH_NAMES = (
+    *((NAME,), (NAME,), (NAME, MARGIN), (NAME, VOTES), (NAME, FREQUENCY), (NAME, MARGIN)),
+    *((NAME,), (NAME, MARGIN), (NAME, VOTES)),
+)
 
 
 class Stacker(NamedTuple):
@@ -97,13 +103,24 @@ class HeldOutPairs(NamedTuple):
         return bool(self.hits.any() and not self.hits.all())
 
 
-def evidence_names(has_second: bool, has_lifts: bool) -> list[tuple[str, ...]]:
+def evidence_names(has_second: bool, has_lifts: bool, has_matches: bool = False) -> list[tuple[str, ...]]:
     """(f,) names of the sources of each column of the evidence."""
-    return [*BASE_NAMES, *(SECOND_NAMES if has_second else ()), *(LIFT_NAMES if has_lifts else ())]
+    return [
+        *BASE_NAMES,
+        *(SECOND_NAMES if has_second else ()),
+        *(LIFT_NAMES if has_lifts else ()),
+        *(MATCH_NAMES if has_matches else ()),
+    ]
 
 
 def build_evidence(
-    votes: Array, margins: Array, counts: Array, second_votes: Array | None = None, lifts: Array | None = None
+    votes: Array,
+    margins: Array,
+    counts: Array,
+    second_votes: Array | None = None,
+    lifts: Array | None = None,
+    matches: Array | None = None,
+    match_lifts: Array | None = None,
 ) -> Array:
     """(n, k, f) float32, the evidence for each label on the short lists.
 
@@ -112,6 +129,8 @@ def build_evidence(
     counts : (n, k) number of training rows of each label
     second_votes : (n, k) vote shares of a second model, if there is one
     lifts : (n, k) log-lifts from the other labels of the row (`label_lift`), if they are used
+    matches, match_lifts : (n, k) scores of the labels' names in the text, 0 without one, and log-lifts of
+        these labels (`name_match`), if names are used
     """
     v = np.log(np.maximum(votes, MIN_SHARE))
     z = np.clip(margins, -MAX_MARGIN, MAX_MARGIN)
@@ -124,6 +143,11 @@ def build_evidence(
         parts += [s, second_votes, s * z, s * s, s * v]
     if lifts is not None:
         parts += [lifts, lifts * z, lifts * c]
+    if matches is not None and match_lifts is not None:
+        is_matched = (matches > 0).astype(np.float32)
+        m = np.log(np.maximum(matches, MIN_MATCH) / MIN_MATCH)
+        parts += [is_matched, m, is_matched * z, is_matched * v, m * c, m * z]
+        parts += [match_lifts, match_lifts * z, match_lifts * v]
     return np.stack(parts, axis=-1).astype(np.float32, copy=False)
 
 

@@ -24,12 +24,20 @@ class UsedColumns(NamedTuple):
     labels: Array | None
 
     @classmethod
-    def of(cls, X: Matrix, Y: csr_matrix, cooccurrence: csr_matrix | None = None) -> UsedColumns:
-        """Find the columns that occur; a label with co-occurrences counts too, since it can be completed."""
+    def of(
+        cls, X: Matrix, Y: csr_matrix, cooccurrence: csr_matrix | None = None, *, has_names: bool = False
+    ) -> UsedColumns:
+        """Find the columns that occur; a label with co-occurrences counts too, since it can be completed.
+
+        has_names : whether labels are found by their names, also those that no row has, without a model
+        """
         features = _occurring(X.indices, X.shape[1], MANY_FEATURES) if issparse(X) else None
         named = Y.indices
         if cooccurrence is not None:
             named = np.concatenate([named, cooccurrence.indices])  # it is symmetric
+        if has_names:
+            used = occurring(named, Y.shape[1])
+            return cls(features, used if len(used) < Y.shape[1] else None)
         return cls(features, _occurring(named, Y.shape[1], MANY_LABELS))
 
     def rows(self, X: Matrix) -> Matrix:

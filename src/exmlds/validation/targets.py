@@ -414,6 +414,36 @@ def of_missing(Y: csr_matrix, *, label_cooccurrence: Any, observed: Any) -> dict
     }
 
 
+def match_scores(matches: Any, shape: tuple[int, int]) -> csr_matrix:
+    """(n, L) csr float32 with sorted columns, the checked scores of names in texts; zeros are left out."""
+    if not issparse(matches) or matches.shape != shape:
+        got = f"{matches.shape}" if issparse(matches) else type(matches).__name__
+        raise ValueError(f"name_matches must be a sparse matrix of shape {shape}. Got {got} instead.")
+    found = csr_matrix(matches, dtype=np.float32, copy=True)
+    found.sum_duplicates()
+    found.eliminate_zeros()
+    wrong = np.flatnonzero(~((found.data > 0) & (found.data <= 1)))
+    if wrong.size:
+        row = int(np.searchsorted(found.indptr, wrong[0], "right")) - 1
+        raise ValueError(
+            f"name_matches must be from 0 to 1. Got {found.data[wrong[0]]:g} in row {row} instead."
+        )
+    return found
+
+
+def attributes_of_labels(attributes: Any, n_labels: int) -> csr_matrix:
+    """(L, A) csr of ones, the checked attributes of labels."""
+    if not issparse(attributes) or attributes.shape[0] != n_labels:
+        got = f"{attributes.shape}" if issparse(attributes) else type(attributes).__name__
+        raise ValueError(
+            f"label_attributes must be a sparse matrix with {n_labels} rows, one for each label. "
+            f"Got {got} instead."
+        )
+    found = csr_matrix(attributes != 0, dtype=np.float32)
+    found.sort_indices()
+    return found
+
+
 def row_weights(weights: Any, n: int) -> Array:
     """(n,) float32, checked sample weights."""
     try:

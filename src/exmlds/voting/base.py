@@ -540,7 +540,7 @@ class NeighborVoting(LabelSpaceMixin, XMCEstimator):
     # Explaining.
 
     def _explain_row(
-        self, X: Matrix, label: int | None, n: int, feature_names: Any, kept_row: Any = None
+        self, X: Matrix, label: int | None, n: int, feature_names: Any, kept_row: Any = None, **side: Any
     ) -> Explanation:
         found = self.search_neighbors(X)
         column = int(self.rank(found, 1)[0][0, 0]) if label is None else label

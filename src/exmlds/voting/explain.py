@@ -73,6 +73,7 @@ class Explanation(NamedTuple):
     log_odds : what each kind of evidence adds to the log-odds of the score: bias, votes, classifier and so
         on, the label bias, the calibration, and the top-rank adjustment or the gain of a rare label; their
         sum is the logit of the score; empty where the votes are the score
+    matched : words of the text that are a name of the label, by the vocabulary of the model
     """
 
     label: Any
@@ -85,6 +86,12 @@ class Explanation(NamedTuple):
     margin: Margin | None
     log_odds: dict[str, float]
     name: str = ""
+    matched: tuple[str, ...] = ()
+
+    @classmethod
+    def of_name(cls, label: Any, score: float) -> Explanation:
+        """The explanation of a label that no training row has: only its name speaks for it."""
+        return cls(label, score, 0.0, 0.0, [], 0.0, 0.0, None, {})
 
     @property
     def shown_label(self) -> str:
@@ -95,6 +102,7 @@ class Explanation(NamedTuple):
         share = f"{100 * self.prior:.2f}% of the training rows have it"
         lines = [
             f"{self.shown_label}: score {self.score:.3f}; {share}",
+            *([f"  its name stands in the text: {', '.join(self.matched)}"] if self.matched else []),
             f"  {self.votes:.3f} of the votes, by the training rows",
         ]
         for voter in self.voters:
@@ -120,7 +128,10 @@ class Explanation(NamedTuple):
             for voter in self.voters
         ]
         caption = f"{self.shown_label}: score {self.score:.3f}, {self.votes:.3f} of the votes"
-        voters = html_table(caption, ("training row", "share of the votes", "similarity", "terms"), rows)
+        note = f"its name stands in the text: {', '.join(self.matched)}" if self.matched else ""
+        voters = html_table(
+            caption, ("training row", "share of the votes", "similarity", "terms"), rows, note
+        )
         if self.margin is None:
             return voters
         sides = (("for", _listed(self.margin.for_)), ("against", _listed(self.margin.against)))

@@ -1,0 +1,338 @@
+"""Names of a vocabulary in texts: where they stand, and how often such a match is right."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+import Stemmer
+from scipy.sparse import csr_matrix, vstack
+from scipy.special import expit
+
+from ..runtime.parallel import blocks, map_blocks, one_blas_thread
+from ..stages import name_match
+from ..validation import stored
+from ..validation.observed import contains
+
+Array = np.ndarray
+
+WORD = re.compile(r"[^\W_]+")
+QUALIFIER = re.compile(r"\([^)]*\)")
+HAS_DIGIT = re.compile(r"\d")
+SUBDIVISION = "--"  # of a heading, as in "Motion pictures -- Reviews"
+MOST_WORDS = 12  # of a name
+MOST_WITH_A_HEADING = 30  # labels with the same heading that a match may mean
+TEXTS = 4_096  # texts whose names are scored at a time
+TEXTS_TO_LEARN_FROM = 20_000
+PAIRS_TO_LEARN_FROM = 80_000  # of a text and a label whose name stands in it
+# How a name stands in a text: as it is, rewritten, only its heading, which is the part before the
+# subdivisions, or only the part of that before a comma; LOOSE is added where only word beginnings agree.
+WHOLE, REWRITTEN, HEADING, FIRST_PART, LOOSE = range(5)
+N_KINDS = 2 * LOOSE
+LOOSE_LETTERS = 5  # of a stem, by which words agree loosely
+STEMMERS = {
+    **{"ar": "arabic", "ca": "catalan", "da": "danish", "de": "german", "el": "greek", "en": "english"},
+    **{"es": "spanish", "et": "estonian", "eu": "basque", "fi": "finnish", "fr": "french", "ga": "irish"},
+    **{"hi": "hindi", "hu": "hungarian", "hy": "armenian", "id": "indonesian", "it": "italian"},
+    **{"lt": "lithuanian", "ne": "nepali", "nl": "dutch", "no": "norwegian", "nb": "norwegian"},
+    **{"nn": "norwegian", "pt": "portuguese", "ro": "romanian", "ru": "russian", "sr": "serbian"},
+    **{"sv": "swedish", "ta": "tamil", "tr": "turkish", "yi": "yiddish"},
+}
+
+
+class NameIndex(NamedTuple):
+    """The names of labels, as sequences of stemmed words.
+
+    languages, is_loose : (s,) object and bool, the stemmings: codes of languages, and whether only the
+        beginnings of stems count
+    stems : (t,) object, the stem of each token;  stemmings : (t,) int16, the position of its stemming
+    trie : of all names
+    label_starts : (m + 1,) int64, where the labels of each node of the trie start
+    labels, kinds : (p,) int32 and int8, the labels with a name that ends there, and its kind
+    rarity : (m,) float32, −log of the share of training texts that the name stands in
+    weights : (f,) float64, of the evidence on a match;  bias : added to them, the logit of its score
+    """
+
+    languages: Array
+    is_loose: Array
+    stems: Array
+    stemmings: Array
+    trie: name_match.NameTrie
+    label_starts: Array
+    labels: Array
+    kinds: Array
+    rarity: Array
+    weights: Array
+    bias: float
+
+
+class LabelName(NamedTuple):
+    """A name of a label, a column, in a language; "" where it has none."""
+
+    label: int
+    text: str
+    language: str
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text in lower case.
+
+    >>> words_of("Häuser, 19th-century")
+    ['häuser', '19th', 'century']
+    """
+    return WORD.findall(unicodedata.normalize("NFKC", text).casefold())
+
+
+def forms_of(name: str) -> Iterator[tuple[str, int]]:
+    """The forms in which a name may stand in a text, and their kinds.
+
+    Dates and qualifiers in parentheses may be left out, and an inverted name may be in natural order.
+
+    >>> list(forms_of("Art, Roman (Italy) -- History"))  # doctest: +NORMALIZE_WHITESPACE
+    [('Art, Roman (Italy) -- History', 0), ('Art, Roman (Italy)', 2), ('Art, Roman', 2),
+     ('Roman Art', 2), ('Art', 3)]
+    """
+    yield name, WHOLE
+    heading = name.split(SUBDIVISION)[0].strip()
+    kind = REWRITTEN if heading == name else HEADING
+    if heading != name:
+        yield heading, HEADING
+    bare = QUALIFIER.sub(" ", heading).strip()
+    if bare != heading:
+        yield bare, kind
+    parts = [part.strip() for part in bare.split(",")]
+    plain = [part for part in parts if part and not HAS_DIGIT.search(part)]
+    if len(plain) < len(parts):
+        yield ", ".join(plain), kind
+    if len(parts) > 1 and len(plain) == 2:
+        yield f"{plain[1]} {plain[0]}", kind
+    if len(plain) > 1:
+        yield plain[0], FIRST_PART
+
+
+class Tokens(dict[str, int]):
+    """The token of each word by a stemming; −1 for a word of no name."""
+
+    def __init__(self, language: str, is_loose: bool) -> None:
+        self.stemmer = Stemmer.Stemmer(STEMMERS[language], 0) if language in STEMMERS else None
+        self.letters = LOOSE_LETTERS if is_loose else None
+        self.by_stem: dict[str, int] = {}
+
+    def stem(self, word: str) -> str:
+        return (word if self.stemmer is None else self.stemmer.stemWord(word))[: self.letters]
+
+    def __missing__(self, word: str) -> int:
+        token = self[word] = self.by_stem.get(self.stem(word), -1)
+        return token
+
+
+class NameMatcher:
+    """Finds the names of labels in texts.
+
+    index : what it has learnt;  n_labels : number of all labels
+    """
+
+    def __init__(self, index: NameIndex, n_labels: int) -> None:
+        self.index, self.n_labels = index, n_labels
+        self.tokens = [Tokens(*stemming) for stemming in zip(index.languages.tolist(), index.is_loose)]
+        for token, (stem, stemming) in enumerate(zip(index.stems.tolist(), index.stemmings.tolist())):
+            self.tokens[stemming].by_stem[stem] = token
+
+    @classmethod
+    def fit(
+        cls, names: Iterable[LabelName], texts: Sequence[str], Y: csr_matrix, rng: np.random.Generator
+    ) -> NameMatcher:
+        """Index the names, and learn from texts and their labels, (n, L), how often matches are right."""
+        matcher = cls(_index(names, np.bincount(Y.indices, minlength=Y.shape[1])), Y.shape[1])
+        rows = rng.permutation(len(texts))[:TEXTS_TO_LEARN_FROM]
+        occurrences, lengths = matcher._find([texts[row] for row in rows])
+        index = matcher.index._replace(rarity=_rarity(occurrences, len(rows), matcher.index))
+        # All pairs of the first texts.
+        n_pairs = np.cumsum(np.diff(index.label_starts)[occurrences.nodes])
+        last = np.searchsorted(n_pairs, PAIRS_TO_LEARN_FROM)
+        pairs = MatchedPairs.of(
+            name_match.Occurrences._make(part[:last] for part in occurrences), lengths, index
+        )
+        hits = contains(csr_matrix(Y[rows[pairs.texts]]), pairs.labels[:, None])[:, 0]
+        weights, bias = _learn(pairs.evidence, hits)
+        matcher.index = index._replace(weights=weights, bias=bias)
+        return matcher
+
+    def match(self, texts: Sequence[str], n_jobs: int | None = None) -> csr_matrix:
+        """(n, L) csr, the scores of all labels whose names stand in the texts."""
+        found = list(
+            map_blocks(
+                lambda block: self._match(texts[block]),
+                blocks(len(texts), TEXTS),
+                n_jobs=n_jobs,
+                stage="names in texts",
+                total=len(texts),
+            )
+        )
+        return vstack(found, format="csr") if len(found) > 1 else found[0] if found else self._match([])
+
+    def _match(self, texts: Sequence[str]) -> csr_matrix:
+        pairs = MatchedPairs.of(*self._find(texts), self.index)
+        scores = expit(pairs.evidence @ self.index.weights + self.index.bias)
+        scores = np.maximum(scores, np.finfo(np.float32).tiny).astype(np.float32)
+        indptr = np.searchsorted(pairs.texts, np.arange(len(texts) + 1))
+        return csr_matrix((scores, pairs.labels, indptr), (len(texts), self.n_labels))
+
+    def matched_words(self, text: str, label: int) -> tuple[str, ...]:
+        """The words of a text that are a name of the label, the longest first, each once."""
+        occurrences, _ = self._find([text])
+        words, found = words_of(text), {}
+        for _, start, length, node, _ in zip(*(part.tolist() for part in occurrences)):
+            own = slice(*self.index.label_starts[node : node + 2])
+            if label in self.index.labels[own]:
+                found[" ".join(words[start : start + length])] = length
+        return tuple(sorted(found, key=lambda name: -found[name]))
+
+    def _find(self, texts: Sequence[str]) -> tuple[name_match.Occurrences, Array]:
+        """All names in texts, by text, and (n,) numbers of words."""
+        words = [words_of(text) for text in texts]
+        indptr = np.concatenate(([0], np.cumsum(list(map(len, words)), dtype=np.int64)))
+        found = []
+        for tokens in self.tokens:
+            ids = np.fromiter(map(tokens.__getitem__, chain.from_iterable(words)), np.int32, int(indptr[-1]))
+            found.append(name_match.find(self.index.trie, indptr, ids))
+        parts = [np.concatenate(part) for part in zip(*found)]
+        order = np.argsort(parts[0], kind="stable")
+        return name_match.Occurrences._make(part[order] for part in parts), np.diff(indptr)
+
+
+class MatchedPairs(NamedTuple):
+    """Pairs of a text and a label whose name stands in it, by text and label, (m,) each.
+
+    evidence : (m, f) float64
+    """
+
+    texts: Array
+    labels: Array
+    evidence: Array
+
+    @classmethod
+    def of(cls, occurrences: name_match.Occurrences, text_lengths: Array, index: NameIndex) -> MatchedPairs:
+        texts, labels, facts = name_match.collect(occurrences, index.label_starts, index.labels, index.kinds)
+        kinds, length, covered, count, start, n_shared, nodes = facts.T
+        of_text = np.maximum(text_lengths[texts], 1)
+        log_length, rarity, shared = np.log(length), index.rarity[nodes], np.log(n_shared)
+        evidence = [
+            log_length,
+            covered,
+            np.log(count),
+            length / of_text,
+            start / of_text,
+            np.log(of_text),
+            rarity,
+            shared,
+            kinds % LOOSE == REWRITTEN,
+            kinds % LOOSE == HEADING,
+            kinds % LOOSE == FIRST_PART,
+            kinds >= LOOSE,
+            rarity * log_length,
+            rarity * shared,
+            log_length * covered,
+            rarity * rarity,
+        ]
+        return cls(texts, labels, np.stack(evidence, axis=1, dtype=np.float64, casting="unsafe"))
+
+
+N_EVIDENCE = 16
+
+
+def _index(names: Iterable[LabelName], counts: Array) -> NameIndex:
+    """The index of names, which nothing was learnt for yet; counts : (L,) training texts of each label."""
+    stemmings: dict[tuple[str, bool], Tokens] = {}
+    numbers: dict[tuple[int, str], int] = {}  # of a stemming and a stem
+    found: dict[tuple[int, tuple[int, ...]], int] = {}  # the kind of a label and the tokens of its name
+    for label, text, language in names:
+        forms = [(words_of(form), kind) for form, kind in forms_of(text)]
+        forms = [(words, kind) for words, kind in forms if 0 < len(words) <= MOST_WORDS]
+        for stemming in ((language, False), (language, True)):
+            if stemming not in stemmings:
+                stemmings[stemming] = Tokens(*stemming)
+            tokens, position = stemmings[stemming], list(stemmings).index(stemming)
+            for words, kind in forms:
+                for word in words:
+                    if word not in tokens:
+                        tokens[word] = numbers.setdefault((position, tokens.stem(word)), len(numbers))
+                key = label, tuple(map(tokens.__getitem__, words))
+                found[key] = min(kind + LOOSE * stemming[1], found.get(key, N_KINDS))
+    lengths = [len(own) for _, own in found]
+    starts = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
+    sequences = np.fromiter(chain.from_iterable(own for _, own in found), np.int32, int(starts[-1]))
+    trie, nodes = name_match.build(starts, sequences, len(numbers))
+    labels = np.fromiter((label for label, _ in found), np.int32, len(found))
+    label_kinds = np.fromiter(found.values(), np.int8, len(found))
+    # Of many labels with the same heading, the most frequent ones.
+    is_weak = label_kinds % LOOSE >= HEADING
+    order = np.lexsort((-counts[labels], is_weak, nodes))
+    m = len(trie.ends)
+    first = np.searchsorted(nodes[order], np.arange(m))
+    rank = np.arange(len(order)) - first[nodes[order]]
+    order = order[(rank < MOST_WITH_A_HEADING) | ~is_weak[order]]
+    order = order[np.lexsort((labels[order], nodes[order]))]
+    return NameIndex(
+        _objects([language for language, _ in stemmings]),
+        np.array([is_loose for _, is_loose in stemmings], bool),
+        _objects([stem for _, stem in numbers]),
+        np.fromiter((position for position, _ in numbers), np.int16, len(numbers)),
+        trie,
+        np.searchsorted(nodes[order], np.arange(m + 1)).astype(np.int64),
+        labels[order],
+        label_kinds[order],
+        np.zeros(m, np.float32),
+        np.zeros(N_EVIDENCE),
+        0.0,
+    )
+
+
+def _rarity(occurrences: name_match.Occurrences, n: int, index: NameIndex) -> Array:
+    """(m,) −log of the share of texts that each name stands in."""
+    m = len(index.rarity)
+    pairs = np.unique(occurrences.texts * m + occurrences.nodes)
+    counts = np.bincount(pairs % m, minlength=m)
+    return -np.log((counts + 0.5) / (n + 1)).astype(np.float32)
+
+
+def _learn(evidence: Array, hits: Array) -> tuple[Array, float]:
+    """The weights and the bias of a logistic regression; where hits or misses are missing, their share."""
+    from sklearn.linear_model import LogisticRegression  # not needed to predict
+
+    if not hits.any() or hits.all():
+        share = (hits.sum() + 0.5) / (len(hits) + 1)
+        return np.zeros(evidence.shape[1]), float(np.log(share / (1 - share)))
+    mean, scale = evidence.mean(axis=0), evidence.std(axis=0)
+    scale[scale < name_match.MIN_SPREAD] = np.inf  # what is the same everywhere gets no weight
+    with one_blas_thread():
+        model = LogisticRegression(solver="newton-cholesky").fit((evidence - mean) / scale, hits)
+    weights = model.coef_[0] / scale
+    return weights, float(model.intercept_[0] - mean @ weights)
+
+
+def _objects(values: list[str]) -> Array:
+    found = np.empty(len(values), object)
+    found[:] = values
+    return found
+
+
+def check(index: Any, n_labels: int) -> None:
+    """Check an index that comes from a file."""
+    stored.record(index, "the names", NameIndex)
+    m = name_match.check(index.trie)
+    s = len(stored.strings(index.languages, "the languages of names", None))
+    stored.array(index.is_loose, "the stemmings of names", "bool", s)
+    t = len(stored.strings(index.stems, "the stems of names", None))
+    stored.require(t == len(index.trie.first_nodes), "the names have other words than their trie")
+    stored.ids(index.stemmings, "the stemmings of names", t, s, dtypes="int16")
+    p = len(stored.ids(index.labels, "labels of names", None, n_labels, dtypes="int32"))
+    stored.offsets(index.label_starts, "labels of names", m, p)
+    stored.ids(index.kinds, "kinds of names", p, N_KINDS, dtypes="int8")
+    stored.array(index.rarity, "the rarity of names", stored.FLOATS, m)
+    stored.array(index.weights, "weights of matches", "float64", N_EVIDENCE)
+    stored.number(index.bias, "the bias of matches")

@@ -1,0 +1,84 @@
+"""Labels that no training row has, which only their names in a text can suggest."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from ..stages import name_match
+from ..validation import stored
+from ..validation.columns import UsedColumns
+from ..validation.observed import contains
+from .cross_fit import CrossFit
+from .stack import Stacked
+
+Array = np.ndarray
+
+SUPPORTING_LABELS = 30  # labels of a row, the most probable ones, that support others with their attributes
+
+
+class UntrainedLabels(NamedTuple):
+    """Scores labels without training rows by the matches of their names.
+
+    attributes : (L, A) csr of ones, attributes that labels share, or None
+    scorer : as fitted on held-out rows; None takes the scores of matches as they are
+    """
+
+    attributes: csr_matrix | None
+    scorer: name_match.UntrainedScorer | None = None
+
+    def fit(
+        self, matches: csr_matrix, Y: csr_matrix, columns: UsedColumns, fitted: CrossFit, stacked: Stacked
+    ) -> UntrainedLabels:
+        """With a scorer that has learnt from the matches in held-out rows.
+
+        matches : (n, L) of all labels;  Y : (n, L′) of those that rows have;  columns : which these are
+        """
+        held = matches[fitted.held_rows]
+        rows, labels = _pairs(held)
+        counts = columns.spread(fitted.counts.T, held.shape[1])
+        is_unseen = counts[labels, fitted.folds[rows]] == 0
+        own = csr_matrix(Y[fitted.held_rows])
+        truth = csr_matrix((own.data, columns.given(own.indices), own.indptr), held.shape)
+        hits = contains(truth[rows], labels[:, None].astype(np.int64))[:, 0]
+        supports = self._supports(columns.given(stacked.ids), stacked.probabilities, rows, labels)
+        evidence = name_match.untrained_evidence(held.data, supports)
+        return self._replace(scorer=name_match.fit_untrained(evidence, hits, is_unseen))
+
+    def add(
+        self, ids: Array, scores: Array, matches: csr_matrix, columns: UsedColumns, k: int
+    ) -> tuple[Array, Array]:
+        """The k best of the labels that a model has ranked, and of untrained ones that match.
+
+        ids, scores : (b, k′) with at least SUPPORTING_LABELS, or all labels;  matches : (b, L) of all labels
+        """
+        if columns.labels is None:
+            return ids[:, :k], scores[:, :k]
+        is_trained = np.zeros(matches.shape[1], bool)
+        is_trained[columns.labels] = True
+        untrained = name_match.without(matches, is_trained)
+        supports = self._supports(ids, scores, *_pairs(untrained))
+        untrained.data = name_match.score_untrained(self.scorer, untrained.data, supports)
+        return name_match.add_untrained(ids, scores, untrained, k)
+
+    def _supports(self, ids: Array, scores: Array, rows: Array, labels: Array) -> Array:
+        first = slice(SUPPORTING_LABELS)
+        return name_match.support(self.attributes, ids[:, first], scores[:, first], rows, labels)
+
+
+def _pairs(matches: csr_matrix) -> tuple[Array, Array]:
+    """The rows and the labels of matches."""
+    return np.repeat(np.arange(matches.shape[0]), np.diff(matches.indptr)), matches.indices
+
+
+def check(untrained: Any, n_labels: int) -> None:
+    """Check what comes from a file."""
+    stored.record(untrained, "labels without training rows", UntrainedLabels)
+    if untrained.attributes is not None:
+        stored.record(untrained.attributes, "the attributes of labels", csr_matrix)
+        alike = untrained.attributes.shape[0] == n_labels
+        stored.require(alike, "the attributes are those of other labels")
+    if untrained.scorer is not None:
+        name_match.check_untrained(untrained.scorer)

@@ -1,0 +1,144 @@
+"""ExMLDS with names of labels as evidence: matches are candidates and evidence, also of untrained labels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix, hstack
+
+from exmlds import ExMLDS, FeatureNeighbors, load
+from exmlds.data import Dataset, make_xmc
+from exmlds.metrics import precision_at_k
+
+HIDDEN = 3  # a label that no training row has
+
+
+@pytest.fixture(scope="module")
+def data() -> Dataset:
+    return make_xmc(700, 60, 40, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def matches(data: Dataset) -> csr_matrix:
+    """Of the true labels, four in five match; and as many others."""
+    rng = np.random.default_rng(1)
+    true = csr_matrix(data.Y, copy=True)
+    true.data = np.where(rng.random(true.nnz) < 0.8, 0.5, 0).astype(np.float32)
+    rows, labels = rng.integers(0, 700, true.nnz), rng.integers(0, 40, true.nnz)
+    wrong = csr_matrix((np.full(true.nnz, 0.5, np.float32), (rows, labels)), true.shape)
+    return csr_matrix(true.maximum(wrong))
+
+
+@pytest.fixture(scope="module")
+def model(data: Dataset, matches: csr_matrix) -> ExMLDS:
+    return ExMLDS(random_state=0).fit(data.X[:500], without_hidden(data), name_matches=matches[:500])
+
+
+def without_hidden(data: Dataset) -> csr_matrix:
+    Y = data.Y[:500].tolil()
+    Y[:, HIDDEN] = 0
+    return csr_matrix(Y)
+
+
+def test_matches_are_evidence(data: Dataset, matches: csr_matrix, model: ExMLDS) -> None:
+    plain = ExMLDS(random_state=0).fit(data.X[:500], without_hidden(data))
+    with_names = model.predict_topk(data.X[500:], 5, name_matches=matches[500:])
+    gained = precision_at_k(data.Y[500:], with_names, 3) - precision_at_k(
+        data.Y[500:], plain.predict_topk(data.X[500:], 5), 3
+    )
+    assert gained > 0.03
+    kinds = {name for names in model.pipeline.score(data.X[:1]).evidence_names() for name in names}
+    assert "name in the text" in kinds
+
+
+def test_a_label_without_training_rows_is_predicted_by_its_name(
+    data: Dataset, matches: csr_matrix, model: ExMLDS
+) -> None:
+    has_match = matches[500:][:, [HIDDEN]].toarray()[:, 0] > 0
+    ids, scores = model.predict_topk(data.X[500:], 40, name_matches=matches[500:])
+    is_there = (ids == HIDDEN).any(axis=1)
+    np.testing.assert_array_equal(is_there, has_match)
+    assert (np.diff(scores, axis=1) <= 0).all()
+    assert scores.max() <= 1
+    ids, _ = model.predict_topk(data.X[500:], 40)
+    assert not (ids == HIDDEN).any()
+    ids, _ = model.predict_topk(data.X[500:], 1, name_matches=matches[500:], allow=[HIDDEN])
+    np.testing.assert_array_equal(ids[:, 0] == HIDDEN, has_match)
+    assert model.label_counts_[HIDDEN] == 0
+    assert model.n_labels_ == 40
+
+
+def test_the_number_of_labels_asked_for_changes_no_rank(
+    data: Dataset, matches: csr_matrix, model: ExMLDS
+) -> None:
+    few, _ = model.predict_topk(data.X[500:], 3, name_matches=matches[500:])
+    many, _ = model.predict_topk(data.X[500:], 20, name_matches=matches[500:])
+    np.testing.assert_array_equal(few, many[:, :3])
+    one, _ = model.predict_topk(data.X[500:501], 3, name_matches=matches[500:501])
+    np.testing.assert_array_equal(one, few[:1])
+
+
+def test_a_saved_model_keeps_them(data: Dataset, matches: csr_matrix, model: ExMLDS, tmp_path: Path) -> None:
+    model.save(tmp_path / "model")
+    again = load(tmp_path / "model")
+    for one, other in zip(
+        again.predict_topk(data.X[500:], 9, name_matches=matches[500:]),  # type: ignore[call-arg]
+        model.predict_topk(data.X[500:], 9, name_matches=matches[500:]),
+    ):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_attributes_support_untrained_labels(data: Dataset, matches: csr_matrix) -> None:
+    # The hidden label has the attribute of label 0, which is probable in the rows that have it.
+    attributes = csr_matrix(([1, 1], ([HIDDEN, 0], [0, 0])), (40, 1))
+    model = ExMLDS(random_state=0).fit(
+        data.X[:500], without_hidden(data), name_matches=matches[:500], label_attributes=attributes
+    )
+    assert model.untrained_ is not None
+    assert model.untrained_.attributes.nnz == 2
+    ids, _ = model.predict_topk(data.X[500:], 40, name_matches=matches[500:])
+    assert (ids == HIDDEN).any()
+
+
+def test_few_rows_have_names_too(data: Dataset, matches: csr_matrix) -> None:
+    model = ExMLDS(random_state=0).fit(data.X[:30], without_hidden(data)[:30], name_matches=matches[:30])
+    ids, _ = model.predict_topk(data.X[500:], 40, name_matches=matches[500:])
+    np.testing.assert_array_equal((ids == HIDDEN).any(axis=1), matches[500:][:, [HIDDEN]].toarray()[:, 0] > 0)
+
+
+@pytest.mark.parametrize("objective", ["precision", "psp"])
+@pytest.mark.parametrize("effort", ["fast", "balanced"])
+def test_other_settings_take_names(data: Dataset, matches: csr_matrix, objective: str, effort: str) -> None:
+    model = ExMLDS(random_state=0, objective=objective, effort=effort, loss="squared_hinge")
+    model.fit(data.X[:500], data.Y[:500], name_matches=matches[:500])
+    found = model.predict_topk(data.X[500:], 5, name_matches=matches[500:])
+    assert precision_at_k(data.Y[500:], found, 1) > 0.6
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (np.zeros((500, 40)), "must be a sparse matrix of shape .500, 40.. Got ndarray"),
+        (csr_matrix((500, 39)), "must be a sparse matrix of shape .500, 40.. Got .500, 39."),
+        (csr_matrix(([2.0], ([7], [0])), (500, 40)), "must be from 0 to 1. Got 2 in row 7"),
+        (csr_matrix(([np.nan], ([7], [0])), (500, 40)), "must be from 0 to 1. Got nan in row 7"),
+    ],
+)
+def test_wrong_matches(data: Dataset, model: ExMLDS, wrong: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        ExMLDS().fit(data.X[:500], data.Y[:500], name_matches=wrong)
+    with pytest.raises(ValueError, match=message):
+        model.predict_topk(data.X[:500], name_matches=wrong)
+
+
+def test_wrong_uses(data: Dataset, matches: csr_matrix) -> None:
+    plain = ExMLDS(random_state=0).fit(data.X[:60], data.Y[:60])
+    with pytest.raises(ValueError, match="fitted without name_matches"):
+        plain.predict_topk(data.X[:2], name_matches=matches[:2])
+    with pytest.raises(ValueError, match="label_attributes must be a sparse matrix with 40 rows"):
+        ExMLDS().fit(data.X, data.Y, name_matches=matches, label_attributes=hstack([matches.T[:5]]))
+    with pytest.raises(TypeError, match="name_matches"):
+        FeatureNeighbors().fit(data.X, data.Y, name_matches=matches)  # type: ignore[call-arg]

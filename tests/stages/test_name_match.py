@@ -1,0 +1,173 @@
+"""Names in texts: the trie, the occurrences, and what matches say about labels, by hand and by twins."""
+
+from __future__ import annotations
+
+from math import log
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_matrix
+
+from exmlds.kernels import Engine
+from exmlds.stages import name_match
+
+BOTH = [Engine("jit"), Engine("reference")]
+sequences = st.lists(st.lists(st.integers(0, 3), max_size=4), max_size=12)
+
+
+def joined(rows: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
+    starts = np.concatenate(([0], np.cumsum([len(row) for row in rows], dtype=np.int64))).astype(np.int64)
+    return starts, np.array([token for row in rows for token in row], np.int32)
+
+
+def built(names: list[list[int]], n_tokens: int = 4) -> tuple[name_match.NameTrie, np.ndarray]:
+    return name_match.build(*joined(names), n_tokens)
+
+
+@pytest.mark.parametrize("engine", BOTH)
+def test_names_within_names_are_found(engine: Engine) -> None:
+    trie, nodes = built([[0], [0, 1], [1, 2], [3]])
+    found = name_match.find(trie, *joined([[0, 1, 2], [-1, 3], []]), engine=engine)
+    assert found.texts.tolist() == [0, 0, 0, 1]
+    assert found.starts.tolist() == [0, 0, 1, 1]
+    assert found.lengths.tolist() == [1, 2, 2, 1]
+    assert found.nodes.tolist() == nodes.tolist()
+    assert found.covered.tolist() == [True, False, False, False]
+
+
+def test_a_name_in_a_longer_one_that_starts_before_is_covered() -> None:
+    trie, _ = built([[0, 1, 2], [1], [2, 3]])
+    found = name_match.find(trie, *joined([[0, 1, 2, 3]]))
+    assert list(zip(found.starts.tolist(), found.covered.tolist())) == [(0, False), (1, True), (2, False)]
+
+
+@settings(max_examples=200)
+@given(sequences, st.lists(st.lists(st.integers(-1, 3), max_size=9), max_size=4))
+def test_both_engines_find_the_same(names: list[list[int]], texts: list[list[int]]) -> None:
+    trie, nodes = built(names)
+    assert [node >= 0 for node in nodes] == [len(name) > 0 for name in names]
+    assert name_match.check(trie) == len(trie.ends)
+    own, twin = (name_match.find(trie, *joined(texts), engine=engine) for engine in BOTH)
+    for one, other in zip(own, twin):
+        np.testing.assert_array_equal(one, other)
+    spans = {
+        (text, start, tuple(words[start : start + length]))
+        for text, words in enumerate(texts)
+        for start in range(len(words))
+        for length in range(1, len(words) - start + 1)
+    }
+    there = {span for span in spans if list(span[2]) in names}
+    found = {
+        (text, start, tuple(texts[text][start : start + length]))
+        for text, start, length in zip(own.texts.tolist(), own.starts.tolist(), own.lengths.tolist())
+    }
+    assert found == there
+
+
+def test_what_there_is_no_room_for_is_left_out() -> None:
+    trie, _ = built([[0], [0, 1]])
+    for engine in BOTH:
+        found = name_match.find(trie._replace(most_nested=1), *joined([[0, 1]]), engine=engine)
+        assert found.lengths.tolist() == [1, 2]
+        found = name_match.find(trie._replace(most_nested=0), *joined([[0, 1]]), engine=engine)
+        assert not len(found.texts)
+
+
+@settings(max_examples=100)
+@given(sequences, st.lists(st.lists(st.integers(-1, 3), max_size=9), max_size=4), st.integers(0, 2**32 - 1))
+def test_both_engines_collect_the_same_pairs(
+    names: list[list[int]], texts: list[list[int]], seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    trie, _ = built(names)
+    occurrences = name_match.find(trie, *joined(texts))
+    counts = rng.integers(1, 4, len(trie.ends))
+    starts = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
+    labels = np.concatenate([rng.permutation(5)[:n] for n in counts] or [[]]).astype(np.int32)
+    kinds = rng.integers(0, 4, len(labels)).astype(np.int8)
+    own, twin = (name_match.collect(occurrences, starts, labels, kinds, engine=engine) for engine in BOTH)
+    for one, other in zip(own, twin):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_facts_of_a_pair_by_hand() -> None:
+    trie, nodes = built([[0], [0, 1]])
+    occurrences = name_match.find(trie, *joined([[3, 0, 1, 0]]))
+    # Both names are those of label 7, the first is also that of label 2.
+    of_node = {int(nodes[0]): [(2, 0), (7, 1)], int(nodes[1]): [(7, 2)]}
+    listed = [of_node.get(node, []) for node in range(len(trie.ends))]
+    starts = np.concatenate(([0], np.cumsum([len(one) for one in listed]))).astype(np.int64)
+    flat = [pair for one in listed for pair in one]
+    labels, kinds = (np.array(part, dtype) for part, dtype in zip(zip(*flat), (np.int32, np.int8)))
+    texts, found, facts = name_match.collect(occurrences, starts, labels, kinds)
+    assert (texts.tolist(), found.tolist()) == ([0, 0], [2, 7])
+    # The smallest kind, the longest, all covered, their number, the first, labels that share it, and where.
+    assert facts.tolist() == [[0, 1, 0, 2, 1, 2, nodes[0]], [1, 2, 0, 3, 1, 1, nodes[1]]]
+
+
+def test_lifts_of_labels_by_hand() -> None:
+    matches = csr_matrix(np.array([[0.5, 0.25, 0.5], [0.5, 0, 0], [0, 0.25, 0]], np.float32))
+    Y = csr_matrix(np.array([[1, 0, 0], [1, 0, 0], [0, 1, 0]], np.float32))
+    # Label 0 has two hits where one is expected, label 1 has one of 0.5, and no row has label 2.
+    np.testing.assert_allclose(name_match.label_lifts(matches, Y), [log(3 / 2), log(2 / 1.5), 0], rtol=1e-6)
+
+
+def test_matched_labels_join_short_lists_once() -> None:
+    ids = np.array([[4, 1, 0, 3], [2, -1, -1, -1]])
+    votes = np.array([[0.5, 0.3, 0.1, 0.1], [1, 0, 0, 0]], np.float32)
+    matches = csr_matrix(([0.1, 0.2, 0.9, 0.3], ([0, 0, 0, 1], [0, 1, 5, 4])), (2, 6), dtype=np.float32)
+    joined_ids, joined_votes = name_match.join_short_lists(ids, votes, matches, 2)
+    most = name_match.MOST_LISTED
+    assert joined_ids.shape == (2, 2 + most + 2)
+    assert joined_ids[:, :4].tolist() == [[4, 1, 5, 0], [2, -1, 4, -1]]
+    assert joined_ids[:, 2 + most :].tolist() == [[3, -1], [-1, -1]]  # label 0 has moved up
+    np.testing.assert_allclose(joined_votes[0, [0, 1, 2, 3, 2 + most]], [0.5, 0.3, 0, 0, 0.1])
+    scores = name_match.scores_of(matches, joined_ids)
+    np.testing.assert_allclose(scores[0, :5], [0, 0.2, 0.9, 0.1, 0], rtol=1e-6)
+    np.testing.assert_allclose(scores[1, :3], [0, 0, 0.3], rtol=1e-6)
+
+
+def test_the_best_matches_of_rows() -> None:
+    matches = csr_matrix(np.array([[0.1, 0.5, 0.3], [0, 0, 0], [0.2, 0, 0]], np.float32))
+    best = name_match.best_of_rows(matches, 2).toarray()
+    np.testing.assert_allclose(best, [[0, 0.5, 0.3], [0, 0, 0], [0.2, 0, 0]])
+
+
+def test_support_by_hand() -> None:
+    attributes = csr_matrix(np.array([[1, 1], [1, 0], [0, 1], [0, 0]], np.float32))
+    ids, probabilities = np.array([[1, 2, -1]]), np.array([[0.6, 0.3, 0.9]], np.float32)
+    rows, labels = np.zeros(4, int), np.arange(4)
+    found = name_match.support(attributes, ids, probabilities, rows, labels)
+    # Label 0 has both attributes; the only label with that of label 1 is itself; label 3 has none.
+    np.testing.assert_allclose(found, [(0.6 + 0.3) / 2, 0, 0, 1], rtol=1e-6)
+    assert name_match.support(None, ids, probabilities, rows, labels).tolist() == [1] * 4
+
+
+def test_untrained_labels_take_their_ranks() -> None:
+    ids, scores = np.array([[3, 1], [2, -1]]), np.array([[0.8, 0.2], [0.4, 0]], np.float32)
+    untrained = csr_matrix(([0.5, 0.1], ([0, 1], [5, 4])), (2, 6), dtype=np.float32)
+    ranked, found = name_match.add_untrained(ids, scores, untrained, 2)
+    assert ranked.tolist() == [[3, 5], [2, 4]]
+    np.testing.assert_allclose(found, [[0.8, 0.5], [0.4, 0.1]], rtol=1e-6)
+    unchanged, _ = name_match.add_untrained(ids, scores, csr_matrix((2, 6), dtype=np.float32), 1)
+    assert unchanged.tolist() == [[3], [2]]
+
+
+def test_the_scorer_learns_how_often_untrained_labels_are_right() -> None:
+    rng = np.random.default_rng(0)
+    scores = rng.random(20_000)
+    is_unseen = rng.random(20_000) < 0.3
+    supports = rng.random(20_000)
+    # Trained labels are right as often as their scores say, and unseen ones never.
+    hits = (rng.random(20_000) < scores) & ~is_unseen
+    evidence = name_match.untrained_evidence(scores, supports)
+    scorer = name_match.fit_untrained(evidence, hits, is_unseen)
+    never = name_match.score_untrained(scorer, scores, supports)
+    assert (never < scores).mean() > 0.9
+    as_often = name_match.fit_untrained(evidence, rng.random(20_000) < scores, is_unseen)
+    found = name_match.score_untrained(as_often, scores, supports)
+    assert np.abs(found - scores).mean() < 0.05
+    assert name_match.fit_untrained(evidence, np.zeros(20_000, bool), is_unseen) is None
+    np.testing.assert_array_equal(name_match.score_untrained(None, scores, supports), scores)
