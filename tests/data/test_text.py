@@ -440,6 +440,8 @@ def test_fields_are_chosen_and_joined(tmp_path: Path) -> None:
         assert read_texts(path, text=["title"], labels="Body") == (["Ants"], [["All day."]])
         opened = open_texts(path, text=["title", "Body"])
         assert (opened.text, opened.labels) == (("title", "Body"), "tags")
+        assert [document.fields for document in opened] == [("Ants", "All day.")]
+        assert [document.fields for document in open_texts(path)] == [()]
 
 
 def test_names_of_columns_are_guessed_in_order_whatever_their_case(tmp_path: Path) -> None:

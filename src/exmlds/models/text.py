@@ -6,6 +6,7 @@ import reprlib
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from itertools import chain
+from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -25,7 +26,8 @@ from ..vocabulary import check as check_vocabulary
 from ..voting.explain import Explanation
 from ..voting.label_space import LabelSpaceMixin
 from ..voting.votes import VotingModel
-from . import vectorizers
+from . import analyzer_search, vectorizers
+from .analyzers import ANALYZERS, MAX_FIELDS, TermVectorizer
 from .concepts import as_concepts
 from .exmlds import ExMLDS
 
@@ -39,6 +41,10 @@ NAMED = {
 OWN = (
     "model_",
     "vectorizer_",
+    "analyzer_",
+    "analyzer_results_",
+    "field_weights_",
+    "max_words_",
     "vocabulary_",
     "feature_names_",
     "texts_",
@@ -54,8 +60,15 @@ class TextClassifier(LabelSpaceMixin):
     Parameters
     ----------
     model : an estimator of this package; None is `ExMLDS()`
-    vectorizer : "tfidf", with sublinear counts; "hashing", which keeps no vocabulary; or a `TfidfVectorizer`,
-        `CountVectorizer` or `HashingVectorizer` of scikit-learn
+    vectorizer : "tfidf", sublinear tf-idf of the terms of `analyzer`; "hashing", which keeps no vocabulary;
+        or a `TfidfVectorizer`, `CountVectorizer` or `HashingVectorizer` of scikit-learn
+    analyzer : the terms of "tfidf": "words" or "stems" (Snowball, by the language of each text); followed by
+        "-stops" to leave stop words out, "+pairs" to add pairs of neighbouring words, "+ngrams" to add
+        sequences of four characters, such as "stems-stops+pairs". "auto" chooses on held-out texts; it
+        considers n-grams, which double the time of a fit, only with `ExMLDS(effort="best")`
+    max_words : how many words of a text "tfidf" reads; None is all, and "auto" chooses on held-out texts
+    field_weights : how often "tfidf" counts a word in each field of a document, such as (2, 1) for title and
+        text; "auto" chooses on held-out texts
     vocabulary : the names of labels, as `exmlds.data.read_vocabulary` reads them, which the model keeps;
         labels of the training data are ids of its concepts, or their preferred names
     language : the language in which labels are named, such as "en"; None is the main one of the vocabulary.
@@ -72,6 +85,9 @@ class TextClassifier(LabelSpaceMixin):
     Attributes
     ----------
     model_, vectorizer_, vocabulary_ : as fitted
+    analyzer_, max_words_, field_weights_ : as chosen or given; None where the vectorizer is another one
+    analyzer_results_ : what was tried to choose them, as lists under "analyzer", "max_words",
+        "field_weights" and "score", the mean of P@1, P@3 and P@5 of the votes of near texts
     feature_names_ : (d,) the terms, or None where they are hashed
     texts_, ids_ : (n,) the training texts and the ids of documents, or None; "" where one has no id
     classes_, label_counts_, threshold_, search_results_ : those of `model_`, as all others
@@ -110,9 +126,27 @@ class TextClassifier(LabelSpaceMixin):
             lambda value: value is None or isinstance(value, str),
         ),
         "keep_rows": params.one_of(False, True),
+        "analyzer": params.one_of("auto", *ANALYZERS),
+        "max_words": params.either(params.one_of("auto", None), params.whole(1)),
+        "field_weights": params.either(
+            params.one_of("auto"),
+            params.Constraint(
+                f"up to {MAX_FIELDS} numbers of at least 1",
+                lambda value: (
+                    isinstance(value, (list, tuple))
+                    and len(value) <= MAX_FIELDS
+                    and all(map(params.number(1).allows, value))
+                ),
+            ),
+        ),
     }
     model_: XMCEstimator
     vectorizer_: Any
+    # Folders of earlier versions have none of these.
+    analyzer_: str | None = None
+    max_words_: int | None = None
+    field_weights_: list[float] | None = None
+    analyzer_results_: dict[str, list[Any]] | None = None
     vocabulary_: Vocabulary | None = None  # folders of earlier versions have none
     ids_: Array | None = None  # folders of earlier versions have none
 
@@ -121,12 +155,18 @@ class TextClassifier(LabelSpaceMixin):
         model: XMCEstimator | None = None,
         *,
         vectorizer: Any = "tfidf",
+        analyzer: str = "auto",
+        max_words: Any = "auto",
+        field_weights: Any = "auto",
         vocabulary: Vocabulary | None = None,
         language: str | None = None,
         keep_rows: bool = False,
     ) -> None:
         self.model = model
         self.vectorizer = vectorizer
+        self.analyzer = analyzer
+        self.max_words = max_words
+        self.field_weights = field_weights
         self.vocabulary = vocabulary
         self.language = language
         self.keep_rows = keep_rows
@@ -177,6 +217,8 @@ class TextClassifier(LabelSpaceMixin):
     ) -> Self:
         """Fit the model to texts and their labels, in one pass over the texts.
 
+        An analyzer that is "auto" is chosen on a sample of them.
+
         Parameters
         ----------
         X : texts: a list, a column or a data frame of one column of Pandas or Polars, or any iterable of
@@ -192,7 +234,7 @@ class TextClassifier(LabelSpaceMixin):
         kept: list[str] = []
         ids: list[str | None] = []
         vectorizer, vectors = self._fit_vectorizer(
-            X, own_labels if y is None else None, kept if self.keep_rows else None, ids
+            X, own_labels if y is None else None, kept if self.keep_rows else None, ids, y, sample_weight
         )
         _warn_of_no_words_to_learn(vectors, ids)
         labels = own_labels if y is None else y
@@ -200,6 +242,7 @@ class TextClassifier(LabelSpaceMixin):
             labels = as_concepts(labels, self.vocabulary)
         self.model_ = clone(self._unfitted).fit(vectors, labels, label_names=label_names, **side)
         self.vectorizer_, self.feature_names_ = vectorizer, None
+        self._record_choices()
         self.vocabulary_ = self.vocabulary
         if hasattr(vectorizer, "get_feature_names_out"):
             self.feature_names_ = vectorizer.get_feature_names_out().astype(object)
@@ -214,17 +257,67 @@ class TextClassifier(LabelSpaceMixin):
         labels: list[Any] | None,
         kept: list[str] | None = None,
         ids: list[str | None] | None = None,
+        y: Any = None,
+        sample_weight: Any = None,
     ) -> tuple[Any, csr_matrix]:
-        """A fitted vectorizer and the (n, d) vectors; labels, texts and ids are added to lists, if given."""
+        """A fitted vectorizer and the (n, d) vectors; labels, texts and ids are added to lists, if given.
+
+        y : labels to choose the analyzer on, where the documents do not bring their own
+        """
         params.check(type(self).__name__, self.get_params(deep=False), self._constraints)
         self._check_language(self.vocabulary, self.language)
-        vectorizer = NAMED[self.vectorizer]() if isinstance(self.vectorizer, str) else clone(self.vectorizer)
+        self._check_analyzer()
         with progress.shown(self._unfitted.verbose > 0):
-            texts = _texts(X, labels, kept, ids)
+            texts = _texts(X, labels, kept, ids, fields=self._has_terms)
             first = next(texts, None)
             if first is None:
                 raise ValueError("There is no text; give at least one.")
-            return vectorizer, _fitted_vectors(vectorizer, chain([first], texts))
+            texts = chain([first], texts)
+            if self._has_terms:
+                labels = labels if y is None else y
+                return self._fit_terms(texts, labels, sample_weight)
+            is_named = isinstance(self.vectorizer, str)
+            vectorizer = NAMED[self.vectorizer]() if is_named else clone(self.vectorizer)
+            return vectorizer, _fitted_vectors(vectorizer, texts)
+
+    @property
+    def _has_terms(self) -> bool:
+        """Whether the vectorizer is our own, which takes the parameters of analysis."""
+        return isinstance(self.vectorizer, str) and self.vectorizer == "tfidf"
+
+    def _check_analyzer(self) -> None:
+        for name in ("analyzer", "max_words", "field_weights"):
+            if not self._has_terms and getattr(self, name) not in ("auto", None):
+                raise DataError(
+                    f"{{{name}}} is for the vectorizer 'tfidf'. Leave it out, or set the parameters of your "
+                    "vectorizer.",
+                    **{name: Argument(name)},
+                )
+
+    def _fit_terms(self, texts: Iterator[Any], labels: Any, sample_weight: Any) -> tuple[Any, csr_matrix]:
+        """Fit the vectorizer of terms, with what is "auto" chosen on held-out texts."""
+        model = self._unfitted
+        with_ngrams = getattr(model, "effort", None) == "best"
+        requested = analyzer_search.Requested(self.analyzer, self.max_words, self.field_weights, with_ngrams)
+        seed = model.random_state if isinstance(model.random_state, Integral) else 0
+        vectorizer, vectors, trials = analyzer_search.fit_terms(
+            texts, labels, requested, int(seed), sample_weight
+        )
+        vectorizer.trials = trials
+        return vectorizer, vectors
+
+    def _record_choices(self) -> None:
+        """Set the attributes that say which terms were chosen, and what was tried."""
+        self.analyzer_ = self.max_words_ = self.field_weights_ = self.analyzer_results_ = None
+        vectorizer = self.vectorizer_
+        if isinstance(vectorizer, TermVectorizer):
+            self.analyzer_, self.max_words_ = vectorizer.analyzer, vectorizer.max_words
+            self.field_weights_ = list(vectorizer.field_weights)
+            self.analyzer_results_ = {
+                name: [getattr(trial, name) for trial in vectorizer.trials]
+                for name in analyzer_search.Trial._fields
+            }
+            vectorizer.trials = ()
 
     @staticmethod
     def _check_language(vocabulary: Vocabulary | None, language: str | None) -> None:
@@ -310,7 +403,7 @@ class TextClassifier(LabelSpaceMixin):
         """(n, d) csr, the vectors of texts."""
         check_is_fitted(self)
         ids: list[str | None] = []
-        texts = _texts(X, ids=ids)
+        texts = _texts(X, ids=ids, fields=isinstance(self.vectorizer_, TermVectorizer))
         first = next(texts, None)
         if first is None:
             return csr_matrix((0, self.n_features_in_), dtype=np.float32)
@@ -339,6 +432,11 @@ class TextClassifier(LabelSpaceMixin):
             model = {"class": class_reference(type(self.model)), "parameters": self.model.plain_parameters()}
         return {
             "vectorizer": vectorizer,
+            "analyzer": self.analyzer,
+            "max_words": self.max_words,
+            "field_weights": self.field_weights
+            if isinstance(self.field_weights, str)
+            else list(self.field_weights),
             "model": model,
             "language": self.language,
             "keep_rows": self.keep_rows,
@@ -351,8 +449,10 @@ class TextClassifier(LabelSpaceMixin):
             vectorizer = vectorizers.restore(vectorizer)
         if model is not None:
             model = restored(model["class"], model["parameters"], {}, "The model's parameters")
+        added = ("analyzer", "max_words", "field_weights")  # folders of earlier versions have none
         return cls(
             vectorizer=vectorizer,
+            **{name: parameters[name] for name in added if name in parameters},
             model=model,
             language=parameters.get("language"),  # folders of earlier versions have none
             keep_rows=parameters["keep_rows"],
@@ -362,6 +462,9 @@ class TextClassifier(LabelSpaceMixin):
         kept = super()._state()
         vectorizer, vocabulary = kept.pop("vectorizer"), kept.pop("vocabulary", None)
         kept["vocabulary"] = None if vocabulary is None else vocabulary.tables
+        if isinstance(vectorizer, TermVectorizer):
+            kept["vectorizer"], kept["feature_names"] = vectorizer.plain(), None  # the terms have the names
+            return kept
         described = vectorizers.describe(vectorizer)
         if "vocabulary" in described["parameters"]:
             described["parameters"]["vocabulary"] = None  # the terms have it
@@ -378,6 +481,10 @@ class TextClassifier(LabelSpaceMixin):
             check_vocabulary(self.vocabulary_)
             self.vocabulary = self.vocabulary_ = Vocabulary(self.vocabulary_)  # type: ignore[arg-type]
         kept: Any = self.vectorizer_
+        if kept["class"] == TermVectorizer.__name__:
+            self.vectorizer_ = TermVectorizer.restored(kept)
+            self.feature_names_ = self.vectorizer_.get_feature_names_out()
+            return
         vectorizer = vectorizers.restore(kept)
         if self.feature_names_ is not None:
             stored.strings(self.feature_names_, "the terms", None)
@@ -413,8 +520,13 @@ def _texts(
     labels: list[Any] | None = None,
     kept: list[str] | None = None,
     ids: list[str | None] | None = None,
-) -> Iterator[str]:
-    """The texts one by one; labels and ids of documents and the texts are added to lists, if given."""
+    *,
+    fields: bool = False,
+) -> Iterator[Any]:
+    """The texts one by one; labels and ids of documents and the texts are added to lists, if given.
+
+    fields : give the `fields` of a document that has several, a tuple of texts, in place of their join
+    """
     if isinstance(X, str):
         raise ValueError("Give a list of texts, also for one text: [text].")
     if issparse(X) or (isinstance(X, np.ndarray) and X.dtype.kind in "biufc"):
@@ -447,7 +559,7 @@ def _texts(
                 own = getattr(item, "id", None)
                 ids.append(None if own is None else str(own))
             advance(1)
-            yield text
+            yield (getattr(item, "fields", None) or text) if fields else text
 
 
 def _warn_of_no_words_to_learn(vectors: csr_matrix, ids: list[str | None]) -> None:

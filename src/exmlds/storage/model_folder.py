@@ -94,6 +94,8 @@ RECORDS = {
 # The names on disk of the learnt attributes of the package's estimators. An attribute that is renamed keeps
 # its name on disk; the attributes of a user's own method keep their Python names.
 ATTRIBUTES = {
+    "analyzer_": "analyzer",
+    "analyzer_results_": "analyzer_results",
     "chosen_threshold_": "chosen_threshold",
     "classifiers_": "classifiers",
     "column_counts_": "label_counts",
@@ -105,6 +107,7 @@ ATTRIBUTES = {
     "feature_names_": "feature_names",
     "feature_names_in_": "input_feature_names",
     "features_": "feature_transform",
+    "field_weights_": "field_weights",
     "gains_": "label_gains",
     "held_out_metrics_": "held_out_metrics",
     "held_out_quality_": "held_out_quality",
@@ -115,6 +118,7 @@ ATTRIBUTES = {
     "labels_": "voting_labels",
     "learners_": "learners",
     "lifts_": "label_lifts",
+    "max_words_": "max_words",
     "model_": "model",
     "mu_": "mu",
     "n_epochs_": "n_epochs",
