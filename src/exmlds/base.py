@@ -11,6 +11,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
@@ -888,12 +889,34 @@ def _generator(random_state: Any) -> Generator:
     return np.random.default_rng(random_state)
 
 
-def load(path: PathLike) -> XMCPredictor:
-    """Load a model that `save` wrote, as the class that it was."""
+_TRUSTED: ContextVar[frozenset[str]] = ContextVar("trusted", default=frozenset())
+
+
+def load(path: PathLike, *, trusted: Sequence[str] = ()) -> XMCPredictor:
+    """Load a model that `save` wrote, as the class that it was.
+
+    Parameters
+    ----------
+    trusted : import names, such as "module:Class", of the encoders of a `TextClassifier` that may be imported
+        and run; without them, `load` runs no code that a model folder names
+    """
+    if isinstance(trusted, str) or not all(isinstance(name, str) for name in trusted):
+        raise ValueError(
+            f'trusted must be a list of names, such as ["module:Class"]. Got {trusted!r} instead.'
+        )
     manifest, state = model_folder.load(path)
     if not state:
         raise ModelError(f"{path} is not a fitted model.")
-    return restored(manifest.get("class"), manifest.get("parameters"), state, path)
+    token = _TRUSTED.set(frozenset(trusted))
+    try:
+        return restored(manifest.get("class"), manifest.get("parameters"), state, path)
+    finally:
+        _TRUSTED.reset(token)
+
+
+def trusted_names() -> frozenset[str]:
+    """The import names that the `load` under way may import."""
+    return _TRUSTED.get()
 
 
 def restored(name: Any, parameters: Any, state: Any, path: PathLike) -> XMCPredictor:

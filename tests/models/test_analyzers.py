@@ -358,10 +358,11 @@ def test_a_crafted_vectorizer_is_refused(tmp_path: Path, part: str, value: Any, 
 
 def test_the_sample_is_smaller_where_texts_are_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(analyzer_search, "MIN_SAMPLE", 5)
-    monkeypatch.setattr(analyzer_search, "MAX_SAMPLE", 20)
+    monkeypatch.setattr(analyzer_search, "MANY_TEXTS", 20)
     monkeypatch.setattr(analyzer_search, "SAMPLE_TOKENS", 100)
     for n_words, expected in ((1, 20), (10, 10), (90, 5)):
-        tokens = tokenize(["word " * n_words] * 50)
+        tokens = tokenize(["word " * n_words] * 60)
         rows = analyzer_search._sample(tokens, 0, None)
         assert len(rows) == expected
         assert (np.diff(rows) > 0).all()
+    assert len(analyzer_search._sample(tokenize(["word"] * 100), 0, None)) == 25

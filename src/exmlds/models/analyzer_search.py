@@ -22,9 +22,12 @@ from .baselines import FeatureNeighbors
 Array = np.ndarray
 
 MIN_TEXTS = 50  # labelled ones; with fewer there is nothing to choose on
-MAX_SAMPLE, MIN_SAMPLE = 8_000, 2_000  # texts
-SAMPLE_TOKENS = 300_000  # words, which bound the sample between these numbers of texts
+# The sample is a quarter of the texts, or 8,000 where that is more: with more texts, terms that are rare in a
+# small sample become useful. It has at most 300,000 words, but at least 2,000 texts.
+SAMPLE_SHARE, MANY_TEXTS = 0.25, 8_000
+SAMPLE_TOKENS, MIN_SAMPLE = 300_000, 2_000
 N_NEIGHBORS = 20
+HELD_OUT = 5_000  # texts of the sample that are left out of it one by one, and predicted
 DEPTHS = (1, 3, 5)  # the score is the mean of the precisions at these depths
 # Terms in ascending number. Candidates within one standard error of the best one count as equal.
 BASES = ("stems-stops", "stems", "words-stops", "words")
@@ -114,11 +117,11 @@ def choose(
 def _sample(tokens: Tokens, seed: int, sample_weight: Any) -> Array:
     """Ascending rows of texts to choose on: fewer where texts are long."""
     mean_length = len(tokens.ids) / tokens.n
-    n_sample = int(np.clip(SAMPLE_TOKENS / mean_length, MIN_SAMPLE, MAX_SAMPLE))
+    n_sample = int(min(max(SAMPLE_SHARE * tokens.n, MANY_TEXTS), SAMPLE_TOKENS / mean_length))
     order = np.random.default_rng(seed).permutation(tokens.n)
     if np.shape(sample_weight) == (tokens.n,):
         order = order[np.asarray(sample_weight)[order] > 0]
-    return np.sort(order[:n_sample])
+    return np.sort(order[: max(n_sample, MIN_SAMPLE)])
 
 
 def _sample_labels(labels: Any, rows: Array, n: int) -> csr_matrix | None:
@@ -213,6 +216,7 @@ class _Search:
         k = min(max(DEPTHS), self.Y.shape[1])
         # Not by `fit`, whose warnings about the data the fit of the model repeats.
         voting, rng = FeatureNeighbors(n_neighbors=N_NEIGHBORS), np.random.default_rng(self.seed)
+        voting._max_held_out = HELD_OUT
         voting._start_as(X, self.Y)
         voting._fit(X, self.Y, rng)
         held_out = voting._score_on_holdout(X, self.Y, k, rng)

@@ -26,9 +26,10 @@ from ..vocabulary import check as check_vocabulary
 from ..voting.explain import Explanation
 from ..voting.label_space import LabelSpaceMixin
 from ..voting.votes import VotingModel
-from . import analyzer_search, vectorizers
+from . import analyzer_search, encoders, vectorizers
 from .analyzers import ANALYZERS, MAX_FIELDS, TermVectorizer
 from .concepts import as_concepts
+from .encoders import EncoderVectorizer, UnionVectorizer, is_encoder
 from .exmlds import ExMLDS
 
 Array = np.ndarray
@@ -54,6 +55,24 @@ OWN = (
 OF_PREDICTIONS = ("threshold", "max_labels", "n_jobs", "verbose")  # parameters that a fitted model uses
 
 
+VECTORIZER = params.either(
+    params.one_of(*NAMED),
+    params.Constraint(
+        "a vectorizer of scikit-learn that takes texts",
+        lambda value: (
+            hasattr(value, "transform")
+            and not isinstance(value, type)
+            and getattr(value, "input", "content") == "content"
+        ),
+    ),
+    params.Constraint("an object with `encode(texts)`", is_encoder),
+)
+LIST_OF_VECTORIZERS = params.Constraint(
+    "a list of such",
+    lambda value: isinstance(value, (list, tuple)) and len(value) > 0 and all(map(VECTORIZER.allows, value)),
+)
+
+
 class TextClassifier(LabelSpaceMixin):
     """Classify texts: a vectorizer and an estimator as one model.
 
@@ -61,7 +80,9 @@ class TextClassifier(LabelSpaceMixin):
     ----------
     model : an estimator of this package; None is `ExMLDS()`
     vectorizer : "tfidf", sublinear tf-idf of the terms of `analyzer`; "hashing", which keeps no vocabulary;
-        or a `TfidfVectorizer`, `CountVectorizer` or `HashingVectorizer` of scikit-learn
+        a `TfidfVectorizer`, `CountVectorizer` or `HashingVectorizer` of scikit-learn; an encoder, which is
+        any object with `encode(texts)` that returns an (n, r) array; or a list of these, whose columns are
+        put side by side. An encoder is saved by its import name, and `load` must be told to trust it
     analyzer : the terms of "tfidf": "words" or "stems" (Snowball, by the language of each text); followed by
         "-stops" to leave stop words out, "+pairs" to add pairs of neighbouring words, "+ngrams" to add
         sequences of four characters, such as "stems-stops+pairs". "auto" chooses on held-out texts; it
@@ -103,17 +124,7 @@ class TextClassifier(LabelSpaceMixin):
     """
 
     _constraints: ClassVar[Mapping[str, params.Constraint]] = {
-        "vectorizer": params.either(
-            params.one_of(*NAMED),
-            params.Constraint(
-                "a vectorizer of scikit-learn that takes texts",
-                lambda value: (
-                    hasattr(value, "transform")
-                    and not isinstance(value, type)
-                    and getattr(value, "input", "content") == "content"
-                ),
-            ),
-        ),
+        "vectorizer": params.either(VECTORIZER, LIST_OF_VECTORIZERS),
         "model": params.Constraint(
             "None or an estimator of exmlds", lambda value: value is None or isinstance(value, XMCEstimator)
         ),
@@ -198,7 +209,11 @@ class TextClassifier(LabelSpaceMixin):
         model, vectorizer = params.get("model", self.model), params.get("vectorizer", self.vectorizer)
         if model is None and any(name.startswith("model__") for name in params):
             params["model"] = ExMLDS()
-        if vectorizer in NAMED and any(name.startswith("vectorizer__") for name in params):
+        if (
+            isinstance(vectorizer, str)
+            and vectorizer in NAMED
+            and any(name.startswith("vectorizer__") for name in params)
+        ):
             params["vectorizer"] = NAMED[vectorizer]()
         if hasattr(self, "model_"):
             self._check_language(self.vocabulary_, params.get("language"))
@@ -268,22 +283,38 @@ class TextClassifier(LabelSpaceMixin):
         self._check_language(self.vocabulary, self.language)
         self._check_analyzer()
         with progress.shown(self._unfitted.verbose > 0):
-            texts = _texts(X, labels, kept, ids, fields=self._has_terms)
+            is_union = isinstance(self.vectorizer, (list, tuple)) or is_encoder(self.vectorizer)
+            texts = _texts(X, labels, kept, ids, fields=self._has_terms or is_union)
             first = next(texts, None)
             if first is None:
                 raise ValueError("There is no text; give at least one.")
             texts = chain([first], texts)
-            if self._has_terms:
-                labels = labels if y is None else y
-                return self._fit_terms(texts, labels, sample_weight)
-            is_named = isinstance(self.vectorizer, str)
-            vectorizer = NAMED[self.vectorizer]() if is_named else clone(self.vectorizer)
-            return vectorizer, _fitted_vectors(vectorizer, texts)
+            labels = labels if y is None else y
+            if not is_union:
+                return self._fit_one(self.vectorizer, texts, labels, sample_weight)
+            given = self.vectorizer if isinstance(self.vectorizer, (list, tuple)) else [self.vectorizer]
+            kept_texts = list(texts)  # each part reads them
+            fitted = [self._fit_one(part, iter(kept_texts), labels, sample_weight) for part in given]
+            union = UnionVectorizer([vectorizer for vectorizer, _ in fitted])
+            return union, union.union([rows for _, rows in fitted])
+
+    def _fit_one(
+        self, given: Any, texts: Iterator[Any], labels: Any, sample_weight: Any
+    ) -> tuple[Any, csr_matrix]:
+        """A fitted vectorizer, one of those that the parameter names, and the (n, d) vectors."""
+        if isinstance(given, str) and given == "tfidf":
+            return self._fit_terms(texts, labels, sample_weight)
+        if is_encoder(given):
+            encoder = EncoderVectorizer(given)
+            return encoder, encoder.transform(texts)
+        vectorizer = NAMED[given]() if isinstance(given, str) else clone(given)
+        return vectorizer, _fitted_vectors(vectorizer, map(encoders.joined, texts))
 
     @property
     def _has_terms(self) -> bool:
-        """Whether the vectorizer is our own, which takes the parameters of analysis."""
-        return isinstance(self.vectorizer, str) and self.vectorizer == "tfidf"
+        """Whether the vectorizer, or one of several, is our own, which takes the parameters of analysis."""
+        given = self.vectorizer if isinstance(self.vectorizer, (list, tuple)) else [self.vectorizer]
+        return any(isinstance(one, str) and one == "tfidf" for one in given)
 
     def _check_analyzer(self) -> None:
         for name in ("analyzer", "max_words", "field_weights"):
@@ -309,8 +340,10 @@ class TextClassifier(LabelSpaceMixin):
     def _record_choices(self) -> None:
         """Set the attributes that say which terms were chosen, and what was tried."""
         self.analyzer_ = self.max_words_ = self.field_weights_ = self.analyzer_results_ = None
-        vectorizer = self.vectorizer_
-        if isinstance(vectorizer, TermVectorizer):
+        parts = (
+            self.vectorizer_.parts if isinstance(self.vectorizer_, UnionVectorizer) else [self.vectorizer_]
+        )
+        for vectorizer in [part for part in parts if isinstance(part, TermVectorizer)]:
             self.analyzer_, self.max_words_ = vectorizer.analyzer, vectorizer.max_words
             self.field_weights_ = list(vectorizer.field_weights)
             self.analyzer_results_ = {
@@ -403,7 +436,8 @@ class TextClassifier(LabelSpaceMixin):
         """(n, d) csr, the vectors of texts."""
         check_is_fitted(self)
         ids: list[str | None] = []
-        texts = _texts(X, ids=ids, fields=isinstance(self.vectorizer_, TermVectorizer))
+        takes_fields = isinstance(self.vectorizer_, (TermVectorizer, UnionVectorizer))
+        texts = _texts(X, ids=ids, fields=takes_fields)
         first = next(texts, None)
         if first is None:
             return csr_matrix((0, self.n_features_in_), dtype=np.float32)
@@ -425,9 +459,7 @@ class TextClassifier(LabelSpaceMixin):
 
     def plain_parameters(self) -> dict[str, Any]:
         """As they stand in a manifest: a vectorizer and a model by class and parameters."""
-        vectorizer, model = self.vectorizer, None
-        if not isinstance(vectorizer, str):
-            vectorizer = vectorizers.describe(vectorizer)
+        vectorizer, model = encoders.describe_any(self.vectorizer), None
         if self.model is not None:
             model = {"class": class_reference(type(self.model)), "parameters": self.model.plain_parameters()}
         return {
@@ -444,9 +476,7 @@ class TextClassifier(LabelSpaceMixin):
 
     @classmethod
     def from_plain(cls, parameters: Mapping[str, Any]) -> Self:
-        vectorizer, model = parameters["vectorizer"], parameters["model"]
-        if not isinstance(vectorizer, str):
-            vectorizer = vectorizers.restore(vectorizer)
+        vectorizer, model = encoders.restore_any(parameters["vectorizer"]), parameters["model"]
         if model is not None:
             model = restored(model["class"], model["parameters"], {}, "The model's parameters")
         added = ("analyzer", "max_words", "field_weights")  # folders of earlier versions have none
@@ -462,16 +492,11 @@ class TextClassifier(LabelSpaceMixin):
         kept = super()._state()
         vectorizer, vocabulary = kept.pop("vectorizer"), kept.pop("vocabulary", None)
         kept["vocabulary"] = None if vocabulary is None else vocabulary.tables
-        if isinstance(vectorizer, TermVectorizer):
-            kept["vectorizer"], kept["feature_names"] = vectorizer.plain(), None  # the terms have the names
-            return kept
-        described = vectorizers.describe(vectorizer)
-        if "vocabulary" in described["parameters"]:
-            described["parameters"]["vocabulary"] = None  # the terms have it
-        kept["vectorizer"] = {
-            **described,
-            "idf": getattr(vectorizer, "idf_", None) if getattr(vectorizer, "use_idf", False) else None,
-        }
+        if isinstance(vectorizer, (TermVectorizer, UnionVectorizer)):
+            kept["feature_names"] = None  # the terms have the names
+            kept["vectorizer"] = encoders.fitted_state(vectorizer)
+        else:
+            kept["vectorizer"] = vectorizers.fitted_state(vectorizer)
         return kept
 
     def _restore(self) -> None:
@@ -481,21 +506,11 @@ class TextClassifier(LabelSpaceMixin):
             check_vocabulary(self.vocabulary_)
             self.vocabulary = self.vocabulary_ = Vocabulary(self.vocabulary_)  # type: ignore[arg-type]
         kept: Any = self.vectorizer_
-        if kept["class"] == TermVectorizer.__name__:
-            self.vectorizer_ = TermVectorizer.restored(kept)
+        if kept["class"] in (TermVectorizer.__name__, UnionVectorizer.__name__):
+            self.vectorizer_ = encoders.restore_fitted(kept)
             self.feature_names_ = self.vectorizer_.get_feature_names_out()
-            return
-        vectorizer = vectorizers.restore(kept)
-        if self.feature_names_ is not None:
-            stored.strings(self.feature_names_, "the terms", None)
-            vectorizer.vocabulary = {term: column for column, term in enumerate(self.feature_names_)}
-            with np.errstate(divide="ignore"):  # of the idf, which is replaced
-                vectorizer.fit([""])
-        if kept["idf"] is not None:
-            idf = stored.array(kept["idf"], "the idf", stored.FLOATS, None)
-            stored.require(np.isfinite(idf).all(), "the idf is not finite")
-            vectorizer.idf_ = idf
-        self.vectorizer_ = vectorizer
+        else:
+            self.vectorizer_ = vectorizers.restore_fitted(kept, self.feature_names_)
 
     def _check_learnt(self) -> None:
         stored.record(self.model_, "the model", XMCEstimator)
