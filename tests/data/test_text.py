@@ -1054,7 +1054,7 @@ def test_a_whole_file_is_one_document(tmp_path: Path) -> None:
     for text in ("Dear Ann,\n\n1:2 is odd.\n", "Old\rMac\rlines", '{"text": "a"}'):
         path.write_bytes(b"\xef\xbb\xbf" + text.encode())
         (document,) = open_texts(path, format="document", labelled=False)
-        assert document == (text, [], str(path), "letter.txt")
+        assert document == (text, [], str(path), "letter.txt", ())
     for options, message in (
         ({"labelled": True}, "the format document has no labels"),
         ({"labelled": False, "text": "body"}, "is document, which does not use text"),

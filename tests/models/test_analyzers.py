@@ -278,7 +278,10 @@ def test_ngrams_are_tried_where_a_fit_may_take_long() -> None:
 @pytest.mark.parametrize("analyzer", ["words", "stems-stops+pairs", "stems+ngrams"])
 def test_a_given_analyzer_is_used_and_saved(analyzer: str, tmp_path: Path) -> None:
     texts, labels = inflected(60)
-    model = TextClassifier(FeatureNeighbors(), analyzer=analyzer, max_words=5, field_weights=[2, 1])
+    weights = (np.float32(2), 1)
+    model = TextClassifier(
+        FeatureNeighbors(), analyzer=analyzer, max_words=np.int64(5), field_weights=weights
+    )
     model.fit(texts, labels).save(tmp_path / "model")
     loaded: Any = load(tmp_path / "model")
     assert (loaded.analyzer, loaded.analyzer_) == (analyzer, analyzer)

@@ -164,7 +164,8 @@ class TermVectorizer:
     def __init__(
         self, analyzer: str = "words", max_words: int | None = None, field_weights: Sequence[float] = (1.0,)
     ) -> None:
-        self.analyzer, self.max_words, self.field_weights = analyzer, max_words, tuple(field_weights)
+        self.analyzer, self.field_weights = analyzer, tuple(map(float, field_weights))
+        self.max_words = None if max_words is None else int(max_words)
 
     @property
     def _how(self) -> Analysis:

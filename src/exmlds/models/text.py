@@ -465,10 +465,10 @@ class TextClassifier(LabelSpaceMixin):
         return {
             "vectorizer": vectorizer,
             "analyzer": self.analyzer,
-            "max_words": self.max_words,
+            "max_words": int(self.max_words) if isinstance(self.max_words, Integral) else self.max_words,
             "field_weights": self.field_weights
             if isinstance(self.field_weights, str)
-            else list(self.field_weights),
+            else [float(weight) for weight in self.field_weights],
             "model": model,
             "language": self.language,
             "keep_rows": self.keep_rows,
