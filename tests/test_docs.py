@@ -126,6 +126,7 @@ def test_blocks_in_the_docs(page: Path, tmp_path: Path, monkeypatch: pytest.Monk
     for name, value in {"FORCE_COLOR": "1", "NO_COLOR": "1", "TERM": "dumb"}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))  # as in a script or a notebook of that folder
     copy_documents(tmp_path)
     for package in re.findall(r"^import (mlflow|skops)", page.read_text(encoding="utf-8"), re.M):
         pytest.importorskip(package)

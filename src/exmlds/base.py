@@ -11,6 +11,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
@@ -315,21 +316,17 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
         """
         check_is_fitted(self)
         params.check_count("n", n)
-        X, side = self._rows_with_side(X)
         n_features = self.n_features_in_
         if feature_names is not None and np.shape(feature_names) != (n_features,):
             raise ValueError(f"X has {n_features} features, but feature_names is {np.shape(feature_names)}.")
+        return Tables(self._explanations(X, label, n, feature_names))
+
+    def _explanations(self, X: Any, label: Any, n: int, feature_names: Any) -> Iterator[Any]:
+        X, side = self._rows_with_side(X)
         column = None if label is None else self._used_column(label)
-        return Tables(
-            self._explain_row(
-                X[i : i + 1],
-                column,
-                n,
-                feature_names,
-                **{name: given[i : i + 1] for name, given in side.items()},
-            )
-            for i in range(X.shape[0])
-        )
+        for row in range(X.shape[0]):
+            own = {name: given[row : row + 1] for name, given in side.items()}
+            yield self._explain_row(X[row : row + 1], column, n, feature_names, **own)
 
     def _explain_row(
         self, X: Matrix, label: int | None, n: int, feature_names: Any, kept_row: Any = None, **side: Any
@@ -923,12 +920,34 @@ def _generator(random_state: Any) -> Generator:
     return np.random.default_rng(random_state)
 
 
-def load(path: PathLike) -> XMCPredictor:
-    """Load a model that `save` wrote, as the class that it was."""
+_TRUSTED: ContextVar[frozenset[str]] = ContextVar("trusted", default=frozenset())
+
+
+def load(path: PathLike, *, trusted: Sequence[str] = ()) -> XMCPredictor:
+    """Load a model that `save` wrote, as the class that it was.
+
+    Parameters
+    ----------
+    trusted : import names, such as "module:Class", of the encoders of a `TextClassifier` that may be imported
+        and run; without them, `load` runs no code that a model folder names
+    """
+    if isinstance(trusted, str) or not all(isinstance(name, str) for name in trusted):
+        raise ValueError(
+            f'trusted must be a list of names, such as ["module:Class"]. Got {trusted!r} instead.'
+        )
     manifest, state = model_folder.load(path)
     if not state:
         raise ModelError(f"{path} is not a fitted model.")
-    return restored(manifest.get("class"), manifest.get("parameters"), state, path)
+    token = _TRUSTED.set(frozenset(trusted))
+    try:
+        return restored(manifest.get("class"), manifest.get("parameters"), state, path)
+    finally:
+        _TRUSTED.reset(token)
+
+
+def trusted_names() -> frozenset[str]:
+    """The import names that the `load` under way may import."""
+    return _TRUSTED.get()
 
 
 def restored(name: Any, parameters: Any, state: Any, path: PathLike) -> XMCPredictor:

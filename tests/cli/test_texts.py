@@ -94,14 +94,57 @@ def test_tune_on_texts_writes_a_config_for_train(
     assert {name: kept[name] for name in found["best"]["parameters"]} == found["best"]["parameters"]
 
 
+def test_the_analyzer_is_chosen_shown_and_settable(files: Path, run: Run, tmp_path: Path) -> None:
+    train = ("train", files / "train.jsonl", "-o", tmp_path / "model", "--method", "feature-neighbors")
+    chosen = json.loads(run(*train, "--json").out)["analyzer"]
+    assert load(tmp_path / "model").analyzer_ == chosen
+    shown = json.loads(run("inspect", tmp_path / "model", "--json").out)
+    assert (shown["chosen analyzer"], shown["parameters"]["analyzer"]) == (chosen, "auto")
+    said = run(*train, "--analyzer", "words+pairs", "--max-words", "7").out
+    assert " terms (words+pairs) × " in said
+    model = load(tmp_path / "model")
+    assert (model.analyzer, model.max_words) == ("words+pairs", 7)
+    assert max(len(row.indices) for row in model.vectorizer_.transform(model.feature_names_[:3])) <= 7
+    wrong = run(*train, "--analyzer", "bert")
+    assert wrong.code == 2
+    assert "'words', 'words+ngrams'" in wrong.err
+    hashed = run(*train, "--vectorizer", "hashing", "--max-words", "7")
+    assert (hashed.code, "--max-words is for the vectorizer 'tfidf'" in hashed.err) == (2, True)
+
+
+def test_options_for_terms_need_texts(files: Path, run: Run, tmp_path: Path) -> None:
+    (tmp_path / "numbers.txt").write_text("2 2 2\n0 0:1\n1 1:1\n")
+    for option in (("--analyzer", "stems"), ("--max-words", "9"), ("--field-weight", "2")):
+        for command in ("train", "tune"):
+            done = run(command, tmp_path / "numbers.txt", "-o", tmp_path / "out", *option)
+            assert (done.code, f"holds numbers; {option[0]} is for texts" in done.err) == (2, True)
+
+
+def test_fields_are_weighted(files: Path, run: Run, tmp_path: Path) -> None:
+    rows = [json.loads(line) for line in (files / "train.jsonl").read_text().splitlines()]
+    path = tmp_path / "fields.jsonl"
+    path.write_text("\n".join(json.dumps({**row, "title": row["labels"][0]}) for row in rows))
+    columns = ("--text-column", "title", "--text-column", "text")
+    train = ("train", path, "-o", tmp_path / "model", "--method", "feature-neighbors", *columns)
+    assert run(*train).code == 0
+    model = load(tmp_path / "model")
+    assert len(model.field_weights_) == 2
+    assert model.analyzer_results_["field_weights"][-1] != [1.0, 1.0]
+    assert run(*train, "--field-weight", "3", "--field-weight", "1").code == 0
+    assert load(tmp_path / "model").field_weights_ == [3.0, 1.0]
+    done = run("predict", tmp_path / "model", path, *columns, "-k", "1")
+    assert (done.code, len(done.out.splitlines())) == (0, len(rows))
+
+
 def test_tune_detects_texts(files: Path, run: Run, tmp_path: Path) -> None:
     config = tmp_path / "tuned.toml"
     options = ("--method", "feature-neighbors", "--time-budget", "1")
     plain = run("tune", files / "train.jsonl", "-o", config, *options)
     assert (plain.code, config.exists()) == (0, True)
-    assert plain.out.endswith(f"--config {config}\n")
-    named = run("tune", files / "train.jsonl", "-o", config, *options, "--text-column", "text")
-    assert named.out.endswith(f"--config {config} and the options for texts\n")
+    assert plain.out.endswith(f"--config {config} --analyzer stems-stops\n")
+    options = (*options, "--text-column", "text", "--analyzer", "words")
+    named = run("tune", files / "train.jsonl", "-o", config, *options)
+    assert named.out.endswith(f"--config {config} --analyzer words and the options for texts\n")
 
 
 @pytest.mark.parametrize("name", ["test.jsonl.gz", "test.csv"])

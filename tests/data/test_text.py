@@ -440,6 +440,8 @@ def test_fields_are_chosen_and_joined(tmp_path: Path) -> None:
         assert read_texts(path, text=["title"], labels="Body") == (["Ants"], [["All day."]])
         opened = open_texts(path, text=["title", "Body"])
         assert (opened.text, opened.labels) == (("title", "Body"), "tags")
+        assert [document.fields for document in opened] == [("Ants", "All day.")]
+        assert [document.fields for document in open_texts(path)] == [()]
 
 
 def test_names_of_columns_are_guessed_in_order_whatever_their_case(tmp_path: Path) -> None:
@@ -1052,7 +1054,7 @@ def test_a_whole_file_is_one_document(tmp_path: Path) -> None:
     for text in ("Dear Ann,\n\n1:2 is odd.\n", "Old\rMac\rlines", '{"text": "a"}'):
         path.write_bytes(b"\xef\xbb\xbf" + text.encode())
         (document,) = open_texts(path, format="document", labelled=False)
-        assert document == (text, [], str(path), "letter.txt")
+        assert document == (text, [], str(path), "letter.txt", ())
     for options, message in (
         ({"labelled": True}, "the format document has no labels"),
         ({"labelled": False, "text": "body"}, "is document, which does not use text"),

@@ -27,7 +27,7 @@ TEXTS = [
 ]
 
 
-def matcher_of(names: list[str], texts: list[str], language: str = "en") -> NameMatcher:
+def matcher_of(names: list[str], texts: list[str], language: str = "english") -> NameMatcher:
     Y = csr_matrix((len(texts), len(names)), dtype=np.float32)
     own = [LabelName(label, name, language) for label, name in enumerate(names)]
     return NameMatcher.fit(own, texts, Y, np.random.default_rng(0))
@@ -51,7 +51,11 @@ def test_words_agree_loosely_by_their_beginnings() -> None:
 
 
 def test_each_language_has_its_stems() -> None:
-    names = [LabelName(0, "Häuser", "de"), LabelName(0, "houses", "en"), LabelName(1, "talot", "fi")]
+    names = [
+        LabelName(0, "Häuser", "german"),
+        LabelName(0, "houses", "english"),
+        LabelName(1, "talot", "finnish"),
+    ]
     Y = csr_matrix((1, 2), dtype=np.float32)
     matcher = NameMatcher.fit(names, ["text"], Y, np.random.default_rng(0))
     assert found(matcher, "Das Haus der Häuser") == [0]
@@ -99,7 +103,7 @@ def test_of_many_labels_with_one_heading_the_frequent_ones_match() -> None:
     most = name_matcher.MOST_WITH_A_HEADING
     names = [f"France -- part {number}" for number in range(most + 20)]
     Y = csr_matrix((np.ones(1, np.float32), ([0], [most + 19])), (1, len(names)))
-    own = [LabelName(label, name, "en") for label, name in enumerate(names)]
+    own = [LabelName(label, name, "english") for label, name in enumerate(names)]
     matcher = NameMatcher.fit(own, ["text"], Y, np.random.default_rng(0))
     assert len(found(matcher, "in France")) == most
     assert most + 19 in found(matcher, "in France")

@@ -96,7 +96,7 @@ def test_plain_token_patterns_are_saved(pattern: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("pattern", [r"(\w+)+x", r"a|b", r"\w*\w*x", r"\w?\w?\w?x", r"(?i)a", "[", "a{2}{3}"])
 def test_token_patterns_that_could_take_forever_are_refused_at_save(pattern: str, tmp_path: Path) -> None:
-    model = TextClassifier(model=FeatureNeighbors()).fit(TEXTS, LABELS)
+    model = TextClassifier(vectorizer=TfidfVectorizer(), model=FeatureNeighbors()).fit(TEXTS, LABELS)
     model.vectorizer_.token_pattern = pattern
     with pytest.raises(ModelError, match="'token_pattern' parameter of TfidfVectorizer must be"):
         model.save(tmp_path / "model")

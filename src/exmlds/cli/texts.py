@@ -64,6 +64,30 @@ Vectorizer = Annotated[
         help="The vectorizer of texts: tfidf, or hashing, which stores no vocabulary.  [default: tfidf]",
     ),
 ]
+Analyzer = Annotated[
+    str | None,
+    Option(
+        "--analyzer",
+        metavar="NAME",
+        help="The terms of texts: words or stems; -stops leaves stop words out, +pairs adds pairs of words, "
+        "+ngrams character n-grams, such as stems-stops+pairs.  [default: auto, chosen on held-out texts]",
+    ),
+]
+MaxWords = Annotated[
+    int | None,
+    Option(
+        "--max-words", min=1, help="The words of a text to read.  [default: auto, chosen on held-out texts]"
+    ),
+]
+FieldWeights = Annotated[
+    list[float] | None,
+    Option(
+        "--field-weight",
+        metavar="NUMBER",
+        help="How often words of a --text-column count; repeat it for each, in the same order.  "
+        "[default: auto, chosen on held-out texts]",
+    ),
+]
 GivenText = Annotated[str | None, Option("--text", help="A text, instead of DATA.")]
 
 OPTIONS = {  # how messages name arguments on the command line
@@ -75,6 +99,9 @@ OPTIONS = {  # how messages name arguments on the command line
     "errors": "--encoding-errors",
     "encoding": "--encoding",
     "vocabulary": "--vocabulary",
+    "analyzer": "--analyzer",
+    "max_words": "--max-words",
+    "field_weights": "--field-weight",
     "labelled=False": "`exmlds predict`",
 }
 STREAMABLE = (None, "jsonl", "lines")  # values of --format that allow answers line by line
@@ -87,6 +114,14 @@ Language = Annotated[
         help="The language in which labels are named, such as en.  [default: the main one of the vocabulary]",
     ),
 ]
+
+
+def analysis(
+    analyzer: str | None, max_words: int | None, field_weights: list[float] | None
+) -> dict[str, Any]:
+    """The parameters of a `TextClassifier` that the options for terms set; others keep their defaults."""
+    given = {"analyzer": analyzer, "max_words": max_words, "field_weights": field_weights}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 class TextOptions(NamedTuple):

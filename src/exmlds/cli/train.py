@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from inspect import signature
 from pathlib import Path
@@ -14,12 +14,16 @@ from typer import Option
 from .arguments import AsJson, LabelsFile, TrainingData, complete_method
 from .settings import DEFAULT_METHOD
 from .texts import (
+    OPTIONS,
+    Analyzer,
     Encoding,
     EncodingErrors,
+    FieldWeights,
     Format,
     LabelColumn,
     LabelSeparator,
     Language,
+    MaxWords,
     TextColumn,
     TextOptions,
     Vectorizer,
@@ -78,6 +82,9 @@ def train(
         Option(help="A checkpoint folder (exmlds4); after a stop, the same command resumes from it."),
     ] = None,
     vectorizer: Vectorizer = None,
+    analyzer: Analyzer = None,
+    max_words: MaxWords = None,
+    field_weights: FieldWeights = None,
     vocabulary: Annotated[
         list[Path] | None,
         Option(
@@ -108,7 +115,7 @@ def train(
     from ..data import read_vocabulary
     from ..errors import DataError
     from ..runtime import progress
-    from .texts import opened
+    from .texts import analysis, opened
 
     model = _configured(method, config, set_, effort, complete_labels, seed)
     side = {"label_cooccurrence": label_cooccurrence, "checkpoint": checkpoint}
@@ -116,7 +123,8 @@ def train(
     options = TextOptions(
         text_column, format, encoding_errors, label_column, label_separator, encoding=encoding
     )
-    path, is_texts = check_data(model, data, labels, options, vectorizer, keep_rows)
+    terms = analysis(analyzer, max_words, field_weights)
+    path, is_texts = check_data(model, data, labels, options, vectorizer, keep_rows, terms)
     if is_texts and observed is not None:
         raise DataError(f"{data} holds texts; --observed is for numbers, whose labels have fixed columns.")
     if not is_texts and vocabulary:
@@ -126,7 +134,12 @@ def train(
         documents = opened(path, options) if is_texts else None
         fit: Fit = partial(_fit_numbers, model, data, labels, keep_rows, observed)
         if documents is not None:
-            texts = {"vectorizer": vectorizer or "tfidf", "vocabulary": concepts, "language": language}
+            texts = {
+                "vectorizer": vectorizer or "tfidf",
+                "vocabulary": concepts,
+                "language": language,
+                **terms,
+            }
             fit = partial(_fit_texts, model, documents, texts, keep_rows)
         summary = _run(model, fit, path, output, **side)
     _print(summary, documents, as_json)
@@ -199,15 +212,19 @@ def check_data(
     options: TextOptions,
     vectorizer: str | None,
     keep_rows: bool = False,
+    terms: Collection[str] = (),
 ) -> tuple[Path, bool]:
-    """Check the options against the data; return its path and whether it holds texts."""
+    """Check the options against the data; return its path and whether it holds texts.
+
+    terms : the names of parameters for the terms of texts that are set
+    """
     from ..data.text import require_documents
     from ..errors import DataError
     from .settings import method_name
     from .sources import locate
 
     path = locate(data, "train")
-    if labels is not None and (options != TextOptions() or vectorizer is not None):
+    if labels is not None and (options != TextOptions() or vectorizer is not None or terms):
         raise DataError("--labels is for numbers; the options for texts do not apply.")
     is_texts = labels is None and path.exists() and options.holds_texts(path)
     if not is_texts and path.is_dir():
@@ -216,6 +233,8 @@ def check_data(
         options.check_numbers(data)
         if vectorizer is not None:
             raise DataError(f"{data} holds numbers; --vectorizer is for texts.")
+        for name in terms:
+            raise DataError(f"{data} holds numbers; {OPTIONS[name]} is for texts.")
         if keep_rows and "keep_rows" not in model.get_params():
             raise DataError(f"{method_name(type(model).__name__)} takes no --keep-rows.")
     return path, is_texts
@@ -274,7 +293,8 @@ def _fit_texts(
     fitted = TextClassifier(model, **settings, keep_rows=keep_rows).fit(documents, **side)
     read_as = {"format": documents.format, "text": list(documents.text), "labels": documents.labels}
     seconds = round(perf_counter() - started, 3)
-    return fitted, {"read_seconds": 0.0, "fit_seconds": seconds, "read_as": read_as}
+    timing = {"read_seconds": 0.0, "fit_seconds": seconds, "read_as": read_as}
+    return fitted, {**timing, "analyzer": fitted.analyzer_}
 
 
 def _fit_numbers(
@@ -319,6 +339,7 @@ def _print(summary: dict[str, Any], documents: Texts | None, as_json: bool) -> N
     rows, features, times = "rows", "features", f"read in {summary['read_seconds']:.1f} s, fitted"
     if documents is not None:
         rows, features, times = f"texts ({documents.description})", "terms", "read and fitted"
+        features += f" ({summary['analyzer']})" if summary["analyzer"] else ""
     held_out = summary["held_out"]
     say(
         f"{summary['method']} on {summary['rows']:,} {rows} × {summary['features']:,} {features} × "

@@ -12,11 +12,14 @@ from .arguments import AsJson, LabelsFile, TrainingData, complete_method, finite
 from .output import percent, print_table, say
 from .settings import DEFAULT_METHOD
 from .texts import (
+    Analyzer,
     Encoding,
     EncodingErrors,
+    FieldWeights,
     Format,
     LabelColumn,
     LabelSeparator,
+    MaxWords,
     TextColumn,
     TextOptions,
     Vectorizer,
@@ -25,6 +28,7 @@ from .texts import (
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
+    from .. import TextClassifier
     from ..data import Texts
     from ..selection import TuneTrial
 
@@ -45,6 +49,9 @@ def tune(
     ] = None,
     config: Annotated[Path | None, Option(help="A TOML config file to start from.")] = None,
     vectorizer: Vectorizer = None,
+    analyzer: Analyzer = None,
+    max_words: MaxWords = None,
+    field_weights: FieldWeights = None,
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
     label_separator: LabelSeparator = None,
@@ -59,14 +66,14 @@ def tune(
 
     from sklearn.base import clone
 
-    from .. import metrics, selection
+    from .. import TextClassifier, metrics, selection
     from ..errors import DataError
     from ..runtime import progress
     from ..storage.files import replacing
     from .output import print_json
     from .settings import as_toml, make_model, method_name
     from .sources import check_output, read
-    from .texts import opened
+    from .texts import analysis, opened
     from .train import check_data
 
     model = make_model(method, config, [*(set_ or [])])
@@ -79,17 +86,19 @@ def tune(
     options = TextOptions(
         text_column, format, encoding_errors, label_column, label_separator, encoding=encoding
     )
-    path, is_texts = check_data(model, data, labels, options, vectorizer)
+    terms = analysis(analyzer, max_words, field_weights)
+    path, is_texts = check_data(model, data, labels, options, vectorizer, terms=terms)
     check_output(output, path, labels, config)
     start = {name: model.get_params()[name] for name in space}
     round_length = 1 + sum(value != start[name] for name, values in space.items() for value in values)
 
     with progress.shown():
+        model.set_params(random_state=seed)
         if is_texts:
-            X, Y = _vectorized(opened(path, options), vectorizer or "tfidf")
+            texts = TextClassifier(model, vectorizer=vectorizer or "tfidf", **terms)
+            X, Y, analyzer = _vectorized(opened(path, options), texts)
         else:
             X, Y = read(data, "train", labels)[:2]
-        model.set_params(random_state=seed)
         train, held_out = selection.random_split(X.shape[0], 0.2, random_state=seed)
 
         def value_of(parameters: dict[str, Any]) -> float:
@@ -111,21 +120,23 @@ def tune(
         chosen = clone(model).set_params(**best.parameters, random_state=None)
         file.write(f"{as_toml(chosen)}\n".encode())
     if as_json:
-        print_json({"config": str(output), "best": best._asdict(), "trials": [t._asdict() for t in trials]})
+        found = {"config": str(output), "analyzer": analyzer, "best": best._asdict()}
+        print_json({**found, "trials": [t._asdict() for t in trials]})
         return
     _print(trials, best, round_length)
-    same = " and the options for texts" if vectorizer or options != TextOptions() else ""
+    same = f" --analyzer {analyzer}" if analyzer else ""  # the one that the parameters were tuned with
+    if vectorizer or max_words or field_weights or options != TextOptions():
+        same += " and the options for texts"
     say(f"Wrote {output}. Next: exmlds train {data} -o model --config {output}{same}")
 
 
-def _vectorized(documents: Texts, vectorizer: str) -> tuple[csr_matrix, csr_matrix]:
-    """(n, d) vectors of the texts, as `exmlds train` makes them, and (n, L) their labels."""
-    from .. import TextClassifier
+def _vectorized(documents: Texts, classifier: TextClassifier) -> tuple[csr_matrix, csr_matrix, str | None]:
+    """(n, d) vectors of the texts, as `exmlds train` makes them, (n, L) their labels, and the analyzer."""
     from ..validation.targets import encode
 
     labels: list[Any] = []
-    _, X = TextClassifier(vectorizer=vectorizer)._fit_vectorizer(documents, labels)
-    return X, encode(labels)[0]
+    vectorizer, X = classifier._fit_vectorizer(documents, labels)
+    return X, encode(labels)[0], getattr(vectorizer, "analyzer", None)
 
 
 def _forecast(seconds: float, time_budget: float, round_length: int) -> str:

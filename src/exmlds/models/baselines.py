@@ -99,6 +99,7 @@ class FeatureNeighbors(XMCEstimator):
     }
 
     _leaves_out_columns: ClassVar[bool] = True
+    _max_held_out = MAX_HELD_OUT  # rows that are left out one by one
 
     n_neighbors: int = 20
     metric: str = "cosine"
@@ -141,7 +142,7 @@ class FeatureNeighbors(XMCEstimator):
         self, X: Matrix, Y: csr_matrix, k: int, rng: Generator, **side: Any
     ) -> HeldOutScores:
         """Leave-one-out: each row is left out of its own neighbours."""
-        n_held = min(MAX_HELD_OUT, len(self.voters_))
+        n_held = min(self._max_held_out, len(self.voters_))
         positions = np.sort(rng.choice(len(self.voters_), n_held, replace=False))
         rows = self.voters_[positions]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from scipy.sparse import csr_matrix
 from ..errors import DataWarning, some
 from ..validation.targets import plain_name
 from ..vocabulary import CURRENT, Vocabulary
+from . import languages
 from .name_matcher import SUBDIVISION, LabelName
 
 NAMED = 5  # concepts in a warning
@@ -88,10 +89,13 @@ class LabelNames:
     """The names of labels, and what they have in common, by a vocabulary.
 
     labels : (L,) ids of concepts, and others, in the order of the columns
+    text_languages : those of the texts, such as "english", in which names without a language may be
     """
 
-    def __init__(self, labels: list[str], vocabulary: Vocabulary) -> None:
-        self.labels, self.vocabulary = labels, vocabulary
+    def __init__(
+        self, labels: Sequence[str], vocabulary: Vocabulary, text_languages: Sequence[str] = ()
+    ) -> None:
+        self.labels, self.vocabulary, self.text_languages = labels, vocabulary, text_languages
         self.columns = {label: column for column, label in enumerate(labels)}
 
     def names(self) -> Iterator[LabelName]:
@@ -100,7 +104,7 @@ class LabelNames:
         The names of a deprecated concept are names of the one that replaces it.
         """
         tables = self.vocabulary.tables
-        languages, starts = tables.languages.tolist(), tables.starts.tolist()
+        stemmings, starts = list(map(self._stemmings, tables.languages.tolist())), tables.starts.tolist()
         texts, of_names = tables.texts.tolist(), tables.name_languages.tolist()
         is_deprecated = (tables.replaced_by != CURRENT).tolist()
         for position, id in enumerate(self.vocabulary.ids):
@@ -108,7 +112,13 @@ class LabelNames:
             column = self.columns.get(current or id)
             if column is not None:
                 for at in range(starts[position], starts[position + 1]):
-                    yield LabelName(column, texts[at], languages[of_names[at]])
+                    for language in stemmings[of_names[at]]:
+                        yield LabelName(column, texts[at], language)
+
+    def _stemmings(self, code: str) -> Sequence[str]:
+        """The languages whose stemmers are used for names in a language; [""] where there is none."""
+        known = languages.BY_CODE.get(code.partition("-")[0].lower())
+        return [known] if known else [""] if code else self.text_languages or [""]
 
     def attributes(self) -> csr_matrix | None:
         """(L, A) csr of ones, broader concepts and subdivisions of headings that labels have; None without.

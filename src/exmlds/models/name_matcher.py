@@ -34,21 +34,13 @@ PAIRS_TO_LEARN_FROM = 80_000  # of a text and a label whose name stands in it
 WHOLE, REWRITTEN, HEADING, FIRST_PART, LOOSE = range(5)
 N_KINDS = 2 * LOOSE
 LOOSE_LETTERS = 5  # of a stem, by which words agree loosely
-STEMMERS = {
-    **{"ar": "arabic", "ca": "catalan", "da": "danish", "de": "german", "el": "greek", "en": "english"},
-    **{"es": "spanish", "et": "estonian", "eu": "basque", "fi": "finnish", "fr": "french", "ga": "irish"},
-    **{"hi": "hindi", "hu": "hungarian", "hy": "armenian", "id": "indonesian", "it": "italian"},
-    **{"lt": "lithuanian", "ne": "nepali", "nl": "dutch", "no": "norwegian", "nb": "norwegian"},
-    **{"nn": "norwegian", "pt": "portuguese", "ro": "romanian", "ru": "russian", "sr": "serbian"},
-    **{"sv": "swedish", "ta": "tamil", "tr": "turkish", "yi": "yiddish"},
-}
 
 
 class NameIndex(NamedTuple):
     """The names of labels, as sequences of stemmed words.
 
-    languages, is_loose : (s,) object and bool, the stemmings: codes of languages, and whether only the
-        beginnings of stems count
+    languages, is_loose : (s,) object and bool, the stemmings: languages of Snowball stemmers, "" for none,
+        and whether only the beginnings of stems count
     stems : (t,) object, the stem of each token;  stemmings : (t,) int16, the position of its stemming
     trie : of all names
     label_starts : (m + 1,) int64, where the labels of each node of the trie start
@@ -71,7 +63,7 @@ class NameIndex(NamedTuple):
 
 
 class LabelName(NamedTuple):
-    """A name of a label, a column, in a language; "" where it has none."""
+    """A name of a label, a column, and the language of its stems, such as "english"; "" for none."""
 
     label: int
     text: str
@@ -114,11 +106,11 @@ def forms_of(name: str) -> Iterator[tuple[str, int]]:
         yield plain[0], FIRST_PART
 
 
-class Tokens(dict[str, int]):
+class TokenTable(dict[str, int]):
     """The token of each word by a stemming; −1 for a word of no name."""
 
     def __init__(self, language: str, is_loose: bool) -> None:
-        self.stemmer = Stemmer.Stemmer(STEMMERS[language], 0) if language in STEMMERS else None
+        self.stemmer = Stemmer.Stemmer(language, 0) if language else None
         self.letters = LOOSE_LETTERS if is_loose else None
         self.by_stem: dict[str, int] = {}
 
@@ -138,7 +130,7 @@ class NameMatcher:
 
     def __init__(self, index: NameIndex, n_labels: int) -> None:
         self.index, self.n_labels = index, n_labels
-        self.tokens = [Tokens(*stemming) for stemming in zip(index.languages.tolist(), index.is_loose)]
+        self.tokens = [TokenTable(*stemming) for stemming in zip(index.languages.tolist(), index.is_loose)]
         for token, (stem, stemming) in enumerate(zip(index.stems.tolist(), index.stemmings.tolist())):
             self.tokens[stemming].by_stem[stem] = token
 
@@ -247,7 +239,7 @@ N_EVIDENCE = 16
 
 def _index(names: Iterable[LabelName], counts: Array) -> NameIndex:
     """The index of names, which nothing was learnt for yet; counts : (L,) training texts of each label."""
-    stemmings: dict[tuple[str, bool], Tokens] = {}
+    stemmings: dict[tuple[str, bool], TokenTable] = {}
     numbers: dict[tuple[int, str], int] = {}  # of a stemming and a stem
     found: dict[tuple[int, tuple[int, ...]], int] = {}  # the kind of a label and the tokens of its name
     for label, text, language in names:
@@ -255,7 +247,7 @@ def _index(names: Iterable[LabelName], counts: Array) -> NameIndex:
         forms = [(words, kind) for words, kind in forms if 0 < len(words) <= MOST_WORDS]
         for stemming in ((language, False), (language, True)):
             if stemming not in stemmings:
-                stemmings[stemming] = Tokens(*stemming)
+                stemmings[stemming] = TokenTable(*stemming)
             tokens, position = stemmings[stemming], list(stemmings).index(stemming)
             for words, kind in forms:
                 for word in words:
@@ -326,6 +318,8 @@ def check(index: Any, n_labels: int) -> None:
     stored.record(index, "the names", NameIndex)
     m = name_match.check(index.trie)
     s = len(stored.strings(index.languages, "the languages of names", None))
+    known = set(index.languages.tolist()) <= {"", *Stemmer.algorithms()}
+    stored.require(known, "the names are in languages without a stemmer")
     stored.array(index.is_loose, "the stemmings of names", "bool", s)
     t = len(stored.strings(index.stems, "the stems of names", None))
     stored.require(t == len(index.trie.first_nodes), "the names have other words than their trie")

@@ -6,6 +6,7 @@ import reprlib
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from itertools import chain
+from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,7 +16,6 @@ from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
 from sklearn.utils.validation import check_is_fitted
 
 from ..base import XMCEstimator, class_reference, restored
-from ..display import Tables
 from ..errors import Argument, DataError, DataWarning, NoKnownWordWarning, some
 from ..runtime import progress
 from ..runtime.memory import Estimate
@@ -26,8 +26,10 @@ from ..vocabulary import check as check_vocabulary
 from ..voting.explain import Explanation
 from ..voting.label_space import LabelSpaceMixin
 from ..voting.votes import VotingModel
-from . import name_matcher, vectorizers
+from . import analyzer_search, encoders, name_matcher, vectorizers
+from .analyzers import ANALYZERS, MAX_FIELDS, TermVectorizer, languages_of_texts
 from .concepts import LabelNames, all_labels, as_concepts
+from .encoders import EncoderVectorizer, UnionVectorizer, is_encoder
 from .exmlds import ExMLDS
 from .name_matcher import NameIndex, NameMatcher
 
@@ -41,6 +43,10 @@ NAMED = {
 OWN = (
     "model_",
     "vectorizer_",
+    "analyzer_",
+    "analyzer_results_",
+    "field_weights_",
+    "max_words_",
     "vocabulary_",
     "name_index_",
     "feature_names_",
@@ -48,8 +54,27 @@ OWN = (
     "ids_",
     "training_digest_",
 )  # what is learnt beside the model
+TEXTS_TO_DETECT = 2_000  # texts by which the language of names is found that have none
 EXPLAINED_RANKS = 200  # labels of a text among which one without training texts is looked for
 OF_PREDICTIONS = ("threshold", "max_labels", "n_jobs", "verbose")  # parameters that a fitted model uses
+
+
+VECTORIZER = params.either(
+    params.one_of(*NAMED),
+    params.Constraint(
+        "a vectorizer of scikit-learn that takes texts",
+        lambda value: (
+            hasattr(value, "transform")
+            and not isinstance(value, type)
+            and getattr(value, "input", "content") == "content"
+        ),
+    ),
+    params.Constraint("an object with `encode(texts)`", is_encoder),
+)
+LIST_OF_VECTORIZERS = params.Constraint(
+    "a list of such",
+    lambda value: isinstance(value, (list, tuple)) and len(value) > 0 and all(map(VECTORIZER.allows, value)),
+)
 
 
 class TextClassifier(LabelSpaceMixin):
@@ -58,8 +83,17 @@ class TextClassifier(LabelSpaceMixin):
     Parameters
     ----------
     model : an estimator of this package; None is `ExMLDS()`
-    vectorizer : "tfidf", with sublinear counts; "hashing", which keeps no vocabulary; or a `TfidfVectorizer`,
-        `CountVectorizer` or `HashingVectorizer` of scikit-learn
+    vectorizer : "tfidf", sublinear tf-idf of the terms of `analyzer`; "hashing", which keeps no vocabulary;
+        a `TfidfVectorizer`, `CountVectorizer` or `HashingVectorizer` of scikit-learn; an encoder, which is
+        any object with `encode(texts)` that returns an (n, r) array; or a list of these, whose columns are
+        put side by side. An encoder is saved by its import name, and `load` must be told to trust it
+    analyzer : the terms of "tfidf": "words" or "stems" (Snowball, by the language of each text); followed by
+        "-stops" to leave stop words out, "+pairs" to add pairs of neighbouring words, "+ngrams" to add
+        sequences of four characters, such as "stems-stops+pairs". "auto" chooses on held-out texts; it
+        considers n-grams, which double the time of a fit, only with `ExMLDS(effort="best")`
+    max_words : how many words of a text "tfidf" reads; None is all, and "auto" chooses on held-out texts
+    field_weights : how often "tfidf" counts a word in each field of a document, such as (2, 1) for title and
+        text; "auto" chooses on held-out texts
     vocabulary : the names of labels, as `exmlds.data.read_vocabulary` reads them, which the model keeps;
         labels of the training data are ids of its concepts, or their preferred names. Where the estimator is
         an `ExMLDS`, names that stand in a text are evidence for their labels
@@ -78,6 +112,9 @@ class TextClassifier(LabelSpaceMixin):
     Attributes
     ----------
     model_, vectorizer_, vocabulary_ : as fitted
+    analyzer_, max_words_, field_weights_ : as chosen or given; None where the vectorizer is another one
+    analyzer_results_ : what was tried to choose them, as lists under "analyzer", "max_words",
+        "field_weights" and "score", the mean of P@1, P@3 and P@5 of the votes of near texts
     name_index_ : the names of labels as they are looked up in texts, or None
     feature_names_ : (d,) the terms, or None where they are hashed
     texts_, ids_ : (n,) the training texts and the ids of documents, or None; "" where one has no id
@@ -94,17 +131,7 @@ class TextClassifier(LabelSpaceMixin):
     """
 
     _constraints: ClassVar[Mapping[str, params.Constraint]] = {
-        "vectorizer": params.either(
-            params.one_of(*NAMED),
-            params.Constraint(
-                "a vectorizer of scikit-learn that takes texts",
-                lambda value: (
-                    hasattr(value, "transform")
-                    and not isinstance(value, type)
-                    and getattr(value, "input", "content") == "content"
-                ),
-            ),
-        ),
+        "vectorizer": params.either(VECTORIZER, LIST_OF_VECTORIZERS),
         "model": params.Constraint(
             "None or an estimator of exmlds", lambda value: value is None or isinstance(value, XMCEstimator)
         ),
@@ -118,10 +145,27 @@ class TextClassifier(LabelSpaceMixin):
         ),
         "allow_untrained": params.one_of(False, True),
         "keep_rows": params.one_of(False, True),
+        "analyzer": params.one_of("auto", *ANALYZERS),
+        "max_words": params.either(params.one_of("auto", None), params.whole(1)),
+        "field_weights": params.either(
+            params.one_of("auto"),
+            params.Constraint(
+                f"up to {MAX_FIELDS} numbers of at least 1",
+                lambda value: (
+                    isinstance(value, (list, tuple))
+                    and len(value) <= MAX_FIELDS
+                    and all(map(params.number(1).allows, value))
+                ),
+            ),
+        ),
     }
     model_: XMCEstimator
     vectorizer_: Any
     # Folders of earlier versions have none of these.
+    analyzer_: str | None = None
+    max_words_: int | None = None
+    field_weights_: list[float] | None = None
+    analyzer_results_: dict[str, list[Any]] | None = None
     vocabulary_: Vocabulary | None = None
     name_index_: NameIndex | None = None
     ids_: Array | None = None
@@ -132,6 +176,9 @@ class TextClassifier(LabelSpaceMixin):
         model: XMCEstimator | None = None,
         *,
         vectorizer: Any = "tfidf",
+        analyzer: str = "auto",
+        max_words: Any = "auto",
+        field_weights: Any = "auto",
         vocabulary: Vocabulary | None = None,
         language: str | None = None,
         allow_untrained: bool = True,
@@ -139,6 +186,9 @@ class TextClassifier(LabelSpaceMixin):
     ) -> None:
         self.model = model
         self.vectorizer = vectorizer
+        self.analyzer = analyzer
+        self.max_words = max_words
+        self.field_weights = field_weights
         self.vocabulary = vocabulary
         self.language = language
         self.allow_untrained = allow_untrained
@@ -171,7 +221,11 @@ class TextClassifier(LabelSpaceMixin):
         model, vectorizer = params.get("model", self.model), params.get("vectorizer", self.vectorizer)
         if model is None and any(name.startswith("model__") for name in params):
             params["model"] = ExMLDS()
-        if vectorizer in NAMED and any(name.startswith("vectorizer__") for name in params):
+        if (
+            isinstance(vectorizer, str)
+            and vectorizer in NAMED
+            and any(name.startswith("vectorizer__") for name in params)
+        ):
             params["vectorizer"] = NAMED[vectorizer]()
         if hasattr(self, "model_"):
             self._check_language(self.vocabulary_, params.get("language"))
@@ -190,6 +244,8 @@ class TextClassifier(LabelSpaceMixin):
     ) -> Self:
         """Fit the model to texts and their labels, in one pass over the texts.
 
+        An analyzer that is "auto" is chosen on a sample of them.
+
         Parameters
         ----------
         X : texts: a list, a column or a data frame of one column of Pandas or Polars, or any iterable of
@@ -206,7 +262,12 @@ class TextClassifier(LabelSpaceMixin):
         ids: list[str | None] = []
         uses_names = self.vocabulary is not None and "name_matches" in self._unfitted._side
         vectorizer, vectors = self._fit_vectorizer(
-            X, own_labels if y is None else None, kept if self.keep_rows or uses_names else None, ids
+            X,
+            own_labels if y is None else None,
+            kept if self.keep_rows or uses_names else None,
+            ids,
+            y,
+            sample_weight,
         )
         _warn_of_no_words_to_learn(vectors, ids)
         labels, matcher = own_labels if y is None else y, None
@@ -217,7 +278,8 @@ class TextClassifier(LabelSpaceMixin):
         if self.vocabulary is not None and uses_names:
             labels, names = targets.encode(labels, label_names)
             if names is not None and labels.shape[0] == len(kept):
-                label_names, own = names.tolist(), LabelNames(names.tolist(), self.vocabulary)
+                label_names = names.tolist()
+                own = LabelNames(label_names, self.vocabulary, languages_of_texts(kept[:TEXTS_TO_DETECT]))
                 with progress.shown(self._unfitted.verbose > 0):
                     matcher = NameMatcher.fit(own.names(), kept, labels, np.random.default_rng(0))
                     side |= {
@@ -227,6 +289,7 @@ class TextClassifier(LabelSpaceMixin):
         self.model_ = clone(self._unfitted).fit(vectors, labels, label_names=label_names, **side)
         self.vectorizer_, self.feature_names_ = vectorizer, None
         self._matcher, self.name_index_ = matcher, None if matcher is None else matcher.index
+        self._record_choices()
         self.vocabulary_ = self.vocabulary
         if hasattr(vectorizer, "get_feature_names_out"):
             self.feature_names_ = vectorizer.get_feature_names_out().astype(object)
@@ -241,17 +304,85 @@ class TextClassifier(LabelSpaceMixin):
         labels: list[Any] | None,
         kept: list[str] | None = None,
         ids: list[str | None] | None = None,
+        y: Any = None,
+        sample_weight: Any = None,
     ) -> tuple[Any, csr_matrix]:
-        """A fitted vectorizer and the (n, d) vectors; labels, texts and ids are added to lists, if given."""
+        """A fitted vectorizer and the (n, d) vectors; labels, texts and ids are added to lists, if given.
+
+        y : labels to choose the analyzer on, where the documents do not bring their own
+        """
         params.check(type(self).__name__, self.get_params(deep=False), self._constraints)
         self._check_language(self.vocabulary, self.language)
-        vectorizer = NAMED[self.vectorizer]() if isinstance(self.vectorizer, str) else clone(self.vectorizer)
+        self._check_analyzer()
         with progress.shown(self._unfitted.verbose > 0):
-            texts = _texts(X, labels, kept, ids)
+            is_union = isinstance(self.vectorizer, (list, tuple)) or is_encoder(self.vectorizer)
+            texts = _texts(X, labels, kept, ids, fields=self._has_terms or is_union)
             first = next(texts, None)
             if first is None:
                 raise ValueError("There is no text; give at least one.")
-            return vectorizer, _fitted_vectors(vectorizer, chain([first], texts))
+            texts = chain([first], texts)
+            labels = labels if y is None else y
+            if not is_union:
+                return self._fit_one(self.vectorizer, texts, labels, sample_weight)
+            given = self.vectorizer if isinstance(self.vectorizer, (list, tuple)) else [self.vectorizer]
+            kept_texts = list(texts)  # each part reads them
+            fitted = [self._fit_one(part, iter(kept_texts), labels, sample_weight) for part in given]
+            union = UnionVectorizer([vectorizer for vectorizer, _ in fitted])
+            return union, union.union([rows for _, rows in fitted])
+
+    def _fit_one(
+        self, given: Any, texts: Iterator[Any], labels: Any, sample_weight: Any
+    ) -> tuple[Any, csr_matrix]:
+        """A fitted vectorizer, one of those that the parameter names, and the (n, d) vectors."""
+        if isinstance(given, str) and given == "tfidf":
+            return self._fit_terms(texts, labels, sample_weight)
+        if is_encoder(given):
+            encoder = EncoderVectorizer(given)
+            return encoder, encoder.transform(texts)
+        vectorizer = NAMED[given]() if isinstance(given, str) else clone(given)
+        return vectorizer, _fitted_vectors(vectorizer, map(encoders.joined, texts))
+
+    @property
+    def _has_terms(self) -> bool:
+        """Whether the vectorizer, or one of several, is our own, which takes the parameters of analysis."""
+        given = self.vectorizer if isinstance(self.vectorizer, (list, tuple)) else [self.vectorizer]
+        return any(isinstance(one, str) and one == "tfidf" for one in given)
+
+    def _check_analyzer(self) -> None:
+        for name in ("analyzer", "max_words", "field_weights"):
+            if not self._has_terms and getattr(self, name) not in ("auto", None):
+                raise DataError(
+                    f"{{{name}}} is for the vectorizer 'tfidf'. Leave it out, or set the parameters of your "
+                    "vectorizer.",
+                    **{name: Argument(name)},
+                )
+
+    def _fit_terms(self, texts: Iterator[Any], labels: Any, sample_weight: Any) -> tuple[Any, csr_matrix]:
+        """Fit the vectorizer of terms, with what is "auto" chosen on held-out texts."""
+        model = self._unfitted
+        with_ngrams = getattr(model, "effort", None) == "best"
+        requested = analyzer_search.Requested(self.analyzer, self.max_words, self.field_weights, with_ngrams)
+        seed = model.random_state if isinstance(model.random_state, Integral) else 0
+        vectorizer, vectors, trials = analyzer_search.fit_terms(
+            texts, labels, requested, int(seed), sample_weight
+        )
+        vectorizer.trials = trials
+        return vectorizer, vectors
+
+    def _record_choices(self) -> None:
+        """Set the attributes that say which terms were chosen, and what was tried."""
+        self.analyzer_ = self.max_words_ = self.field_weights_ = self.analyzer_results_ = None
+        parts = (
+            self.vectorizer_.parts if isinstance(self.vectorizer_, UnionVectorizer) else [self.vectorizer_]
+        )
+        for vectorizer in [part for part in parts if isinstance(part, TermVectorizer)]:
+            self.analyzer_, self.max_words_ = vectorizer.analyzer, vectorizer.max_words
+            self.field_weights_ = list(vectorizer.field_weights)
+            self.analyzer_results_ = {
+                name: [getattr(trial, name) for trial in vectorizer.trials]
+                for name in analyzer_search.Trial._fields
+            }
+            vectorizer.trials = ()
 
     @staticmethod
     def _check_language(vocabulary: Vocabulary | None, language: str | None) -> None:
@@ -282,7 +413,8 @@ class TextClassifier(LabelSpaceMixin):
 
     def predict_proba(self, X: Any) -> csr_matrix:
         """The scores or probabilities of the estimator: calibrated probabilities where it is an `ExMLDS`."""
-        return self.model_._as_probabilities(self.decision_function(X))
+        scores = self.decision_function(X)
+        return self.model_._as_probabilities(scores)
 
     @property
     def _method(self) -> XMCEstimator:
@@ -292,23 +424,23 @@ class TextClassifier(LabelSpaceMixin):
     def _score_meaning(self) -> str:
         return self.model_._score_meaning
 
-    def explain(self, X: Any, label: Any = None, n: int = 5, *, feature_names: Any = None) -> list[Any]:
+    def _explanations(self, X: Any, label: Any, n: int, feature_names: Any) -> Iterator[Explanation]:
         if self._matcher is None:
-            return super().explain(X, label, n, feature_names=feature_names)
-        texts = list(_texts(X))
-        ids, scores = self.predict_topk(texts, EXPLAINED_RANKS)
+            yield from super()._explanations(X, label, n, feature_names)
+            return
+        documents, texts = list(text_column(X)), list[str]()
+        list(_texts(documents, kept=texts))
         column = None if label is None else self._known_columns([label])[0]
-        found = []
-        for text, own_ids, own_scores in zip(texts, ids, scores):
-            own = int(own_ids[0]) if column is None else column
-            own_label = self._label(max(own, 0))
+        for document, text, ids, scores in zip(
+            documents, texts, *self.predict_topk(documents, EXPLAINED_RANKS)
+        ):
+            own = max(int(ids[0]), 0) if column is None else column
             if self.columns_.used(own) is None:
-                score = float(own_scores[own_ids == own].sum())
-                why = Explanation.of_name(own_label, score)._replace(name=self.label_name(own_label))
+                why = Explanation.of_name(self._label(own), float(scores[ids == own].sum()))
+                why = why._replace(name=self.label_name(why.label))
             else:
-                (why,) = super().explain([text], own_label, n, feature_names=feature_names)
-            found.append(why._replace(matched=self._matcher.matched_words(text, own)))
-        return Tables(found)
+                (why,) = super()._explanations([document], self._label(own), n, feature_names)
+            yield why._replace(matched=self._matcher.matched_words(text, own))
 
     def _explain_row(
         self, X: Matrix, label: int | None, n: int, feature_names: Any, kept_row: Any = None, **side: Any
@@ -359,7 +491,8 @@ class TextClassifier(LabelSpaceMixin):
         """(n, d) csr, the vectors of texts, which are added to the list, if given."""
         check_is_fitted(self)
         ids: list[str | None] = []
-        texts = _texts(X, kept=kept, ids=ids)
+        takes_fields = isinstance(self.vectorizer_, (TermVectorizer, UnionVectorizer))
+        texts = _texts(X, kept=kept, ids=ids, fields=takes_fields)
         first = next(texts, None)
         if first is None:
             return csr_matrix((0, self.n_features_in_), dtype=np.float32)
@@ -388,13 +521,16 @@ class TextClassifier(LabelSpaceMixin):
 
     def plain_parameters(self) -> dict[str, Any]:
         """As they stand in a manifest: a vectorizer and a model by class and parameters."""
-        vectorizer, model = self.vectorizer, None
-        if not isinstance(vectorizer, str):
-            vectorizer = vectorizers.describe(vectorizer)
+        vectorizer, model = encoders.describe_any(self.vectorizer), None
         if self.model is not None:
             model = {"class": class_reference(type(self.model)), "parameters": self.model.plain_parameters()}
         return {
             "vectorizer": vectorizer,
+            "analyzer": self.analyzer,
+            "max_words": int(self.max_words) if isinstance(self.max_words, Integral) else self.max_words,
+            "field_weights": self.field_weights
+            if isinstance(self.field_weights, str)
+            else [float(weight) for weight in self.field_weights],
             "model": model,
             "language": self.language,
             "allow_untrained": self.allow_untrained,
@@ -403,13 +539,13 @@ class TextClassifier(LabelSpaceMixin):
 
     @classmethod
     def from_plain(cls, parameters: Mapping[str, Any]) -> Self:
-        vectorizer, model = parameters["vectorizer"], parameters["model"]
-        if not isinstance(vectorizer, str):
-            vectorizer = vectorizers.restore(vectorizer)
+        vectorizer, model = encoders.restore_any(parameters["vectorizer"]), parameters["model"]
         if model is not None:
             model = restored(model["class"], model["parameters"], {}, "The model's parameters")
+        added = ("analyzer", "max_words", "field_weights")  # folders of earlier versions have none
         return cls(
             vectorizer=vectorizer,
+            **{name: parameters[name] for name in added if name in parameters},
             model=model,
             language=parameters.get("language"),  # folders of earlier versions have neither
             allow_untrained=parameters.get("allow_untrained", True),
@@ -420,13 +556,11 @@ class TextClassifier(LabelSpaceMixin):
         kept = super()._state()
         vectorizer, vocabulary = kept.pop("vectorizer"), kept.pop("vocabulary", None)
         kept["vocabulary"] = None if vocabulary is None else vocabulary.tables
-        described = vectorizers.describe(vectorizer)
-        if "vocabulary" in described["parameters"]:
-            described["parameters"]["vocabulary"] = None  # the terms have it
-        kept["vectorizer"] = {
-            **described,
-            "idf": getattr(vectorizer, "idf_", None) if getattr(vectorizer, "use_idf", False) else None,
-        }
+        if isinstance(vectorizer, (TermVectorizer, UnionVectorizer)):
+            kept["feature_names"] = None  # the terms have the names
+            kept["vectorizer"] = encoders.fitted_state(vectorizer)
+        else:
+            kept["vectorizer"] = vectorizers.fitted_state(vectorizer)
         return kept
 
     def _restore(self) -> None:
@@ -439,17 +573,11 @@ class TextClassifier(LabelSpaceMixin):
             name_matcher.check(self.name_index_, self.model_.n_labels_)
             self._matcher = NameMatcher(self.name_index_, self.model_.n_labels_)
         kept: Any = self.vectorizer_
-        vectorizer = vectorizers.restore(kept)
-        if self.feature_names_ is not None:
-            stored.strings(self.feature_names_, "the terms", None)
-            vectorizer.vocabulary = {term: column for column, term in enumerate(self.feature_names_)}
-            with np.errstate(divide="ignore"):  # of the idf, which is replaced
-                vectorizer.fit([""])
-        if kept["idf"] is not None:
-            idf = stored.array(kept["idf"], "the idf", stored.FLOATS, None)
-            stored.require(np.isfinite(idf).all(), "the idf is not finite")
-            vectorizer.idf_ = idf
-        self.vectorizer_ = vectorizer
+        if kept["class"] in (TermVectorizer.__name__, UnionVectorizer.__name__):
+            self.vectorizer_ = encoders.restore_fitted(kept)
+            self.feature_names_ = self.vectorizer_.get_feature_names_out()
+        else:
+            self.vectorizer_ = vectorizers.restore_fitted(kept, self.feature_names_)
 
     def _check_learnt(self) -> None:
         stored.record(self.model_, "the model", XMCEstimator)
@@ -474,8 +602,13 @@ def _texts(
     labels: list[Any] | None = None,
     kept: list[str] | None = None,
     ids: list[str | None] | None = None,
-) -> Iterator[str]:
-    """The texts one by one; labels and ids of documents and the texts are added to lists, if given."""
+    *,
+    fields: bool = False,
+) -> Iterator[Any]:
+    """The texts one by one; labels and ids of documents and the texts are added to lists, if given.
+
+    fields : give the `fields` of a document that has several, a tuple of texts, in place of their join
+    """
     if isinstance(X, str):
         raise ValueError("Give a list of texts, also for one text: [text].")
     if issparse(X) or (isinstance(X, np.ndarray) and X.dtype.kind in "biufc"):
@@ -508,7 +641,7 @@ def _texts(
                 own = getattr(item, "id", None)
                 ids.append(None if own is None else str(own))
             advance(1)
-            yield text
+            yield (getattr(item, "fields", None) or text) if fields else text
 
 
 def _warn_of_no_words_to_learn(vectors: csr_matrix, ids: list[str | None]) -> None:

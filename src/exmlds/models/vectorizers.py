@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
 
 from ..errors import ModelError
-from ..validation import params
+from ..validation import params, stored
 from ..validation.params import Constraint
 
 KINDS = {kind.__name__: kind for kind in (TfidfVectorizer, CountVectorizer, HashingVectorizer)}
@@ -143,3 +143,27 @@ def restore(kept: Any) -> Any:
     if "ngram_range" in parameters:
         parameters["ngram_range"] = tuple(parameters["ngram_range"])
     return kind(**parameters)
+
+
+def fitted_state(vectorizer: Any) -> dict[str, Any]:
+    """The class, the parameters and the idf of a fitted vectorizer; its terms are kept beside it."""
+    described = describe(vectorizer)
+    if "vocabulary" in described["parameters"]:
+        described["parameters"]["vocabulary"] = None  # the terms have it
+    has_idf = getattr(vectorizer, "use_idf", False)
+    return {**described, "idf": getattr(vectorizer, "idf_", None) if has_idf else None}
+
+
+def restore_fitted(kept: Any, terms: Any) -> Any:
+    """The fitted vectorizer that `fitted_state` has described; terms : (d,) strings, or None if hashed."""
+    vectorizer = restore(kept)
+    if terms is not None:
+        stored.strings(terms, "the terms", None)
+        vectorizer.vocabulary = {term: column for column, term in enumerate(terms)}
+        with np.errstate(divide="ignore"):  # of the idf, which is replaced
+            vectorizer.fit([""])
+    if kept["idf"] is not None:
+        idf = stored.array(kept["idf"], "the idf", stored.FLOATS, None)
+        stored.require(np.isfinite(idf).all(), "the idf is not finite")
+        vectorizer.idf_ = idf
+    return vectorizer

@@ -106,6 +106,8 @@ RECORDS = {
 # The names on disk of the learnt attributes of the package's estimators. An attribute that is renamed keeps
 # its name on disk; the attributes of a user's own method keep their Python names.
 ATTRIBUTES = {
+    "analyzer_": "analyzer",
+    "analyzer_results_": "analyzer_results",
     "chosen_threshold_": "chosen_threshold",
     "classifiers_": "classifiers",
     "column_counts_": "label_counts",
@@ -117,6 +119,7 @@ ATTRIBUTES = {
     "feature_names_": "feature_names",
     "feature_names_in_": "input_feature_names",
     "features_": "feature_transform",
+    "field_weights_": "field_weights",
     "gains_": "label_gains",
     "held_out_metrics_": "held_out_metrics",
     "held_out_quality_": "held_out_quality",
@@ -128,6 +131,7 @@ ATTRIBUTES = {
     "learners_": "learners",
     "lifts_": "label_lifts",
     "match_lifts_": "match_lifts",
+    "max_words_": "max_words",
     "model_": "model",
     "mu_": "mu",
     "n_epochs_": "n_epochs",

@@ -42,12 +42,14 @@ class Document(NamedTuple):
     labels : the distinct labels in the order of the file; [] if there are none
     where : the file and the line (for Parquet, the row), for messages
     id : the id in the file, or the file name in a folder of documents; None if there is none
+    fields : the texts of several fields or columns, which `text` joins by newlines; () if there is one
     """
 
     text: str
     labels: list[str]
     where: str
     id: str | None = None
+    fields: tuple[str, ...] = ()
 
 
 class ReadOptions(NamedTuple):

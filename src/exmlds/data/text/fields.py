@@ -61,7 +61,12 @@ def document_of(row: Mapping[str, Any], options: ReadOptions, where: str) -> Doc
     value = None if options.labels is None else _value(row, options.labels, where, options)
     labels = labels_of(value, options.label_separator, where)
     own_id = None if options.id is None else id_of(row.get(options.id))
-    return Document("\n".join([part or "" for part in parts]), labels, where, own_id)
+    return joined([part or "" for part in parts], labels, where, own_id)
+
+
+def joined(texts: Sequence[str], labels: list[str], where: str, own_id: str | None) -> Document:
+    """A document of the texts of one or several fields."""
+    return Document("\n".join(texts), labels, where, own_id, tuple(texts) if len(texts) > 1 else ())
 
 
 def id_of(value: Any) -> str | None:
@@ -91,7 +96,8 @@ def without_surrogates(document: Document, errors: str) -> Document:
             message = "{where}: {half} is half of a surrogate pair. Write both, or pass {errors} to read �."
             raise DataError(message, where=document.where, half=half, errors=REPLACE) from None
         labels, id = unique(map(_mended, document.labels)), document.id and _mended(document.id)
-        return document._replace(text=_mended(document.text), labels=labels, id=id)
+        fields = tuple(map(_mended, document.fields))
+        return document._replace(text=_mended(document.text), labels=labels, id=id, fields=fields)
     return document
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from ...errors import Argument, DataError
 from .documents import Document, ReadOptions, bare_uri, count, is_uri_list, lines_of, split_labels, unique
-from .fields import id_of, labels_of, shown, without_surrogates
+from .fields import id_of, joined, labels_of, shown, without_surrogates
 
 LARGEST_CELL = 2**31 - 1  # the csv module keeps its limit in a C long, which has 32 bits on Windows
 
@@ -98,5 +98,5 @@ def read_table(path: Path, options: ReadOptions) -> Iterator[Document]:
         words = map(bare_uri, cell.split())
         found = unique(words) if in_words else _cell_labels(cell, options.label_separator, where)
         own_id = None if id is None else id_of(cells[id])
-        document = Document("\n".join([cells[column] for column in text]), found, where, own_id)
+        document = joined([cells[column] for column in text], found, where, own_id)
         yield without_surrogates(document, options.decoder.errors) if "\\u" in cell else document
