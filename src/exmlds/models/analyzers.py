@@ -132,8 +132,13 @@ def tokenize(texts: Iterable[str | Sequence[str]]) -> Tokens:
             ids.extend(found)
             fields.extend(bytes([min(field, MAX_FIELDS - 1)]) * len(found))
         starts.append(len(ids))
-    counted = np.frombuffer(fields, np.uint8) if fields else np.zeros(0, np.uint8)
-    return Tokens(list(columns), np.array(ids, np.int32), np.array(starts, np.int64), counted)
+    if not ids:
+        return Tokens([], np.zeros(0, np.int32), np.array(starts, np.int64), np.zeros(0, np.uint8))
+    # Without a copy: there may be billions of tokens.
+    fields_of_tokens = np.frombuffer(fields, np.uint8)
+    return Tokens(
+        list(columns), np.frombuffer(ids, np.intc), np.frombuffer(starts, np.int64), fields_of_tokens
+    )
 
 
 class TermVectorizer:
