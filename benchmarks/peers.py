@@ -117,6 +117,9 @@ PACKAGES = {
     "napkinxc": Package((("napkinxc==0.7.2",),), scales_rows=True),
     "libpecos": Package((("numpy<2", "scipy<1.14", "scikit-learn"), ("--no-deps", "libpecos==1.2.8"))),
     "scikit-learn": Package(((f"scikit-learn=={version('scikit-learn')}",),)),
+    # Annif is compared in annif.py. llama-index-core has the data of NLTK's tokenizer in its wheel.
+    "annif": Package((("annif[omikuji,nn]==1.4.0",), ("--no-deps", "llama-index-core==0.14.25"))),
+    "annif-without-nn": Package((("annif[omikuji]==1.4.0",), ("--no-deps", "llama-index-core==0.14.25"))),
     "exmlds": Package(()),
 }
 
@@ -158,9 +161,9 @@ def interpreter(package: str, base: str) -> str:
     python, made = folder / "bin" / "python", folder / "installed.json"
     wanted = json.dumps([base, install])
     if not made.is_file() or made.read_text(encoding="utf-8") != wanted:
-        _run([base, "-m", "venv", "--clear", str(folder)])
+        run_process([base, "-m", "venv", "--clear", str(folder)])
         for arguments in install:
-            _run([str(python), "-m", "pip", "install", "--quiet", *arguments])
+            run_process([str(python), "-m", "pip", "install", "--quiet", *arguments])
         made.write_text(wanted, encoding="utf-8")
     return str(python)
 
@@ -177,15 +180,16 @@ def installed(peers: Collection[str], base: str) -> tuple[dict[str, str], dict[s
     return pythons, failures
 
 
-def _run(command: list[str], threads: int = 1) -> None:
+def run_process(command: list[str], threads: int = 1, limit: int = LIMIT) -> None:
+    """Run a command; raise `Failure` with the last line of its errors, or if it takes too many seconds."""
     environment = {
         key: value for key, value in os.environ.items() if key != "PYTHONPATH" or command[0] == sys.executable
     }
     environment |= {f"{library}_NUM_THREADS": str(threads) for library in ("OMP", "OPENBLAS", "MKL")}
     try:
-        subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=LIMIT)
+        subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=limit)
     except subprocess.TimeoutExpired:
-        raise TimeoutFailure(f"took more than {LIMIT // 60} minutes") from None
+        raise TimeoutFailure(f"took more than {limit // 60} minutes") from None
     except subprocess.CalledProcessError as error:
         lines = [line for line in error.stderr.splitlines() if line.strip()]
         said = error.returncode > 0 and lines  # a killed process prints no reason
@@ -212,7 +216,7 @@ def fit(
             text.write_bytes(text.read_bytes().replace(b" \n", b"\n"))
         script = Path(__file__).with_name("peer_fit.py")
         arguments = [peer, name, str(seed), str(threads), json.dumps(settings or {})]
-        _run([python, str(script), *arguments], threads)
+        run_process([python, str(script), *arguments], threads)
         figures = json.loads((folder / "figures.json").read_text(encoding="utf-8"))
         ids = np.load(folder / "ids.npy")
         return figures, np.where(ids < 0, -1, seen[ids])

@@ -270,13 +270,15 @@ def psp() -> str:
         rows = []
         for peer, row in measured(data).items():
             scored = "/".join(f"{100 * row[f'PSP@{k}']:.2f}" for k in (1, 3, 5))
-            differences = [
-                f"{100 * d:+.2f} ({100 * low:+.2f} to {100 * high:+.2f})".replace("-", "−")
-                for d, low, high in row.get("against", {}).values()
-            ]
+            differences = [_difference(*found) for found in row.get("against", {}).values()]
             rows.append([PEERS[peer], scored, *(differences or ["–"] * 3)])
         sections += [f"### Differences on {name}", table(columns, rows)]
     return "\n" + "\n\n".join(sections) + "\n"
+
+
+def _difference(value: float, low: float, high: float) -> str:
+    """A difference in percentage points with its 95% interval."""
+    return f"{100 * value:+.2f} ({100 * low:+.2f} to {100 * high:+.2f})".replace("-", "−")
 
 
 def ahead(n_sets: int | None = None) -> str:
@@ -387,6 +389,47 @@ def texts() -> str:
     return table(["Reuters-21578 from its texts", "micro-F1", "P@1", "beside it"], rows) + f"\n\n{note}"
 
 
+ANNIF = {
+    "ours": "`TextClassifier(vocabulary=…)`",
+    "omikuji": "Annif, Omikuji",
+    "mllm": "Annif, MLLM",
+    "ensemble": "Annif, ensemble",
+    "nn-ensemble": "Annif, neural ensemble",
+}
+
+
+def annif() -> str:
+    """A section for each data set: accuracy and times of ours and of Annif; nothing before it is measured."""
+    try:
+        found = results("annif")
+    except FileNotFoundError:
+        return ""
+    columns = ["system", "P@1/3/5", "nDCG@10", *(f"ours less it, {name}" for name in ("P@1", "nDCG@10"))]
+    columns += [f"fit, {found['machine']['cores']} cores", "ms per document"]
+    sections = []
+    for name, data in found["sets"].items():
+        rows, missing = [], []
+        for system, row in data["systems"].items():
+            if "missing" in row:
+                missing.append(f"Missing: {ANNIF[system]} ({row['missing']}).")
+                continue
+            precision = f"**{_precision(row)}**" if system == "ours" else _precision(row)
+            against = row.get("against", {})
+            differences = [_difference(*against[key]) if against else "–" for key in ("P@1", "nDCG@10")]
+            times = [_seconds(row["fit_seconds"]), _ms(row["ms_per_row"])]
+            rows.append([ANNIF[system], precision, f"{100 * row['nDCG@10']:.2f}", *differences, *times])
+        title = (
+            f"### Annif on {name}: {data['train']:,} titles × {data['labels']:,} labels, {data['names']:,} "
+            "names"
+        )
+        trained = (
+            f"MLLM was trained on {data['mllm_rows']:,} titles, and the neural ensemble on "
+            f"{data['ensemble_rows']:,}. {data['test']:,} were predicted."
+        )
+        sections += [title, table(columns, rows), " ".join([trained, *missing])]
+    return "\n" + "\n\n".join(sections) + "\n"
+
+
 def fuzz() -> str:
     """The sums of all runs of the fuzzer; a kind that has not been run yet has no row."""
     kinds = {
@@ -412,6 +455,7 @@ TABLES = {
     "ahead": ahead,
     "splits": splits,
     "texts": texts,
+    "annif": annif,
     "peers": peers,
     "psp": psp,
     "joint": joint,
@@ -430,8 +474,8 @@ def fill(text: str) -> str:
     """Return the text with every table between its marks regenerated."""
     for name, make in TABLES.items():
         mark = re.compile(rf"(<!-- table: {name} -->\n).*?(<!-- end -->)", re.S)
-        if mark.search(text):
-            text = mark.sub(rf"\g<1>{make()}\n\g<2>", text)
+        if mark.search(text) and (made := make()):
+            text = mark.sub(rf"\g<1>{made}\n\g<2>", text)
     return text
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import sys
 from collections import Counter
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix, random_array
 
-from exmlds.data import make_library, make_xmc, write_xc
+from exmlds.data import make_library, make_xmc, read_texts, read_vocabulary, write_xc
 
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 
@@ -84,6 +85,7 @@ ARGUMENTS = {
     "joint": ("--test", "--set", "n_epochs=1"),
     "missing": ("--test", "--shares", "0.8", "--variants", "paper-full,paper-visible", "--seeds", "1"),
     "peers": ("--test", "--only", "ours"),
+    "annif": ("--test", "--only", "ours"),
     "scaling": ("--rows", "1e3,2e3"),
     "memory": ("--shapes", "wide"),
     "texts": ("--long", "0.1"),
@@ -336,6 +338,174 @@ def test_exponents_are_slopes_of_logarithms(monkeypatch):
     runs.append({"system": "ours", "rows": 10, "missing": "no time"})
     found = import_module("scaling").exponents(runs)
     assert found == {"pecos": {"fit_seconds": pytest.approx(1.5), "peak_bytes": pytest.approx(1.0)}}
+
+
+class Projects:
+    """Takes the place of `annif_fit.py`: predicts the first subjects, and keeps the given files."""
+
+    def __init__(self) -> None:
+        self.failing: dict[str, str] = {}
+        self.seen: list[tuple[str, str]] = []
+        self.corpora: dict[str, list[str]] = {}
+
+    def __call__(self, command, threads, limit):
+        step, system, name, *_ = command[3:]
+        assert command[1] == "-P"
+        self.seen.append((step, system))
+        if system in self.failing:
+            raise import_module("peers").Failure(self.failing[system])
+        folder = Path(name)
+        files = [*folder.glob("*.tsv"), folder / "rows.txt"]
+        self.corpora = {file.name: file.read_text().splitlines() for file in files}
+        figures = {"seconds": 2.0, "version": "1"}
+        (folder / f"{system}-{step}.json").write_text(json.dumps(figures))
+        ids = np.tile(np.arange(10), (len(self.corpora["rows.txt"]), 1))
+        np.save(folder / f"{system}.npy", ids if system == "ours" else ids + 1)
+
+
+@pytest.fixture
+def projects(measure: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Projects:
+    """Two sets of small texts, one of them with a vocabulary, and processes that are not run."""
+    annif, projects = import_module("annif"), Projects()
+    (tmp_path / "vocabularies").mkdir()
+    lines = [f"<http://example.org/{i}>\tname {i}\n" for i in range(12)]
+    (tmp_path / "vocabularies" / "yso-en.tsv.gz").write_bytes(gzip.compress("".join(lines).encode()))
+    for name, label in (("yso-finna-en", "http://example.org/{}"), ("gutenberg-lcsh", "name {}")):
+        folder = tmp_path / "data" / name
+        folder.mkdir(parents=True)
+        (folder / "label_names.txt").write_text("".join(f"name {i}\n" for i in range(12)))
+        for split, n in (("train", 50), ("test", 20)):
+            (folder / f"{split}.txt").touch()
+            rows = [{"text": f"{split}\t{i}", "labels": [label.format(i % 2)]} for i in range(n)]
+            text = "\n".join(map(json.dumps, rows))
+            (folder / f"{split}.jsonl.gz").write_bytes(gzip.compress(text.encode()))
+    monkeypatch.setenv("EXMLDS_DATA", str(tmp_path / "data"))
+    monkeypatch.setattr(annif, "HOME", tmp_path / "peers")
+    monkeypatch.setattr(annif, "interpreter", lambda package, base: "python")
+    monkeypatch.setattr(annif, "run_process", projects)
+    return projects
+
+
+def run_annif(monkeypatch: pytest.MonkeyPatch, path: Path, *arguments: str) -> dict[str, Any]:
+    """The sets that a run of `annif.py` writes to the file."""
+    monkeypatch.setattr(sys, "argv", ["annif.py", *arguments])
+    import_module("annif").main()
+    return json.loads(path.read_text())["sets"]
+
+
+def test_annif_is_compared_on_the_test_rows_and_the_reading_is_logged(projects, measure, monkeypatch):
+    sets = run_annif(monkeypatch, measure.RESULTS / "annif.json", "--test")
+    assert list(sets) == ["gutenberg-lcsh", "yso-finna-en"]
+    data = sets["yso-finna-en"]
+    assert [data[key] for key in ("train", "test", "labels", "names")] == [50, 20, 2, 12]
+    assert list(data["systems"]) == list(import_module("annif").SYSTEMS)
+    ours, ensemble, neural = (data["systems"][key] for key in ("ours", "ensemble", "nn-ensemble"))
+    assert [ours[f"P@{k}"] for k in (1, 3, 5)] == pytest.approx([0.5, 1 / 3, 0.2])
+    assert [entry["fit_seconds"] for entry in (ours, ensemble, neural)] == [2, 4, 6]  # with their projects
+    assert ours["ms_per_row"] == 100
+    assert ensemble["against"]["P@3"][0] == pytest.approx(1 / 6)
+    assert "against" not in ours
+    trained = [system for step, system in projects.seen if step == "train"]
+    assert trained == 2 * ["ours", "omikuji", "mllm", "omikuji-part", "nn-ensemble"]
+    readings = (measure.RESULTS / "test-readings.jsonl").read_text().splitlines()
+    assert [list(json.loads(line)["results"]) for line in readings] == [["gutenberg-lcsh"], ["yso-finna-en"]]
+
+
+@pytest.mark.parametrize(
+    ("name", "uri"), [("gutenberg-lcsh", "urn:lcsh:{}"), ("yso-finna-en", "http://example.org/{}")]
+)
+def test_annif_and_ours_read_the_same_files(name, uri, projects, monkeypatch, tmp_path):
+    options = (
+        "--rows",
+        "40",
+        "--test-rows",
+        "10",
+        "--mllm-rows",
+        "12",
+        "--output",
+        str(tmp_path / "mine.json"),
+    )
+    sets = run_annif(monkeypatch, tmp_path / "mine.json", "--validation", "--sets", name, *options)
+    files = projects.corpora
+    for file, lines in files.items():
+        (tmp_path / file).write_text("\n".join(lines))
+    texts, labels = read_texts(tmp_path / "train.tsv", format="annif-tsv")
+    assert all(text.startswith("train ") for text in (*texts, *files["rows.txt"]))
+    assert labels == [[uri.format(int(text.split()[1]) % 2)] for text in texts]
+    assert len(texts) == 40 == sets[name]["train"]
+    assert len(files["rows.txt"]) == 10
+    assert not set(files["rows.txt"]) & set(texts)
+    held_out, part, lexical = (set(files[f"{key}.tsv"]) for key in ("held-out", "part", "lexical"))
+    assert held_out | part == set(files["train.tsv"])
+    assert not held_out & part
+    assert lexical < part
+    assert [len(held_out), len(lexical)] == [4, 12]
+    words = read_vocabulary(tmp_path / "subjects-en.tsv")
+    assert [(id, words.name(id)) for id in words] == [(uri.format(i), f"name {i}") for i in range(12)]
+
+
+def test_annif_projects_that_fail_are_missing_with_the_ensembles_of_them(projects, monkeypatch, tmp_path):
+    annif, path = import_module("annif"), tmp_path / "mine.json"
+    arguments = ("--validation", "--sets", "gutenberg-lcsh", "--output", str(path))
+    projects.failing = {"mllm": "no candidates"}
+    found = run_annif(monkeypatch, path, *arguments)["gutenberg-lcsh"]["systems"]
+    assert {key for key in found if found[key].get("missing") == "no candidates"} == {
+        "mllm",
+        "ensemble",
+        "nn-ensemble",
+    }
+    projects.failing = {}
+
+    def interpreter(package, base):
+        if package == "annif":
+            raise annif.Failure("no TensorFlow")
+        return "python"
+
+    monkeypatch.setattr(annif, "interpreter", interpreter)
+    projects.seen.clear()
+    found = run_annif(monkeypatch, path, *arguments, "--only", "mllm,nn-ensemble")["gutenberg-lcsh"][
+        "systems"
+    ]
+    assert projects.seen == [("train", "mllm"), ("suggest", "mllm")]
+    assert found["nn-ensemble"]["missing"] == "no TensorFlow"
+    assert found["ensemble"]["missing"] == "no candidates"  # as it was in the file
+
+
+def test_our_suggestions_are_positions_in_the_vocabulary(monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    annif_fit, books = import_module("annif_fit"), make_library(200, random_state=0)
+    assert books.label_names is not None
+    assert books.feature_names is not None
+    texts = [" ".join(books.feature_names[j] for j in books.X[i].indices) for i in range(200)]
+    uris = [" ".join(f"<urn:{j}>" for j in books.Y[i].indices) for i in range(200)]
+    (tmp_path / "train.tsv").write_text("".join(f"{text}\t{row}\n" for text, row in zip(texts, uris)))
+    (tmp_path / "rows.txt").write_text("".join(f"{text}\n" for text in texts[:50]))
+    order = np.random.default_rng(0).permutation(len(books.label_names))
+    lines = [f"<urn:{j}>\t{books.label_names[j]}\n" for j in order]
+    (tmp_path / "subjects-en.tsv").write_text("".join(lines))
+    assert annif_fit.train_ours(tmp_path, 1) > 0
+    seconds, ids = annif_fit.suggest_ours(tmp_path, 1)
+    assert seconds > 0
+    assert ids.shape == (50, 10)
+    hits = [order[row[0]] in books.Y[i].indices for i, row in enumerate(ids)]
+    assert np.mean(hits) > 0.8  # these are training texts
+
+
+def test_the_table_of_annif_is_empty_before_its_results_are_there(projects, measure, monkeypatch):
+    tables = import_module("tables")
+    text = "<!-- table: annif -->\n<!-- end -->"
+    monkeypatch.setattr(tables, "ROOT", measure.RESULTS)
+    assert tables.fill(text) == text
+    projects.failing = {"nn-ensemble": "no TensorFlow"}
+    sets = run_annif(monkeypatch, measure.RESULTS / "annif.json", "--test")
+    monkeypatch.setattr(tables, "results", lambda name: {"machine": {"cores": 2}, "sets": sets})
+    assert tables.ANNIF.keys() == import_module("annif").SYSTEMS.keys()
+    page = tables.fill(text)
+    assert "### Annif on yso-finna-en: 50 titles × 2 labels, 12 names" in page
+    rows = [line for line in page.splitlines() if line.startswith("| Annif, ensemble")]
+    assert len(rows) == 2
+    assert rows[0].startswith("| Annif, ensemble | 50.00/16.67/10.00 | ")
+    assert "Missing: Annif, neural ensemble (no TensorFlow)." in page
 
 
 @pytest.fixture
