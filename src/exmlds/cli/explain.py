@@ -117,6 +117,10 @@ def _plain(why: Explanation) -> dict[str, Any]:
 
 def _show(why: Explanation, voters: str) -> None:
     say(f"{why.shown_label}: score {why.score:.3f}; {100 * why.prior:.2f}% of the training rows have it")
+    if why.matched:
+        say(f"Its name stands in the text: {', '.join(why.matched)}")
+    if not why.prior:
+        return
     print()
     rows: list[tuple[str, str, str, str]] = [
         (

@@ -94,6 +94,14 @@ def train(
         ),
     ] = None,
     language: Language = None,
+    trained_only: Annotated[
+        bool,
+        Option(
+            "--trained-only",
+            help="Suggest no label of the vocabulary that no training text has, even if its name stands in "
+            "a text.",
+        ),
+    ] = False,
     keep_rows: Annotated[
         bool,
         Option(
@@ -129,6 +137,8 @@ def train(
         raise DataError(f"{data} holds texts; --observed is for numbers, whose labels have fixed columns.")
     if not is_texts and vocabulary:
         raise DataError(f"{data} holds numbers; --vocabulary is for texts.")
+    if trained_only and not vocabulary:
+        raise DataError("--trained-only is about the labels of a vocabulary; pass --vocabulary.")
     with progress.shown():
         concepts = read_vocabulary(vocabulary) if vocabulary else None
         documents = opened(path, options) if is_texts else None
@@ -138,6 +148,7 @@ def train(
                 "vectorizer": vectorizer or "tfidf",
                 "vocabulary": concepts,
                 "language": language,
+                "allow_untrained": not trained_only,
                 **terms,
             }
             fit = partial(_fit_texts, model, documents, texts, keep_rows)

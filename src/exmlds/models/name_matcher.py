@@ -262,12 +262,12 @@ def _index(names: Iterable[LabelName], counts: Array) -> NameIndex:
     labels = np.fromiter((label for label, _ in found), np.int32, len(found))
     label_kinds = np.fromiter(found.values(), np.int8, len(found))
     # Of many labels with the same heading, the most frequent ones.
-    is_weak = label_kinds % LOOSE >= HEADING
-    order = np.lexsort((-counts[labels], is_weak, nodes))
+    is_limited = label_kinds % LOOSE >= HEADING
+    order = np.lexsort((-counts[labels], is_limited, nodes))
     m = len(trie.ends)
     first = np.searchsorted(nodes[order], np.arange(m))
     rank = np.arange(len(order)) - first[nodes[order]]
-    order = order[(rank < MOST_WITH_A_HEADING) | ~is_weak[order]]
+    order = order[(rank < MOST_WITH_A_HEADING) | ~is_limited[order]]
     order = order[np.lexsort((labels[order], nodes[order]))]
     return NameIndex(
         _objects([language for language, _ in stemmings]),
