@@ -430,6 +430,53 @@ def annif() -> str:
     return "\n" + "\n\n".join(sections) + "\n"
 
 
+def names() -> str:
+    """What names add on each set, and the labels that were hidden from training."""
+    found = results("names")["sets"]
+    rows = []
+    for name, data in found.items():
+        plain, named = data["without"], data["with"]
+        rows.append(
+            [
+                f"{name}, {data['train']:,} titles, {data['concepts']:,} concepts",
+                "/".join(f"{plain[key]:.2f}" for key in ("P@1", "P@3", "P@5")),
+                f"**{'/'.join(f'{named[key]:.2f}' for key in ('P@1', 'P@3', 'P@5'))}**",
+                f"{_seconds(plain['fit_seconds'])}, {_seconds(named['fit_seconds'])} ({data['times']:.2f}×)",
+                f"{_ms(plain['ms_one_text'])}, {_ms(named['ms_one_text'])}",
+            ]
+        )
+    hidden = [
+        [
+            name,
+            f"{data['hidden']['pairs']:,}",
+            f"{100 * data['hidden']['named']:.1f}%",
+            f"{100 * data['hidden']['named_in_ten']:.1f}%",
+            f"{100 * data['hidden']['wrong_first']:.2f}%",
+        ]
+        for name, data in found.items()
+    ]
+    columns = ["P@1/3/5", "without names", "with names", "fit", "ms, one text"]
+    hidden_columns = ["2,000 hidden labels", "true pairs", "named in the text", "of these in the first ten"]
+    return f"{table(columns, rows)}\n\n{table([*hidden_columns, 'of wrong first labels'], hidden)}"
+
+
+def vocabularies() -> str:
+    """Seconds and memory of reading a large vocabulary."""
+    found = results("vocabularies")
+    rows = [
+        [
+            {"tsv": "TSV, a file a language", "turtle": "SKOS in Turtle"}[format],
+            f"{row['concepts']:,}",
+            f"{row['names']:,}",
+            _bytes(row["bytes"]),
+            _seconds(row["seconds"]),
+            _bytes(row["peak_bytes"]),
+        ]
+        for format, row in found["formats"].items()
+    ]
+    return table(["vocabulary", "concepts", "names", "file", "read in", "peak"], rows)
+
+
 def fuzz() -> str:
     """The sums of all runs of the fuzzer; a kind that has not been run yet has no row."""
     kinds = {
@@ -455,6 +502,8 @@ TABLES = {
     "ahead": ahead,
     "splits": splits,
     "texts": texts,
+    "names": names,
+    "vocabularies": vocabularies,
     "annif": annif,
     "peers": peers,
     "psp": psp,

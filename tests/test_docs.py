@@ -61,8 +61,9 @@ def blocks(page: Path, *languages: str) -> list[Block]:
 def copy_documents(folder: Path) -> None:
     """The files of texts that the pages use, where a checkout has them."""
     (folder / "examples").mkdir()
-    for file in (ROOT / "examples").glob("*.jsonl"):
-        shutil.copy(file, folder / "examples")
+    for file in (ROOT / "examples").iterdir():
+        if file.suffix in (".jsonl", ".txt"):
+            shutil.copy(file, folder / "examples")
 
 
 def run(command: str, folder: Path) -> str:
@@ -156,7 +157,7 @@ def test_every_output_in_the_docs_is_compared() -> None:
 def test_the_examples_are_those_of_the_tutorial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     exec(compile(blocks(ROOT / "docs" / "tutorial.md", "python")[0].code, "tutorial.md", "exec"), {})
-    for name in ("tickets.jsonl", "later.jsonl"):
+    for name in ("tickets.jsonl", "later.jsonl", "topics-en.txt"):
         assert (tmp_path / name).read_bytes() == (ROOT / "examples" / name).read_bytes()
 
 
