@@ -13,7 +13,7 @@ import Stemmer
 from scipy.sparse import csr_matrix, vstack
 from scipy.special import expit
 
-from ..runtime.parallel import blocks, map_blocks, one_blas_thread
+from ..runtime.parallel import bounded_blocks, map_blocks, one_blas_thread
 from ..stages import name_match
 from ..validation import stored
 from ..validation.observed import contains
@@ -26,8 +26,8 @@ HAS_DIGIT = re.compile(r"\d")
 SUBDIVISION = "--"  # of a heading, as in "Motion pictures -- Reviews"
 MOST_WORDS = 12  # of a name
 MOST_WITH_A_HEADING = 30  # labels with the same heading that a match may mean
-TEXTS = 4_096  # texts whose names are scored at a time
-TEXTS_TO_LEARN_FROM = 20_000
+TEXTS, CHARACTERS = 4_096, 2_000_000  # of the texts whose names are scored at a time, at most
+TEXTS_TO_LEARN_FROM, CHARACTERS_TO_LEARN_FROM = 20_000, 20_000_000
 PAIRS_TO_LEARN_FROM = 80_000  # of a text and a label whose name stands in it
 # How a name stands in a text: as it is, rewritten, only its heading, which is the part before the
 # subdivisions, or only the part of that before a comma; LOOSE is added where only word beginnings agree.
@@ -141,6 +141,7 @@ class NameMatcher:
         """Index the names, and learn from texts and their labels, (n, L), how often matches are right."""
         matcher = cls(_index(names, np.bincount(Y.indices, minlength=Y.shape[1])), Y.shape[1])
         rows = rng.permutation(len(texts))[:TEXTS_TO_LEARN_FROM]
+        rows = rows[np.cumsum([len(texts[row]) for row in rows]) <= CHARACTERS_TO_LEARN_FROM]
         occurrences, lengths = matcher._find([texts[row] for row in rows])
         index = matcher.index._replace(rarity=_rarity(occurrences, len(rows), matcher.index))
         # All pairs of the first texts.
@@ -150,7 +151,7 @@ class NameMatcher:
             name_match.Occurrences._make(part[:last] for part in occurrences), lengths, index
         )
         hits = contains(csr_matrix(Y[rows[pairs.texts]]), pairs.labels[:, None])[:, 0]
-        weights, bias = _learn(pairs.evidence, hits)
+        weights, bias = _learn(np.stack(pairs.evidence, axis=1), hits)
         matcher.index = index._replace(weights=weights, bias=bias)
         return matcher
 
@@ -159,7 +160,7 @@ class NameMatcher:
         found = list(
             map_blocks(
                 lambda block: self._match(texts[block]),
-                blocks(len(texts), TEXTS),
+                _blocks(texts),
                 n_jobs=n_jobs,
                 stage="names in texts",
                 total=len(texts),
@@ -169,7 +170,7 @@ class NameMatcher:
 
     def _match(self, texts: Sequence[str]) -> csr_matrix:
         pairs = MatchedPairs.of(*self._find(texts), self.index)
-        scores = expit(pairs.evidence @ self.index.weights + self.index.bias)
+        scores = expit(pairs.logits(self.index))
         scores = np.maximum(scores, np.finfo(np.float32).tiny).astype(np.float32)
         indptr = np.searchsorted(pairs.texts, np.arange(len(texts) + 1))
         return csr_matrix((scores, pairs.labels, indptr), (len(texts), self.n_labels))
@@ -200,12 +201,12 @@ class NameMatcher:
 class MatchedPairs(NamedTuple):
     """Pairs of a text and a label whose name stands in it, by text and label, (m,) each.
 
-    evidence : (m, f) float64
+    evidence : f arrays, what is known of the matches
     """
 
     texts: Array
     labels: Array
-    evidence: Array
+    evidence: list[Array]
 
     @classmethod
     def of(cls, occurrences: name_match.Occurrences, text_lengths: Array, index: NameIndex) -> MatchedPairs:
@@ -231,53 +232,82 @@ class MatchedPairs(NamedTuple):
             log_length * covered,
             rarity * rarity,
         ]
-        return cls(texts, labels, np.stack(evidence, axis=1, dtype=np.float64, casting="unsafe"))
+        return cls(texts, labels, evidence)
+
+    def logits(self, index: NameIndex) -> Array:
+        """(m,) of the scores of the matches."""
+        found = np.full(len(self.labels), index.bias)
+        for weight, column in zip(index.weights.tolist(), self.evidence):
+            found += weight * column
+        return found
 
 
 N_EVIDENCE = 16
 
 
+def _blocks(texts: Sequence[str]) -> list[slice]:
+    """Blocks of texts with at most CHARACTERS together, or one text, and at most TEXTS."""
+    least = CHARACTERS // TEXTS
+    return bounded_blocks([max(len(text), least) for text in texts], CHARACTERS)
+
+
 def _index(names: Iterable[LabelName], counts: Array) -> NameIndex:
     """The index of names, which nothing was learnt for yet; counts : (L,) training texts of each label."""
-    stemmings: dict[tuple[str, bool], TokenTable] = {}
-    numbers: dict[tuple[int, str], int] = {}  # of a stemming and a stem
-    found: dict[tuple[int, tuple[int, ...]], int] = {}  # the kind of a label and the tokens of its name
+    tables: dict[str, TokenTable] = {}
+    numbers: dict[tuple[str, str], int] = {}  # of a language and a stem
+    flat: list[int] = []
+    forms: list[tuple[int, int, int]] = []  # the number of words, the label and the kind of each form
     for label, text, language in names:
-        forms = [(words_of(form), kind) for form, kind in forms_of(text)]
-        forms = [(words, kind) for words, kind in forms if 0 < len(words) <= MOST_WORDS]
-        for stemming in ((language, False), (language, True)):
-            if stemming not in stemmings:
-                stemmings[stemming] = TokenTable(*stemming)
-            tokens, position = stemmings[stemming], list(stemmings).index(stemming)
-            for words, kind in forms:
-                for word in words:
-                    if word not in tokens:
-                        tokens[word] = numbers.setdefault((position, tokens.stem(word)), len(numbers))
-                key = label, tuple(map(tokens.__getitem__, words))
-                found[key] = min(kind + LOOSE * stemming[1], found.get(key, N_KINDS))
-    lengths = [len(own) for _, own in found]
-    starts = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
-    sequences = np.fromiter(chain.from_iterable(own for _, own in found), np.int32, int(starts[-1]))
-    trie, nodes = name_match.build(starts, sequences, len(numbers))
-    labels = np.fromiter((label for label, _ in found), np.int32, len(found))
-    label_kinds = np.fromiter(found.values(), np.int8, len(found))
+        if language not in tables:
+            tables[language] = TokenTable(language, is_loose=False)
+        tokens = tables[language]
+        for form, kind in forms_of(text):
+            words = words_of(form)
+            if not 0 < len(words) <= MOST_WORDS:
+                continue
+            for word in words:
+                if word not in tokens:
+                    tokens[word] = numbers.setdefault((language, tokens.stem(word)), len(numbers))
+                flat.append(tokens[word])
+            forms.append((len(words), label, kind))
+    languages = list(tables)
+    # Loose stemmings have the same names, with the first letters of the stems.
+    loose: dict[tuple[str, str], int] = {}
+    loosely = [loose.setdefault((language, stem[:LOOSE_LETTERS]), len(loose)) for language, stem in numbers]
+    sequences = np.array(flat, np.int32)
+    sequences = np.concatenate([sequences, np.array(loosely, np.int32)[sequences] + len(numbers)])
+    lengths, labels, kinds = np.array(forms, np.int64).reshape(-1, 3).T
+    starts = np.concatenate(([0], np.cumsum(np.tile(lengths, 2))))
+    trie, nodes = name_match.build(starts, sequences, len(numbers) + len(loose))
+    labels, kinds = np.tile(labels, 2), np.concatenate([kinds, kinds + LOOSE])
+    # Each label once at a node, with its smallest kind.
+    order = np.lexsort((kinds, labels, nodes))
+    same = (np.diff(nodes[order]) == 0) & (np.diff(labels[order]) == 0)
+    order = order[np.concatenate(([True], ~same))] if len(order) else order
     # Of many labels with the same heading, the most frequent ones.
-    is_limited = label_kinds % LOOSE >= HEADING
-    order = np.lexsort((-counts[labels], is_limited, nodes))
+    is_limited = kinds[order] % LOOSE >= HEADING
+    order = order[np.lexsort((-counts[labels[order]], is_limited, nodes[order]))]
     m = len(trie.ends)
-    first = np.searchsorted(nodes[order], np.arange(m))
-    rank = np.arange(len(order)) - first[nodes[order]]
-    order = order[(rank < MOST_WITH_A_HEADING) | ~is_limited[order]]
+    rank = np.arange(len(order)) - np.searchsorted(nodes[order], np.arange(m))[nodes[order]]
+    order = order[(rank < MOST_WITH_A_HEADING) | (kinds[order] % LOOSE < HEADING)]
     order = order[np.lexsort((labels[order], nodes[order]))]
+    stems = [*numbers, *loose]
+    position = {language: number for number, language in enumerate(languages)}
     return NameIndex(
-        _objects([language for language, _ in stemmings]),
-        np.array([is_loose for _, is_loose in stemmings], bool),
-        _objects([stem for _, stem in numbers]),
-        np.fromiter((position for position, _ in numbers), np.int16, len(numbers)),
+        _objects(languages * 2),
+        np.repeat([False, True], len(languages)),
+        _objects([stem for _, stem in stems]),
+        np.array(
+            [
+                position[language] + len(languages) * (at >= len(numbers))
+                for at, (language, _) in enumerate(stems)
+            ],
+            np.int16,
+        ),
         trie,
         np.searchsorted(nodes[order], np.arange(m + 1)).astype(np.int64),
-        labels[order],
-        label_kinds[order],
+        labels[order].astype(np.int32),
+        kinds[order].astype(np.int8),
         np.zeros(m, np.float32),
         np.zeros(N_EVIDENCE),
         0.0,

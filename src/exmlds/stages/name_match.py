@@ -22,7 +22,7 @@ PRIOR_HITS = 1.0  # pseudo-hits, expected and found, of each label
 MIN_SCORE = 1e-9  # of a match
 MIN_SPREAD = 1e-6  # standard deviation of evidence that something can be learnt from
 MIN_SUPPORT = 0.01  # is added to supports before the logarithm
-SHIFT_SHARE = 2 / 3  # of a negative shift of the logits of untrained labels
+SHIFT_SHARE = 0.5  # of a negative shift of the logits of untrained labels
 
 
 class NameTrie(NamedTuple):
