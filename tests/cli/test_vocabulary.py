@@ -102,3 +102,28 @@ def test_numbers_take_no_vocabulary(folder: Path, run: Run, tmp_path: Path) -> N
     done = run("train", tmp_path / "rows.txt", "-o", tmp_path / "model", *given)
     assert done.code == 2
     assert "holds numbers; --vocabulary is for texts" in done.err
+
+
+def test_a_label_that_no_text_has_is_explained_by_its_name(folder: Path, run: Run, tmp_path: Path) -> None:
+    rows = [
+        {"text": f"{'goal' if n % 2 else 'salt'} {n % 7}", "labels": [f"http://a.org/{1 + n % 2}"]}
+        for n in range(80)
+    ]
+    data, path = tmp_path / "many.jsonl", tmp_path / "model"
+    data.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    names = "--vocabulary", folder / "words-en.tsv"
+    assert run("train", data, "-o", path, *names, "--seed", 0).code == 0
+    text = "--text", "a fish at the goal"
+    assert "http://a.org/3" in json.loads(run("predict", path, *text, "-k", 3, "--json").out)["labels"]
+    done = run("explain", path, *text, "--label", "http://a.org/3")
+    assert "fish (http://a.org/3): score" in done.out
+    assert "Its name stands in the text: fish" in done.out
+    assert json.loads(run("explain", path, *text, "--label", "http://a.org/3", "--json").out)["matched"] == [
+        "fish"
+    ]
+    assert run("report", path, data, "-o", tmp_path / "report.html").code == 0
+    assert run("train", data, "-o", path, *names, "--seed", 0, "--trained-only").code == 0
+    assert "http://a.org/3" not in run("predict", path, *text, "-k", 3).out
+    done = run("train", data, "-o", path, "--trained-only")
+    assert done.code != 0
+    assert "pass --vocabulary" in done.err

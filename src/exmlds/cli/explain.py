@@ -97,7 +97,7 @@ def explain(
             id = "" if query.id is None else f" (id {query.id})"
             say(f"Row {query.number}{id}: {short(query.X[0])}")
         _show(why, "training row" if texts is None else "training text")
-        if takes_texts(fitted) and texts is None:
+        if takes_texts(fitted) and texts is None and why.voters:
             say("Training texts are shown where they were kept: exmlds train --keep-rows")
 
 
