@@ -393,6 +393,7 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
         chosen = method.chosen_threshold_
         defaults = {name: given.default for name, given in signature(type(method)).parameters.items()}
         frequent = np.argsort(-counts, kind="stable")[:10].tolist()
+        n_untrained = self._n_rankable - len(counts)
         rows = {
             "training rows": self.n_samples_fit_,
             "features": self.n_features_in_,
@@ -409,7 +410,8 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
                 frequent=[
                     (self.label_name(self._used_label(column)), int(counts[column])) for column in frequent
                 ],
-                n_rare=self.n_labels_ - int((counts >= model_card.FEW_ROWS).sum()),
+                n_rare=self._n_rankable - n_untrained - int((counts >= model_card.FEW_ROWS).sum()),
+                n_untrained=n_untrained,
                 threshold=method.threshold_,
                 is_set_by_hand=chosen is not None and method.threshold_ != chosen.threshold,
                 quality=method.held_out_metrics_,

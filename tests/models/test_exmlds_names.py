@@ -142,3 +142,46 @@ def test_wrong_uses(data: Dataset, matches: csr_matrix) -> None:
         ExMLDS().fit(data.X, data.Y, name_matches=matches, label_attributes=hstack([matches.T[:5]]))
     with pytest.raises(TypeError, match="name_matches"):
         FeatureNeighbors().fit(data.X, data.Y, name_matches=matches)  # type: ignore[call-arg]
+
+
+def test_no_label_follows_a_pad(data: Dataset, matches: csr_matrix) -> None:
+    model = ExMLDS(random_state=0, shortlist=5)
+    model.fit(data.X[:500], without_hidden(data), name_matches=matches[:500])
+    nothing = csr_matrix((200, 40), dtype=np.float32)
+    for given in (matches[500:], nothing):
+        ids, scores = model.predict_topk(data.X[500:], 39, name_matches=given)
+        assert not ((ids[:, 1:] >= 0) & (ids[:, :-1] < 0)).any()
+        assert (np.diff(scores, axis=1) <= 0).all()
+    plain, _ = (
+        ExMLDS(random_state=0, shortlist=5)
+        .fit(data.X[:500], without_hidden(data))
+        .predict_topk(data.X[500:], 39)
+    )
+    assert (ids >= 0).sum() >= 0.95 * (plain >= 0).sum()
+    allowed, _ = model.predict_topk(data.X[500:], 1, name_matches=nothing, allow=[int(plain[0, 20])])
+    assert (allowed >= 0).any()
+
+
+def test_favoured_rare_labels_have_probabilities_too(data: Dataset, matches: csr_matrix) -> None:
+    model = ExMLDS(random_state=0, objective="psp")
+    model.fit(data.X[:500], without_hidden(data), name_matches=matches[:500])
+    ids, scores = model.predict_topk(data.X[500:], 40, name_matches=matches[500:])
+    gains = model._label_gains()
+    assert gains is not None
+    assert gains[HIDDEN] == 1
+    assert (scores[ids >= 0] / gains[ids[ids >= 0]] <= 1.001).all()
+    assert (scores[ids == HIDDEN] < 0.9).all()
+
+
+def test_unknown_cells_are_no_misses(data: Dataset, matches: csr_matrix) -> None:
+    observed = csr_matrix(np.ones((500, 40)))
+    observed[:, 7] = 0
+    observed.eliminate_zeros()
+    model = ExMLDS(random_state=0).fit(
+        data.X[:500], without_hidden(data), name_matches=matches[:500], observed=observed
+    )
+    assert model.match_lifts_ is not None
+    hits = without_hidden(data)[:, [7]].multiply(matches[:500][:, [7]]).nnz
+    assert model.match_lifts_[model.columns_.used(7)] == pytest.approx(
+        np.log((hits + 1) / (0.5 * hits + 1)), abs=1e-4
+    )

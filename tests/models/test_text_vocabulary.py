@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 import warnings
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ from sklearn.base import clone
 
 from exmlds import ExMLDS, MostFrequent, TextClassifier, load
 from exmlds.data import Vocabulary
-from exmlds.errors import DataError, DataWarning, ModelError
+from exmlds.errors import DataError, DataWarning, ModelError, NoKnownWordWarning
 from exmlds.models.concepts import LabelNames, as_concepts
 from exmlds.report import make
 from exmlds.vocabulary import ALTERNATIVE, VocabularyBuilder
@@ -203,3 +205,66 @@ def test_broader_concepts_and_subdivisions_are_attributes(vocabulary: Vocabulary
     assert shared is not None
     assert shared.toarray().tolist() == [[1], [1], [1], [0]]
     assert LabelNames(["u:1", "u:2"], vocabulary).attributes() is None
+
+
+def test_a_text_that_is_only_a_name_gets_its_label(vocabulary: Vocabulary) -> None:
+    model = TextClassifier(ExMLDS(random_state=0), vocabulary=vocabulary).fit(*many())
+    assert model.predict_labels(["fishes"], k=3) == [["u:3"]]
+    with pytest.warns(NoKnownWordWarning, match="1 of 2 texts"):
+        assert model.predict_labels(["fishes", "xyzzy"], k=3) == [["u:3"], []]
+
+
+def test_models_with_names_can_be_pickled(vocabulary: Vocabulary) -> None:
+    model = TextClassifier(ExMLDS(random_state=0), vocabulary=vocabulary).fit(*many())
+    for again in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+        assert again.predict_labels(["fishes and the ball"], k=3) == model.predict_labels(
+            ["fishes and the ball"], k=3
+        )
+
+
+def test_texts_that_nothing_is_learnt_from_change_no_score(vocabulary: Vocabulary) -> None:
+    texts, labels = many()
+    model = TextClassifier(ExMLDS(random_state=0), vocabulary=vocabulary).fit(texts, labels)
+    more = TextClassifier(ExMLDS(random_state=0), vocabulary=vocabulary)
+    more.fit(texts + ["sport and baking"] * 200, labels + [[]] * 200)
+    assert model._matcher is not None
+    assert more._matcher is not None
+    np.testing.assert_allclose(
+        more._matcher.match(["a sport"]).data, model._matcher.match(["a sport"]).data, rtol=1e-5
+    )
+
+
+def test_labels_without_names(vocabulary: Vocabulary) -> None:
+    with pytest.warns(DataWarning, match="not in the vocabulary"):
+        numbered = TextClassifier(vocabulary=vocabulary).fit(TEXTS, [[1], [2]] * 6)
+    assert numbered.name_index_ is None
+    assert numbered.predict_labels(["salt in the bread"], k=1) == [[2]]
+    strict = TextClassifier(vocabulary=Vocabulary.of_names({"x": "y"}), allow_untrained=False)
+    with pytest.warns(DataWarning, match="not in the vocabulary"):
+        assert strict.fit(TEXTS, LABELS).name_index_ is None
+
+
+def test_matrices_of_labels_have_the_columns_of_the_data(vocabulary: Vocabulary) -> None:
+    texts, labels = many()
+    model = TextClassifier(ExMLDS(random_state=0), vocabulary=vocabulary)
+    model.fit(texts, labels, label_cooccurrence=csr_matrix(np.eye(2)))
+    assert model.classes_.tolist() == ["u:1", "u:2"]
+    assert model.name_index_ is not None
+
+
+def test_only_lists_of_texts_are_explained(vocabulary: Vocabulary) -> None:
+    model = TextClassifier(ExMLDS(random_state=0), vocabulary=vocabulary).fit(*many())
+    with pytest.raises(ValueError, match="Give a list of texts"):
+        model.explain("a text")
+    (why,) = model.explain(iter(["a sport with a ball"]))
+    assert why.label == "u:1"
+    with pytest.warns(NoKnownWordWarning):
+        (why,) = model.explain(["xyzzy"])
+    assert why.label in ("u:1", "u:2")
+
+
+def test_the_card_tells_of_untrained_labels(vocabulary: Vocabulary) -> None:
+    model = TextClassifier(ExMLDS(random_state=0), vocabulary=vocabulary).fit(*many())
+    assert "It can suggest 1 labels of its vocabulary that no training row had" in model.card()
+    strict = TextClassifier(ExMLDS(random_state=0), vocabulary=vocabulary, allow_untrained=False)
+    assert "never suggests a label that was not there" in strict.fit(*many()).card()

@@ -141,8 +141,8 @@ def test_support_by_hand() -> None:
     rows, labels = np.zeros(4, int), np.arange(4)
     found = name_match.support(attributes, ids, probabilities, rows, labels)
     # Label 0 has both attributes; the only label with that of label 1 is itself; label 3 has none.
-    np.testing.assert_allclose(found, [(0.6 + 0.3) / 2, 0, 0, 1], rtol=1e-6)
-    assert name_match.support(None, ids, probabilities, rows, labels).tolist() == [1] * 4
+    np.testing.assert_allclose(found, [(0.6 + 0.3) / 2, 0, 0, np.nan], rtol=1e-6)
+    assert np.isnan(name_match.support(None, ids, probabilities, rows, labels)).all()
 
 
 def test_untrained_labels_take_their_ranks() -> None:
@@ -171,3 +171,15 @@ def test_the_scorer_learns_how_often_untrained_labels_are_right() -> None:
     assert np.abs(found - scores).mean() < 0.05
     assert name_match.fit_untrained(evidence, np.zeros(20_000, bool), is_unseen) is None
     np.testing.assert_array_equal(name_match.score_untrained(None, scores, supports), scores)
+
+
+def test_a_better_match_is_never_worse() -> None:
+    rng = np.random.default_rng(0)
+    scores, supports = rng.random(300) ** 4, rng.random(300)
+    # By chance, or by mistake, high scores are wrong.
+    scorer = name_match.fit_untrained(
+        name_match.untrained_evidence(scores, supports), rng.random(300) < 0.3 - 0.2 * scores, supports < 0.1
+    )
+    found = name_match.score_untrained(scorer, np.array([0, 1e-6, 0.1, 0.5, 0.9999, 1.0]), np.ones(6))
+    assert (np.diff(found) >= 0).all()
+    assert found.max() < 0.9

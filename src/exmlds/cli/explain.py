@@ -119,7 +119,7 @@ def _show(why: Explanation, voters: str) -> None:
     say(f"{why.shown_label}: score {why.score:.3f}; {100 * why.prior:.2f}% of the training rows have it")
     if why.matched:
         say(f"Its name stands in the text: {', '.join(why.matched)}")
-    if not why.prior:
+    if not (why.prior or why.votes):
         return
     print()
     rows: list[tuple[str, str, str, str]] = [

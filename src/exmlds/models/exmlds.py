@@ -189,12 +189,10 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
             matches = targets.match_scores(matches, Y.shape)
         if attributes is not None:
             attributes = targets.attributes_of_labels(attributes, Y.shape[1])
-        return {
-            "sample_weight": weights,
-            "name_matches": matches,
-            "label_attributes": attributes,
-            **targets.of_missing(Y, **side),
-        }
+        checked = targets.of_missing(Y, **side)
+        if matches is not None and checked["observed"] is not None:
+            matches = csr_matrix(matches.multiply(checked["observed"]))  # an unknown cell is not a miss
+        return {"sample_weight": weights, "name_matches": matches, "label_attributes": attributes, **checked}
 
     def _fit(self, X: Matrix, Y: csr_matrix, rng: Generator, **side: Any) -> HeldOutScores | None:
         budget = TimeBudget(self.time_budget)
@@ -318,7 +316,7 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
             return super()._ranked(X, k)
         used = self.columns_.of_labels(matches)
         ids, scores = super()._ranked(X, max(k, SUPPORTING_LABELS), name_matches=used)
-        return self.untrained_.add(ids, scores, matches, self.columns_, k)
+        return self.untrained_.add(ids, scores, matches, self.columns_, k, self._label_gains())
 
     def _candidates(self, X: Matrix, k: int, name_matches: csr_matrix | None = None) -> tuple[Array, Array]:
         if self.stacker_ is None:
@@ -328,12 +326,18 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
     def _rerank(self, scores: ShortlistScores, k: int) -> tuple[Array, Array]:
         """The k best labels of short lists and what follows them, with their scores."""
         assert self.stacker_ is not None
-        listed = min(self.pipeline.n_listed, scores.ids.shape[1])
+        listed, width = self.pipeline.n_listed, scores.ids.shape[1]
         top = scores.slice(slice(None), slice(listed))
-        ids, probabilities = rank_by_stacker(self.stacker_, top.ids, top.evidence(), k, self.gains_)
-        if k <= listed:
-            return ids, probabilities
-        return extend_by_votes(ids, probabilities, scores, k, self.gains_)
+        ids, probabilities = rank_by_stacker(
+            self.stacker_, top.ids, top.evidence(), max(k, listed), self.gains_
+        )
+        if k > min(self.shortlist_, len(self.counts_)) and width > listed:
+            ids, probabilities = extend_by_votes(ids, probabilities, scores, width, self.gains_)
+            # The places of matched labels are empty where fewer names match.
+            present_first = np.argsort(ids < 0, axis=1, kind="stable")
+            ids = np.take_along_axis(ids, present_first, axis=1)
+            probabilities = np.take_along_axis(probabilities, present_first, axis=1)
+        return ids[:, :k], probabilities[:, :k]
 
     def _restore(self) -> None:
         super()._restore()
@@ -450,10 +454,21 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
         return super().predict_proba(X)
 
     def _as_probabilities(self, scores: csr_matrix) -> csr_matrix:
-        if self.gains_ is not None:
-            gains = self.columns_.spread(self.gains_, self.n_labels_)
+        gains = self._label_gains()
+        if gains is not None:
             scores.data = np.minimum(scores.data / gains[scores.indices], 1)
         return scores
+
+    def _label_gains(self) -> Array | None:
+        """(L,) what probabilities are multiplied by where rare labels are favoured, or None.
+
+        A label without training rows has the largest gain, 1.
+        """
+        if self.gains_ is None or self.columns_.labels is None:
+            return self.gains_
+        gains = np.ones(self.n_labels_, np.float32)
+        gains[self.columns_.labels] = self.gains_
+        return gains
 
     def _estimate(self, data: DataSize) -> Estimate:
         first_method = "sppmi" if self.candidates == "sppmi" else "joint"

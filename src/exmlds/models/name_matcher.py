@@ -28,6 +28,7 @@ MOST_WORDS = 12  # of a name
 MOST_WITH_A_HEADING = 30  # labels with the same heading that a match may mean
 TEXTS, CHARACTERS = 4_096, 2_000_000  # of the texts whose names are scored at a time, at most
 TEXTS_TO_LEARN_FROM, CHARACTERS_TO_LEARN_FROM = 20_000, 20_000_000
+MOST_CACHED = 500_000  # words whose tokens are kept
 PAIRS_TO_LEARN_FROM = 80_000  # of a text and a label whose name stands in it
 # How a name stands in a text: as it is, rewritten, only its heading, which is the part before the
 # subdivisions, or only the part of that before a comma; LOOSE is added where only word beginnings agree.
@@ -125,8 +126,11 @@ class TokenTable(dict[str, int]):
 class NameMatcher:
     """Finds the names of labels in texts.
 
-    index : what it has learnt;  n_labels : number of all labels
+    index : what it has learnt, with one name or more;  n_labels : number of all labels
     """
+
+    def __reduce__(self) -> tuple[type[NameMatcher], tuple[NameIndex, int]]:
+        return NameMatcher, (self.index, self.n_labels)  # stemmers can't be pickled
 
     def __init__(self, index: NameIndex, n_labels: int) -> None:
         self.index, self.n_labels = index, n_labels
@@ -144,7 +148,7 @@ class NameMatcher:
         rows = rows[np.cumsum([len(texts[row]) for row in rows]) <= CHARACTERS_TO_LEARN_FROM]
         occurrences, lengths = matcher._find([texts[row] for row in rows])
         index = matcher.index._replace(rarity=_rarity(occurrences, len(rows), matcher.index))
-        # All pairs of the first texts.
+        # The pairs of the first texts.
         n_pairs = np.cumsum(np.diff(index.label_starts)[occurrences.nodes])
         last = np.searchsorted(n_pairs, PAIRS_TO_LEARN_FROM)
         pairs = MatchedPairs.of(
@@ -191,6 +195,8 @@ class NameMatcher:
         indptr = np.concatenate(([0], np.cumsum(list(map(len, words)), dtype=np.int64)))
         found = []
         for tokens in self.tokens:
+            if len(tokens) > MOST_CACHED:
+                tokens.clear()
             ids = np.fromiter(map(tokens.__getitem__, chain.from_iterable(words)), np.int32, int(indptr[-1]))
             found.append(name_match.find(self.index.trie, indptr, ids))
         parts = [np.concatenate(part) for part in zip(*found)]
@@ -324,17 +330,11 @@ def _rarity(occurrences: name_match.Occurrences, n: int, index: NameIndex) -> Ar
 
 def _learn(evidence: Array, hits: Array) -> tuple[Array, float]:
     """The weights and the bias of a logistic regression; where hits or misses are missing, their share."""
-    from sklearn.linear_model import LogisticRegression  # not needed to predict
-
     if not hits.any() or hits.all():
         share = (hits.sum() + 0.5) / (len(hits) + 1)
         return np.zeros(evidence.shape[1]), float(np.log(share / (1 - share)))
-    mean, scale = evidence.mean(axis=0), evidence.std(axis=0)
-    scale[scale < name_match.MIN_SPREAD] = np.inf  # what is the same everywhere gets no weight
     with one_blas_thread():
-        model = LogisticRegression(solver="newton-cholesky").fit((evidence - mean) / scale, hits)
-    weights = model.coef_[0] / scale
-    return weights, float(model.intercept_[0] - mean @ weights)
+        return name_match.logistic_regression(evidence, hits)
 
 
 def _objects(values: list[str]) -> Array:
@@ -357,6 +357,9 @@ def check(index: Any, n_labels: int) -> None:
     p = len(stored.ids(index.labels, "labels of names", None, n_labels, dtypes="int32"))
     stored.offsets(index.label_starts, "labels of names", m, p)
     stored.ids(index.kinds, "kinds of names", p, N_KINDS, dtypes="int8")
-    stored.array(index.rarity, "the rarity of names", stored.FLOATS, m)
-    stored.array(index.weights, "weights of matches", "float64", N_EVIDENCE)
+    stored.require(s, "the names have no words")
+    rarity = stored.array(index.rarity, "the rarity of names", stored.FLOATS, m)
+    weights = stored.array(index.weights, "weights of matches", "float64", N_EVIDENCE)
     stored.number(index.bias, "the bias of matches")
+    finite = np.isfinite(rarity).all() and np.isfinite(weights).all() and np.isfinite(index.bias)
+    stored.require(finite, "weights of matches of names are not finite")

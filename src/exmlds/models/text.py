@@ -21,6 +21,7 @@ from ..runtime import progress
 from ..runtime.memory import Estimate
 from ..validation import params, stored, targets
 from ..validation.arrays import Matrix, one_form
+from ..validation.observed import contains
 from ..vocabulary import Vocabulary
 from ..vocabulary import check as check_vocabulary
 from ..voting.explain import Explanation
@@ -55,7 +56,6 @@ OWN = (
     "training_digest_",
 )  # what is learnt beside the model
 TEXTS_TO_DETECT = 2_000  # texts by which the language of names is found that have none
-EXPLAINED_RANKS = 200  # labels of a text among which one without training texts is looked for
 OF_PREDICTIONS = ("threshold", "max_labels", "n_jobs", "verbose")  # parameters that a fitted model uses
 
 
@@ -97,7 +97,8 @@ class TextClassifier(LabelSpaceMixin):
     vocabulary : the names of labels, as `exmlds.data.read_vocabulary` reads them, which the model keeps;
         labels of the training data are ids of its concepts, or their preferred names. Where the estimator is
         an `ExMLDS`, names that stand in a text are evidence for their labels
-    allow_untrained : let such names suggest labels of the vocabulary that no training text has
+    allow_untrained : let such names suggest labels of the vocabulary that no training text has, from the next
+        fit on
     language : the language in which labels are named, such as "en"; None is the main one of the vocabulary.
         A fitted model takes another one by `set_params`
     keep_rows : keep the training texts and their ids with the model, so that `explain` can show them
@@ -105,9 +106,9 @@ class TextClassifier(LabelSpaceMixin):
     The parameters of every method, such as `threshold`, are those of the estimator; where the classifier is
     fitted, those that predictions use are the ones of `model_`.
 
-    A text without any word that the vectorizer knows, such as an empty one, gets no labels: all that an
-    estimator could say of it is how frequent each label is. A `NoKnownWordWarning` names such texts. The
-    estimator itself does predict frequent labels for a row of zeros.
+    A text without any word that the vectorizer knows, such as an empty one, gets no labels but those whose
+    names it has: all that an estimator could say of others is how frequent they are. A `NoKnownWordWarning`
+    names texts that get none. The estimator itself does predict frequent labels for a row of zeros.
 
     Attributes
     ----------
@@ -273,19 +274,12 @@ class TextClassifier(LabelSpaceMixin):
         labels, matcher = own_labels if y is None else y, None
         if self.vocabulary is not None and not targets.is_indicator(targets.as_array(labels)):
             labels = as_concepts(labels, self.vocabulary)
-            if uses_names and self.allow_untrained and label_names is None:
+            # Matrices of labels in `side` have the columns of the labels in the data.
+            has_columns = any(side.get(name) is not None for name in ("label_cooccurrence", "observed"))
+            if uses_names and self.allow_untrained and label_names is None and not has_columns:
                 label_names = all_labels(labels, self.vocabulary)
         if self.vocabulary is not None and uses_names:
-            labels, names = targets.encode(labels, label_names)
-            if names is not None and labels.shape[0] == len(kept):
-                label_names = names.tolist()
-                own = LabelNames(label_names, self.vocabulary, languages_of_texts(kept[:TEXTS_TO_DETECT]))
-                with progress.shown(self._unfitted.verbose > 0):
-                    matcher = NameMatcher.fit(own.names(), kept, labels, np.random.default_rng(0))
-                    side |= {
-                        "name_matches": matcher.match(kept, self._unfitted.n_jobs),
-                        "label_attributes": own.attributes(),
-                    }
+            matcher, labels, label_names = self._fit_names(kept, labels, label_names, side)
         self.model_ = clone(self._unfitted).fit(vectors, labels, label_names=label_names, **side)
         self.vectorizer_, self.feature_names_ = vectorizer, None
         self._matcher, self.name_index_ = matcher, None if matcher is None else matcher.index
@@ -297,6 +291,32 @@ class TextClassifier(LabelSpaceMixin):
         self.ids_ = np.array([id or "" for id in ids], object) if self.keep_rows and any(ids) else None
         self.training_digest_ = None
         return self
+
+    def _fit_names(
+        self, texts: list[str], labels: Any, label_names: Sequence[str] | None, side: dict[str, Any]
+    ) -> tuple[NameMatcher | None, Any, Sequence[str] | None]:
+        """A matcher of the names of labels, and labels and names as they are fitted; `side` gets the matches.
+
+        There is no matcher, and nothing is changed, where no label has a name.
+        """
+        assert self.vocabulary is not None
+        Y, classes = targets.encode(labels, label_names)
+        own = LabelNames(
+            [] if classes is None else classes.tolist(),
+            self.vocabulary,
+            languages_of_texts(texts[:TEXTS_TO_DETECT]),
+        )
+        names = list(own.names())
+        if not names or Y.shape[0] != len(texts):
+            return None, labels, label_names
+        # Rows that the estimator learns nothing from say nothing about names either.
+        weights = side.get("sample_weight")
+        rows = np.flatnonzero(np.diff(Y.indptr) if weights is None else np.diff(Y.indptr) * (weights > 0))
+        with progress.shown(self._unfitted.verbose > 0):
+            matcher = NameMatcher.fit(names, [texts[row] for row in rows], Y[rows], np.random.default_rng(0))
+            side["name_matches"] = matcher.match(texts, self._unfitted.n_jobs)
+        side["label_attributes"] = own.attributes()
+        return matcher, Y, own.labels
 
     def _fit_vectorizer(
         self,
@@ -413,7 +433,9 @@ class TextClassifier(LabelSpaceMixin):
 
     def predict_proba(self, X: Any) -> csr_matrix:
         """The scores or probabilities of the estimator: calibrated probabilities where it is an `ExMLDS`."""
-        scores = self.decision_function(X)
+        return super().predict_proba(X)
+
+    def _as_probabilities(self, scores: csr_matrix) -> csr_matrix:
         return self.model_._as_probabilities(scores)
 
     @property
@@ -428,18 +450,21 @@ class TextClassifier(LabelSpaceMixin):
         if self._matcher is None:
             yield from super()._explanations(X, label, n, feature_names)
             return
-        documents, texts = list(text_column(X)), list[str]()
-        list(_texts(documents, kept=texts))
+        X = list(X) if isinstance(X, Iterator) else X
+        texts: list[str] = []
+        list(_texts(X, kept=texts))
+        allowed = None if label is None else [label]
+        best, scores = self.predict_topk(X, 1, allow=allowed)
         column = None if label is None else self._known_columns([label])[0]
-        for document, text, ids, scores in zip(
-            documents, texts, *self.predict_topk(documents, EXPLAINED_RANKS)
-        ):
-            own = max(int(ids[0]), 0) if column is None else column
-            if self.columns_.used(own) is None:
-                why = Explanation.of_name(self._label(own), float(scores[ids == own].sum()))
+        for document, text, (first,), (score,) in zip(text_column(X), texts, best, scores):
+            own = int(first) if column is None else column
+            if own >= 0 and self.columns_.used(own) is None:
+                why = Explanation.of_name(self._label(own), float(score))
                 why = why._replace(name=self.label_name(why.label))
             else:
-                (why,) = super()._explanations([document], self._label(own), n, feature_names)
+                own_label = None if own < 0 else self._label(own)
+                (why,) = super()._explanations([document], own_label, n, feature_names)
+                own = self._known_columns([why.label])[0]
             yield why._replace(matched=self._matcher.matched_words(text, own))
 
     def _explain_row(
@@ -477,28 +502,36 @@ class TextClassifier(LabelSpaceMixin):
         if self._matcher is None:
             return super()._rows_with_side(X)
         texts: list[str] = []
-        return self._checked_rows(X, reset=False, kept=texts), {
-            "name_matches": self._matcher.match(texts, self.n_jobs)
-        }
+        vectors, ids = self._read(X, texts)
+        matches = self._matcher.match(texts, self.n_jobs)
+        _warn_of_no_words(vectors, ids, matches)
+        return self._as_rows(vectors), {"name_matches": matches}
 
-    def _checked_rows(self, X: Any, *, reset: bool, kept: list[str] | None = None) -> Matrix:
-        vectors = self._vectors(X, kept)
+    def _checked_rows(self, X: Any, *, reset: bool) -> Matrix:
+        return self._as_rows(self._vectors(X))
+
+    def _as_rows(self, vectors: csr_matrix) -> Matrix:
+        """Vectors as the estimator takes rows."""
         if not vectors.shape[0]:  # an estimator refuses a matrix without rows, as scikit-learn requires
             return self.columns_.rows(one_form(vectors, self.sparse_rows_))
         return self.model_._checked_rows(vectors, reset=False)
 
-    def _vectors(self, X: Any, kept: list[str] | None = None) -> csr_matrix:
-        """(n, d) csr, the vectors of texts, which are added to the list, if given."""
+    def _vectors(self, X: Any) -> csr_matrix:
+        """(n, d) csr, the vectors of texts."""
+        vectors, ids = self._read(X)
+        _warn_of_no_words(vectors, ids)
+        return vectors
+
+    def _read(self, X: Any, kept: list[str] | None = None) -> tuple[csr_matrix, list[str | None]]:
+        """The vectors of texts, and ids of documents; texts are added to the list, if given."""
         check_is_fitted(self)
         ids: list[str | None] = []
         takes_fields = isinstance(self.vectorizer_, (TermVectorizer, UnionVectorizer))
         texts = _texts(X, kept=kept, ids=ids, fields=takes_fields)
         first = next(texts, None)
         if first is None:
-            return csr_matrix((0, self.n_features_in_), dtype=np.float32)
-        vectors = csr_matrix(self.vectorizer_.transform(chain([first], texts)), dtype=np.float32)
-        _warn_of_no_words(vectors, ids)
-        return vectors
+            return csr_matrix((0, self.n_features_in_), dtype=np.float32), ids
+        return csr_matrix(self.vectorizer_.transform(chain([first], texts)), dtype=np.float32), ids
 
     def _candidates(self, X: Matrix, k: int) -> tuple[Array, Array]:
         return self.model_._candidates(X, k)
@@ -509,8 +542,15 @@ class TextClassifier(LabelSpaceMixin):
 
     def _ranked(self, X: Matrix, k: int, **side: Any) -> tuple[Array, Array]:
         ids, scores = self.model_._ranked(X, k, **side)
-        has_words = np.diff(X.indptr)[:, None] > 0
-        return np.where(has_words, ids, -1), np.where(has_words, scores, 0)
+        has_words: Array = np.diff(X.indptr) > 0 if issparse(X) else np.abs(X).max(axis=1) > 0
+        known = np.broadcast_to(has_words[:, None], ids.shape)
+        if known.all():
+            return ids, scores
+        if side:  # a text without known words may have the name of a label
+            known = known | contains(side["name_matches"], ids)
+        first = np.argsort(~known, axis=1, kind="stable")
+        found = np.where(known, ids, -1), np.where(known, scores, 0)
+        return np.take_along_axis(found[0], first, axis=1), np.take_along_axis(found[1], first, axis=1)
 
     def estimate(
         self, n: int, d: int, n_labels: int, nnz: int | None = None, nnz_labels: int | None = None
@@ -570,8 +610,12 @@ class TextClassifier(LabelSpaceMixin):
             check_vocabulary(self.vocabulary_)
             self.vocabulary = self.vocabulary_ = Vocabulary(self.vocabulary_)  # type: ignore[arg-type]
         if self.name_index_ is not None:
-            name_matcher.check(self.name_index_, self.model_.n_labels_)
-            self._matcher = NameMatcher(self.name_index_, self.model_.n_labels_)
+            stored.record(self.model_, "the model", XMCEstimator)
+            takes_names = getattr(self.model_, "untrained_", None) is not None
+            stored.require(takes_names, "the model was fitted without names of labels")
+            n_labels = stored.whole(self.model_.n_labels_, "the number of labels", 1)
+            name_matcher.check(self.name_index_, n_labels)
+            self._matcher = NameMatcher(self.name_index_, n_labels)
         kept: Any = self.vectorizer_
         if kept["class"] in (TermVectorizer.__name__, UnionVectorizer.__name__):
             self.vectorizer_ = encoders.restore_fitted(kept)
@@ -654,8 +698,12 @@ def _warn_of_no_words_to_learn(vectors: csr_matrix, ids: list[str | None]) -> No
         )
 
 
-def _warn_of_no_words(vectors: csr_matrix, ids: list[str | None]) -> None:
-    if rows := _rows_without_words(vectors):
+def _warn_of_no_words(vectors: csr_matrix, ids: list[str | None], matches: csr_matrix | None = None) -> None:
+    """Warn of texts without known words; matches : of names, by which labels are predicted all the same."""
+    rows = _rows_without_words(vectors)
+    if matches is not None:
+        rows = [row for row in rows if matches.indptr[row] == matches.indptr[row + 1]]
+    if rows:
         warn_of_no_words(len(rows), vectors.shape[0], _named(rows, ids))
 
 

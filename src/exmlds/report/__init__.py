@@ -442,7 +442,7 @@ def _probabilities(method: Any, ids: Array, scores: Array) -> Array | None:
     if method._score_meaning == "probabilities":
         return scores
     if method._score_meaning == "probabilities over propensities":
-        gains = method.columns_.spread(method.gains_, method.n_labels_)
+        gains = method._label_gains()
         return np.minimum(scores / np.where(ids >= 0, gains[np.maximum(ids, 0)], 1), 1)
     return None
 

@@ -48,18 +48,26 @@ class UntrainedLabels(NamedTuple):
         return self._replace(scorer=name_match.fit_untrained(evidence, hits, is_unseen))
 
     def add(
-        self, ids: Array, scores: Array, matches: csr_matrix, columns: UsedColumns, k: int
+        self,
+        ids: Array,
+        scores: Array,
+        matches: csr_matrix,
+        columns: UsedColumns,
+        k: int,
+        gains: Array | None = None,
     ) -> tuple[Array, Array]:
         """The k best of the labels that a model has ranked, and of untrained ones that match.
 
         ids, scores : (b, k′) with at least SUPPORTING_LABELS, or all labels;  matches : (b, L) of all labels
+        gains : (L,) what the scores are multiplied by; 1 for untrained labels
         """
         if columns.labels is None:
             return ids[:, :k], scores[:, :k]
         is_trained = np.zeros(matches.shape[1], bool)
         is_trained[columns.labels] = True
         untrained = name_match.without(matches, is_trained)
-        supports = self._supports(ids, scores, *_pairs(untrained))
+        probabilities = scores if gains is None else scores / gains[ids]
+        supports = self._supports(ids, probabilities, *_pairs(untrained))
         untrained.data = name_match.score_untrained(self.scorer, untrained.data, supports)
         return name_match.add_untrained(ids, scores, untrained, k)
 

@@ -19,7 +19,7 @@ Array = np.ndarray
 
 MOST_LISTED = 20  # labels that only their names add to a short list
 PRIOR_HITS = 1.0  # pseudo-hits, expected and found, of each label
-MIN_SCORE = 1e-9  # of a match
+MIN_SCORE = 1e-4  # of a match, and the distance of the largest from 1
 MIN_SPREAD = 1e-6  # standard deviation of evidence that something can be learnt from
 MIN_SUPPORT = 0.01  # is added to supports before the logarithm
 SHIFT_SHARE = 0.5  # of a negative shift of the logits of untrained labels
@@ -105,7 +105,9 @@ def check(trie: Any) -> int:
     n_children = len(stored.ids(trie.child_nodes, "the words of names", None, n, dtypes="int32"))
     stored.ids(trie.child_tokens, "the words of names", n_children, len(trie.first_nodes), dtypes="int32")
     stored.offsets(trie.child_starts, "the words of names", n, n_children)
-    stored.whole(trie.most_nested, "nested names", 0)
+    stored.require(stored.whole(trie.most_nested, "nested names", 0) <= n, "too many names are nested")
+    parents = np.repeat(np.arange(n), np.diff(trie.child_starts))
+    stored.require((parents < trie.child_nodes).all(), "the words of names form a cycle")
     return n
 
 
@@ -246,8 +248,10 @@ class UntrainedScorer(NamedTuple):
 def check_untrained(scorer: Any) -> None:
     """Check a scorer that comes from a file."""
     stored.record(scorer, "the scorer of untrained labels", UntrainedScorer)
-    stored.array(scorer.weights, "weights of untrained labels", "float64", N_UNTRAINED_EVIDENCE)
+    weights = stored.array(scorer.weights, "weights of untrained labels", "float64", N_UNTRAINED_EVIDENCE)
     stored.number(scorer.bias, "the bias of untrained labels")
+    finite = np.isfinite(weights).all() and np.isfinite(scorer.bias)
+    stored.require(finite, "weights of untrained labels are not finite")
 
 
 def support(
@@ -256,14 +260,14 @@ def support(
     """(m,) float64, how probable the attributes of labels are in rows, by the other labels that have them.
 
     An attribute is as probable as the labels with it together, at most 1, and the support is the mean over
-    the attributes of a label; a label without attributes has 1.
+    the attributes of a label; it is NaN for a label without attributes.
 
     attributes : (L, A) csr of ones
     ids, probabilities : (b, k) the most probable labels of each row, −1 pads
     rows, labels : (m,) pairs of a row of the block and a label
     """
     if attributes is None or not len(rows):
-        return np.ones(len(rows))
+        return np.full(len(rows), np.nan)
     present = ids >= 0
     shape = len(ids), attributes.shape[0]
     found = csr_matrix((probabilities[present], (np.nonzero(present)[0], ids[present])), shape)
@@ -272,17 +276,18 @@ def support(
     numbers = np.diff(attributes.indptr)[labels]
     summed = np.asarray(probable[rows].multiply(attributes[labels]).sum(axis=1), np.float64).ravel()
     own = np.asarray(found[rows, labels], np.float64).ravel() * numbers
-    return np.where(numbers > 0, np.maximum(summed - own, 0) / np.maximum(numbers, 1), 1)
+    return np.where(numbers > 0, np.maximum(summed - own, 0) / np.maximum(numbers, 1), np.nan)
 
 
 def untrained_evidence(scores: Array, supports: Array) -> Array:
     """(m, f) float64, what is known of a label that no row has: the score of its match, and its support."""
     match = logit(np.clip(scores.astype(np.float64), MIN_SCORE, 1 - MIN_SCORE))
-    supported = np.log((supports + MIN_SUPPORT) / (1 + MIN_SUPPORT))
-    return np.stack([match, match * match, supported, match * supported, supports], axis=1)
+    has_none = np.isnan(supports)
+    supported = np.log((np.where(has_none, 1, supports) + MIN_SUPPORT) / (1 + MIN_SUPPORT))
+    return np.stack([match, supported, has_none, match * supported], axis=1)
 
 
-N_UNTRAINED_EVIDENCE = 5
+N_UNTRAINED_EVIDENCE = 4
 
 
 def fit_untrained(evidence: Array, hits: Array, is_unseen: Array) -> UntrainedScorer | None:
@@ -296,21 +301,45 @@ def fit_untrained(evidence: Array, hits: Array, is_unseen: Array) -> UntrainedSc
     evidence : (m, f) of `untrained_evidence`;  hits : (m,) bool, whether the row has the label
     is_unseen : (m,) bool, whether no training row has the label
     """
-    from sklearn.linear_model import LogisticRegression  # not needed to predict
-
     if not hits.any() or hits.all():
         return None
-    match = evidence[:, :1]
-    given = np.concatenate([evidence, is_unseen[:, None], is_unseen[:, None] * match], axis=1)
-    mean, scale = given.mean(axis=0), given.std(axis=0)
-    scale[scale < MIN_SPREAD] = np.inf  # what is the same everywhere gets no weight
-    model = LogisticRegression(solver="newton-cholesky").fit((given - mean) / scale, hits)
-    weights = model.coef_[0] / scale
-    bias, own = float(model.intercept_[0] - mean @ weights), weights[:-2].copy()
-    differs = weights[-2] + weights[-1] * match[is_unseen, 0]  # what the logits of unseen labels differ by
+    scorer = _fit_untrained(evidence, hits, is_unseen)
+    if not _is_rising(scorer):  # then without the product, and with slopes that are not below 0
+        evidence = evidence * np.array([1, 1, 1, 0])
+        scorer = _fit_untrained(evidence, hits, is_unseen)
+        scorer = scorer._replace(weights=np.maximum(scorer.weights, [0, 0, -np.inf, 0]))
+    return scorer
+
+
+def _fit_untrained(evidence: Array, hits: Array, is_unseen: Array) -> UntrainedScorer:
+    match = evidence[:, 0]
+    given = np.column_stack([evidence, is_unseen, is_unseen * match])
+    weights, bias = logistic_regression(given, hits)
+    own = weights[:-2].copy()
+    differs = weights[-2] + weights[-1] * match[is_unseen]  # what the logits of unseen labels differ by
     share = 1.0 if differs.sum() > 0 else SHIFT_SHARE
     own[0] += share * weights[-1]
-    return UntrainedScorer(own, bias + share * weights[-2])
+    return UntrainedScorer(own, bias + share * float(weights[-2]))
+
+
+def _is_rising(scorer: UntrainedScorer) -> bool:
+    """Whether a better match is never worse, nor more support, in the ranges of both."""
+    of_match, of_support, _, of_both = scorer.weights
+    least = np.log(MIN_SUPPORT / (1 + MIN_SUPPORT))
+    slopes = [of_match + of_both * end for end in (least, 0)]
+    slopes += [of_support + of_both * logit(end) for end in (MIN_SCORE, 1 - MIN_SCORE)]
+    return min(slopes) >= 0
+
+
+def logistic_regression(evidence: Array, hits: Array) -> tuple[Array, float]:
+    """(f,) weights of the evidence, (m, f), and the bias, with evidence of one scale."""
+    from sklearn.linear_model import LogisticRegression  # not needed to predict
+
+    mean, scale = evidence.mean(axis=0), evidence.std(axis=0)
+    scale[scale < MIN_SPREAD] = np.inf  # what is the same everywhere gets no weight
+    model = LogisticRegression(solver="newton-cholesky").fit((evidence - mean) / scale, hits)
+    weights = model.coef_[0] / scale
+    return weights, float(model.intercept_[0] - mean @ weights)
 
 
 def score_untrained(scorer: UntrainedScorer | None, scores: Array, supports: Array) -> Array:
@@ -318,4 +347,4 @@ def score_untrained(scorer: UntrainedScorer | None, scores: Array, supports: Arr
     if scorer is None:
         return scores
     logits = untrained_evidence(scores, supports) @ scorer.weights + scorer.bias
-    return np.maximum(expit(logits), MIN_SCORE).astype(np.float32)
+    return np.maximum(expit(logits), np.finfo(np.float32).tiny).astype(np.float32)

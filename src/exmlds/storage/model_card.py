@@ -21,6 +21,7 @@ class ModelFacts(NamedTuple):
     method : the name of its class;  takes : what it is given, "texts" or "rows of features"
     sizes : numbers of training rows, features and labels by name
     frequent : the most frequent labels and their training rows;  n_rare : labels with fewer than `FEW_ROWS`
+    n_untrained : labels without any, which can be suggested by their names
     threshold : the score from which a label is assigned; NaN where it is chosen at the next fit
     is_set_by_hand : whether that is another one than the fit had
     quality : metrics on held-out rows by name, with "rows", their number; None where no rows were held out
@@ -33,6 +34,7 @@ class ModelFacts(NamedTuple):
     sizes: Mapping[str, int]
     frequent: list[tuple[str, int]]
     n_rare: int
+    n_untrained: int
     threshold: float
     is_set_by_hand: bool
     quality: Mapping[str, float] | None
@@ -54,6 +56,12 @@ def render(facts: ModelFacts) -> str:
             + _table(("metric", "value"), measures)
         )
     kept = "the training data themselves" if facts.keeps_data else "none of the training rows"
+    unknown = "It never suggests a label that was not there, and"
+    if facts.n_untrained:
+        unknown = (
+            f"It can suggest {facts.n_untrained:,} labels of its vocabulary that no training row had, where "
+            "their names stand in a text. Of the others,"
+        )
     settings = [(name, repr(value)) for name, value in facts.parameters.items()]
     sections = {
         "Data": _table(("", "number"), [(name, f"{n:,}") for name, n in facts.sizes.items()])
@@ -65,8 +73,8 @@ def render(facts: ModelFacts) -> str:
         else "All parameters are the defaults.",
         "Versions": _table(("", "version"), _versions()),
         "Intended use": (
-            f"The model suggests labels for {facts.takes} like those that it was trained on. It never "
-            f"suggests a label that was not there, and {facts.n_rare:,} labels had fewer than {FEW_ROWS} "
+            f"The model suggests labels for {facts.takes} like those that it was trained on. {unknown} "
+            f"{facts.n_rare:,} labels had fewer than {FEW_ROWS} "
             "training rows: expect fewer and worse suggestions of them. Let a person review suggestions "
             f"where mistakes matter. The folder holds the names of the labels, and {kept}."
         ),

@@ -104,7 +104,7 @@ class Explanation(NamedTuple):
             f"{self.shown_label}: score {self.score:.3f}; {share}",
             *([f"  its name stands in the text: {', '.join(self.matched)}"] if self.matched else []),
         ]
-        if self.prior:
+        if self.prior or self.votes:
             lines.append(f"  {self.votes:.3f} of the votes, by the training rows")
         for voter in self.voters:
             near = f"{voter.share:.3f}, similarity {voter.similarity:.3f} {_listed(voter.terms)}"
