@@ -21,6 +21,7 @@ MOST_LISTED = 20  # labels that only their names add to a short list
 PRIOR_HITS = 1.0  # pseudo-hits, expected and found, of each label
 MIN_SCORE = 1e-4  # of a match, and the distance of the largest from 1
 MIN_SPREAD = 1e-6  # standard deviation of evidence that something can be learnt from
+MOST_UNTRAINED = 0.95  # probability of a label without training rows: a name alone is never certain
 MIN_SUPPORT = 0.01  # is added to supports before the logarithm
 SHIFT_SHARE = 0.5  # of a negative shift of the logits of untrained labels
 
@@ -347,4 +348,4 @@ def score_untrained(scorer: UntrainedScorer | None, scores: Array, supports: Arr
     if scorer is None:
         return scores
     logits = untrained_evidence(scores, supports) @ scorer.weights + scorer.bias
-    return np.maximum(expit(logits), np.finfo(np.float32).tiny).astype(np.float32)
+    return np.clip(expit(logits), np.finfo(np.float32).tiny, MOST_UNTRAINED).astype(np.float32)
