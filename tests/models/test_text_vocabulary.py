@@ -227,6 +227,13 @@ def test_texts_that_nothing_is_learnt_from_change_no_score(vocabulary: Vocabular
     model = TextClassifier(ExMLDS(random_state=0), vocabulary=vocabulary).fit(texts, labels)
     more = TextClassifier(ExMLDS(random_state=0), vocabulary=vocabulary)
     more.fit(texts + ["sport and baking"] * 200, labels + [[]] * 200)
+    weighted = TextClassifier(ExMLDS(random_state=0), vocabulary=vocabulary)
+    weighted.fit(
+        texts + ["sport and baking"] * 200, labels + [["u:1"]] * 200, sample_weight=[1] * 120 + [0] * 200
+    )
+    for other in (more, weighted):
+        assert other._matcher is not None
+        assert other._matcher.match(["a sport"]).nnz == 1
     assert model._matcher is not None
     assert more._matcher is not None
     np.testing.assert_allclose(

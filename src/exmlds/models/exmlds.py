@@ -328,10 +328,10 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
         assert self.stacker_ is not None
         listed, width = self.pipeline.n_listed, scores.ids.shape[1]
         top = scores.slice(slice(None), slice(listed))
-        ids, probabilities = rank_by_stacker(
-            self.stacker_, top.ids, top.evidence(), max(k, listed), self.gains_
-        )
-        if k > min(self.shortlist_, len(self.counts_)) and width > listed:
+        is_extended = k > min(self.shortlist_, len(self.counts_)) and width > listed
+        n_ranked = listed if is_extended else k
+        ids, probabilities = rank_by_stacker(self.stacker_, top.ids, top.evidence(), n_ranked, self.gains_)
+        if is_extended:
             ids, probabilities = extend_by_votes(ids, probabilities, scores, width, self.gains_)
             # The places of matched labels are empty where fewer names match.
             present_first = np.argsort(ids < 0, axis=1, kind="stable")

@@ -310,8 +310,10 @@ class TextClassifier(LabelSpaceMixin):
         if not names or Y.shape[0] != len(texts):
             return None, labels, label_names
         # Rows that the estimator learns nothing from say nothing about names either.
-        weights = side.get("sample_weight")
-        rows = np.flatnonzero(np.diff(Y.indptr) if weights is None else np.diff(Y.indptr) * (weights > 0))
+        has_label, weights = np.diff(Y.indptr) > 0, side.get("sample_weight")
+        if weights is not None:
+            has_label = has_label & (targets.row_weights(weights, len(texts)) > 0)
+        rows = np.flatnonzero(has_label)
         with progress.shown(self._unfitted.verbose > 0):
             matcher = NameMatcher.fit(names, [texts[row] for row in rows], Y[rows], np.random.default_rng(0))
             side["name_matches"] = matcher.match(texts, self._unfitted.n_jobs)
