@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -428,11 +429,56 @@ def test_negative_weights(seed: int) -> None:
     rows, contexts, group = rng.permutation(n)[:b], rng.integers(0, n, b), rng.integers(0, n, n)
     found = []
     for engine in (jit_joint, joint):
-        chain, weights = np.full((3, n), -1), np.full((b, b), np.nan, np.float32)
+        chain, weights = np.full((4, n), -1), np.full((b, b), np.nan, np.float32)
         engine.negative_weights(rows, contexts, neighbors, group, chain, weights)
         assert (chain == -1).all()
         found.append(weights)
     np.testing.assert_array_equal(*found)
+
+
+class JointBatches:
+    """What `train_batches` takes: several batches of rows, the last of them shorter."""
+
+    def __init__(self, n_threads: int, is_cosine: bool = True) -> None:
+        rng = np.random.default_rng(n_threads)
+        n, d, r, b = 300, 40, 5, 100
+        X = sparse(rng, n, d)
+        X.sort_indices()
+        self.V, self.squares = rng.normal(size=(d, r)).astype(np.float32), np.full((d, r), 0.1, np.float32)
+        self.barrier, self.chain = np.zeros(24, np.int64), np.full((4, n), -1)
+        neighbors, group = rng.integers(-1, n, (n, 3)), rng.integers(0, 150, n)
+        shapes = (2 * b, r), (2 * b, r), 2 * b, b * b
+        edges = np.linspace(0, d, n_threads + 1).astype(np.int64)
+        self.arguments = (
+            *(edges, self.barrier, X.indptr, X.indices, X.data),
+            *(rng.permutation(n)[:250], rng.integers(0, n, 250), b, neighbors, group),
+            *(np.float32(3), is_cosine, np.float32(0.1)),
+            *(np.empty(shape, np.float32) for shape in shapes),
+            *(self.chain, self.V, self.squares),
+        )
+
+
+@pytest.mark.parametrize("is_cosine", [True, False])
+@pytest.mark.parametrize("n_threads", [1, 2, 3])
+def test_train_batches(n_threads: int, is_cosine: bool) -> None:
+    """The threads together do what the twin does on one."""
+    found = []
+    for engine in (jit_joint, joint):
+        batches = JointBatches(n_threads, is_cosine)
+        with ThreadPoolExecutor(n_threads) as pool:
+            done = [pool.submit(engine.train_batches, i, *batches.arguments) for i in range(n_threads)]
+            assert [future.result() for future in done] == [None] * n_threads
+        assert (batches.chain == -1).all()
+        found.append(batches)
+    np.testing.assert_allclose(found[0].V, found[1].V, atol=1e-4)
+    np.testing.assert_allclose(found[0].squares, found[1].squares, rtol=1e-3, atol=1e-5)
+
+
+def test_a_cancelled_thread_does_not_wait_for_others() -> None:
+    batches = JointBatches(2)
+    before, batches.barrier[16] = batches.V.copy(), 1
+    jit_joint.train_batches(0, *batches.arguments)
+    np.testing.assert_array_equal(batches.V, before)
 
 
 @given(seed=seeds)

@@ -58,6 +58,7 @@ def test_every_kernel_is_used_by_a_model(
         ExMLDS2(**PLAIN, n_epochs=2),
         ExMLDS3(**PLAIN),
         ExMLDS4(**PLAIN, n_epochs=2, n_parts=2),
+        ExMLDS4(**PLAIN, n_epochs=2, negatives="dissimilar"),
         ExMLDS(candidates="joint", cost=1.0, shortlist=8, random_state=0),
     ):
         model = method.fit(data.X[train], data.Y[train])
@@ -80,9 +81,9 @@ def test_two_engines_run_side_by_side(used: set[str]) -> None:
     data = make_xmc(90, 60, 12, random_state=0)
     options: dict[str, Any] = {**PLAIN, "n_epochs": 2, "n_learners": 1, "threshold": 0.0}
     ids, scores = ExMLDS4(**options).fit(data.X, data.Y).predict_topk(data.X, 3)
-    assert used >= {"adagrad_rows", "merge_topk", "vote"}
+    assert used >= {"train_batches", "merge_topk", "vote"}
     used.clear()
     twin_ids, twin_scores = OnTheTwins(**options).fit(data.X, data.Y).predict_topk(data.X, 3)
-    assert not used & {"adagrad_rows", "merge_topk", "vote"}  # of the compiled engine
+    assert not used & {"train_batches", "merge_topk", "vote"}  # of the compiled engine
     np.testing.assert_allclose(twin_scores, scores, atol=1e-4)
     assert np.mean(twin_ids == ids) > 0.95

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import textwrap
 from concurrent.futures import ThreadPoolExecutor
-from threading import Event
+from threading import Barrier, BrokenBarrierError, Event, current_thread
 
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
@@ -144,3 +144,51 @@ def test_blas_of_scipy_that_is_used_later_is_limited_too():
     """
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "2"}
     subprocess.run([sys.executable, "-c", textwrap.dedent(code)], env=environment, check=True)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2, 5])
+def test_workers_that_wait_for_each_other_run_at_the_same_time(n_jobs: int) -> None:
+    with parallel.Workers(n_jobs) as workers:
+        barrier, met = Barrier(workers.threads), []
+
+        def meet(thread: int) -> None:
+            barrier.wait(timeout=60)
+            met.append(thread)
+
+        workers.together(meet, barrier.abort)
+        assert sorted(met) == [*range(n_jobs)]
+
+
+@pytest.mark.parametrize("failing", [0, 2])
+def test_an_error_ends_workers_that_wait_for_each_other(failing: int) -> None:
+    with parallel.Workers(3) as workers:
+        barrier = Barrier(3)
+
+        def meet(thread: int) -> None:
+            if thread == failing:
+                raise ValueError("too bad")
+            with pytest.raises(BrokenBarrierError):
+                barrier.wait(timeout=60)
+
+        with pytest.raises(ValueError, match="too bad"):
+            workers.together(meet, barrier.abort)
+
+
+def test_threads_are_used_again() -> None:
+    def names(_: slice) -> str:
+        return current_thread().name
+
+    def threads_of_a_map() -> set[str]:
+        return set(map_blocks(names, blocks(40, 1), n_jobs=3, stage="test", total=40))
+
+    assert len({name for _ in range(5) for name in threads_of_a_map()}) <= 3
+
+
+def test_workers_inside_a_map_share_the_cores() -> None:
+    def inside(_: slice) -> int:
+        with parallel.Workers(6) as workers:
+            return workers.threads
+
+    assert list(map_blocks(inside, blocks(3, 1), n_jobs=3, stage="test", total=3)) == [2, 2, 2]
+    with parallel.Workers(6) as workers:
+        assert workers.threads == 6

@@ -33,6 +33,7 @@ OPERATIONS = {
     "negative_weights": "joint",
     "softmax_gradient": "joint",
     "adagrad_rows": "joint",
+    "train_batches": "joint",
     "collect_examples": "rerank",
     "merge_examples": "rerank",
     "train_labels": "rerank",

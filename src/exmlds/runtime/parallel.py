@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
 from functools import cache
 from itertools import islice, pairwise
@@ -134,11 +134,40 @@ def bounded_blocks(sizes: Sequence[int], most: int) -> list[slice]:
     return [slice(*pair) for pair in pairwise([*cuts, len(sizes)])] if len(sizes) else []
 
 
+class _Pools:
+    """Idle thread pools, which are used again: to start and end 16 threads takes some milliseconds."""
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.idle: dict[int, list[ThreadPoolExecutor]] = {}
+
+    def take(self, threads: int) -> ThreadPoolExecutor:
+        """A pool that nobody else uses."""
+        with self.lock:
+            idle = self.idle.get(threads)
+            return idle.pop() if idle else ThreadPoolExecutor(threads, thread_name_prefix="exmlds")
+
+    def give_back(self, pool: ThreadPoolExecutor, threads: int) -> None:
+        """Keep a pool, all of whose work is done."""
+        with self.lock:
+            self.idle.setdefault(threads, []).append(pool)
+
+    def forget(self) -> None:
+        """A process that was forked has none of the threads."""
+        self.__init__()  # type: ignore[misc]
+
+
+_pools = _Pools()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pools.forget)
+
+
 class _Cancelled(Exception):
     """The call of `map_blocks` that this block belongs to has ended."""
 
 
-_current = local()  # .cancelled: the event that cancels the call that this thread works for
+# .cancelled: the event that cancels the call that this thread works for;  .n_beside: threads that work for it
+_current = local()
 
 
 def _check_cancelled(cancelled: Event | None) -> None:
@@ -147,14 +176,17 @@ def _check_cancelled(cancelled: Event | None) -> None:
 
 
 class Workers:
-    """Threads that are kept for many short maps; `map_blocks` starts its own for each call.
+    """Threads for many short maps.
 
-    Used in a `with` block, inside which BLAS runs on one thread.
+    Used in a `with` block, inside which BLAS runs on one thread. Inside a block of `map_blocks`, they share
+    the cores with its other threads.
+
+    most : threads at most
     """
 
-    def __init__(self, n_jobs: int | None) -> None:
-        self.threads = min(n_threads(n_jobs), MAX_WORKERS)
-        self.pool = ThreadPoolExecutor(self.threads) if self.threads > 1 else None
+    def __init__(self, n_jobs: int | None, most: int = MAX_WORKERS) -> None:
+        self.threads = max(min(n_threads(n_jobs) // getattr(_current, "n_beside", 1), most), 1)
+        self.pool = _pools.take(self.threads) if self.threads > 1 else None
 
     def __enter__(self) -> Workers:
         one_blas_thread().__enter__()
@@ -163,7 +195,7 @@ class Workers:
     def __exit__(self, *_: object) -> None:
         one_blas_thread().__exit__(None, None, None)
         if self.pool is not None:
-            self.pool.shutdown()
+            _pools.give_back(self.pool, self.threads)
 
     def shares(self, n: int, unit: int = 1) -> list[slice]:
         """The rows 0…n−1 in one slice for each thread, all but the last of them multiples of the unit.
@@ -183,10 +215,42 @@ class Workers:
             self.pool.submit(lambda own: [work(block) for block in own], rows[start : start + share])
             for start in range(share, len(rows), share)
         ]
-        found = [work(block) for block in rows[:share]]
+        try:
+            found = [work(block) for block in rows[:share]]
+        finally:
+            wait(others)
         for future in others:
             found += future.result()
         return found
+
+    def together(self, work: Callable[[int], None], cancel: Callable[[], None]) -> None:
+        """Run work(0), work(1), … at the same time, one on each thread: they may wait for each other.
+
+        cancel : ends the others where one of them fails or cannot be started
+        """
+        _check_cancelled(getattr(_current, "cancelled", None))
+
+        def guarded(thread: int) -> None:
+            try:
+                work(thread)
+            except BaseException:
+                cancel()
+                raise
+
+        others: list[Future[None]] = []
+        try:
+            for thread in range(1, self.threads):
+                assert self.pool is not None
+                others.append(self.pool.submit(guarded, thread))
+        except BaseException:
+            cancel()
+            raise
+        try:
+            guarded(0)
+        finally:
+            wait(others)
+        for future in others:
+            future.result()
 
 
 def map_blocks(
@@ -204,12 +268,17 @@ def map_blocks(
     this function.
     """
     todo = list(rows)
-    threads = min(n_threads(n_jobs), len(todo))
+    most = n_threads(n_jobs)
+    threads = min(most, len(todo))
     cancelled, outer = Event(), getattr(_current, "cancelled", None)
+    n_beside = max(threads, 1) * getattr(_current, "n_beside", 1)
 
     def guarded(block: slice) -> Result:
-        _current.cancelled = cancelled
-        return work(block)
+        _current.cancelled, _current.n_beside = cancelled, n_beside
+        try:
+            return work(block)
+        finally:
+            del _current.cancelled, _current.n_beside  # the thread is used again
 
     with progress.stage(stage, total, unit) as advance, one_blas_thread():
         if threads <= 1:
@@ -218,18 +287,17 @@ def map_blocks(
                 yield work(block)
                 advance(block.stop - block.start)
             return
-        with ThreadPoolExecutor(threads) as pool:
+        pool, pending = _pools.take(most), deque[tuple[slice, Future[Result]]]()
+        try:
             queue = iter(todo)
-            pending = deque((block, pool.submit(guarded, block)) for block in islice(queue, 2 * threads))
-            try:
-                while pending:
-                    _check_cancelled(outer)
-                    block, future = pending.popleft()
-                    yield future.result()
-                    advance(block.stop - block.start)
-                    for following in islice(queue, 1):
-                        pending.append((following, pool.submit(guarded, following)))
-            finally:
-                cancelled.set()
-                for _, future in pending:
-                    future.cancel()
+            pending.extend((block, pool.submit(guarded, block)) for block in islice(queue, 2 * threads))
+            while pending:
+                _check_cancelled(outer)
+                block, future = pending.popleft()
+                yield future.result()
+                advance(block.stop - block.start)
+                pending.extend((after, pool.submit(guarded, after)) for after in islice(queue, 1))
+        finally:
+            cancelled.set()
+            wait([future for _, future in pending if not future.cancel()])
+            _pools.give_back(pool, most)

@@ -14,6 +14,7 @@ pair.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -29,6 +30,9 @@ from ..validation.arrays import count_columns
 Array = np.ndarray
 
 ROWS = 64  # rows in a block of the gradient
+ROWS_OF_THREAD = 32  # rows of a batch that a thread takes at least
+BATCHES = 32  # that threads train on together before they return
+UPDATE_COST = 4.0  # time of a feature's AdaGrad step over that of one value of the gradient
 
 
 class JointState(NamedTuple):
@@ -88,36 +92,119 @@ def epoch(
     """
     rng = np.random.default_rng([state.seed, state.epoch])
     sizes = (neighbors >= 0).sum(axis=1)
-    order = rng.permutation(np.flatnonzero(sizes))
-    chain = _chain(neighbors)
-    with progress.stage("joint learning", len(order)) as advance, Workers(n_jobs) as workers:
-        batches = _Batches(X, state, learning_rate, workers, engine)
-        for start in range(0, len(order), batch_size):
-            rows = order[start : start + batch_size]
-            contexts = neighbors[rows, (rng.random(len(rows)) * sizes[rows]).astype(np.int64)]
+    rows = rng.permutation(np.flatnonzero(sizes))
+    contexts = neighbors[rows, (rng.random(len(rows)) * sizes[rows]).astype(np.int64)]
+    pairs = Pairs(rows, contexts, neighbors, group, sets)
+    settings = state, X, pairs, loss, np.float32(learning_rate), batch_size, n_jobs, engine
+    is_compiled = issparse(X) and loss.kind == "softmax" and sets is None
+    with progress.stage("joint learning", len(rows)) as advance:
+        (_train_together if is_compiled else _train_in_steps)(*settings, advance)
+    return state._replace(epoch=state.epoch + 1)
+
+
+class Pairs(NamedTuple):
+    """Rows in the order of an epoch, the positive of each, (m,) int64, and what negatives depend on."""
+
+    rows: Array
+    contexts: Array
+    neighbors: Array
+    group: Array
+    sets: csr_matrix | None
+
+
+def _train_together(
+    state: JointState,
+    X: csr_matrix,
+    pairs: Pairs,
+    loss: Loss,
+    rate: np.float32,
+    batch_size: int,
+    n_jobs: int | None,
+    engine: Engine,
+    advance: Callable[[int], None],
+) -> None:
+    """Train by a kernel whose threads wait for each other, without Python between the steps of a batch."""
+    X.sort_indices()
+    b, rank = min(batch_size, len(pairs.rows)), state.V.shape[1]
+    work = [np.empty(shape, np.float32) for shape in ((2 * b, rank), (2 * b, rank), 2 * b, b * b)]
+    chain, is_cosine = _chain(pairs.neighbors), loss.similarity == "cosine"
+    with Workers(n_jobs, most=max(b // ROWS_OF_THREAD, 1)) as workers:
+        edges = _feature_edges(X, workers.threads, 2 * b)
+        for block in blocks(len(pairs.rows), BATCHES * batch_size):
+            barrier = np.zeros(24, np.int64)
+
+            def train(thread: int, block: slice = block, barrier: Array = barrier) -> None:
+                engine.train_batches(
+                    thread,
+                    edges,
+                    barrier,
+                    X.indptr,
+                    X.indices,
+                    X.data,
+                    pairs.rows[block],
+                    pairs.contexts[block],
+                    batch_size,
+                    pairs.neighbors,
+                    pairs.group,
+                    np.float32(loss.gamma),
+                    is_cosine,
+                    rate,
+                    *work,
+                    chain,
+                    state.V,
+                    state.squares,
+                )
+
+            workers.together(train, cancel=partial(barrier.fill, 1))
+            advance(block.stop - block.start)
+
+
+def _feature_edges(X: csr_matrix, n: int, batch_rows: int) -> Array:
+    """(n + 1,) int64, the ends of blocks of features that take about the same time to update."""
+    values = count_columns(X) * (batch_rows / X.shape[0])  # in a batch, on average
+    work = np.cumsum(values + UPDATE_COST * -np.expm1(-values))
+    cuts = np.searchsorted(work, np.arange(1, n) * (work[-1] / n))
+    return np.concatenate([[0], cuts, [X.shape[1]]]).astype(np.int64)
+
+
+def _train_in_steps(
+    state: JointState,
+    X: Any,
+    pairs: Pairs,
+    loss: Loss,
+    rate: np.float32,
+    batch_size: int,
+    n_jobs: int | None,
+    engine: Engine,
+    advance: Callable[[int], None],
+) -> None:
+    """Train batch by batch, each in three steps: embed, compute the gradient, update V."""
+    chain = _chain(pairs.neighbors)
+    with Workers(n_jobs) as workers:
+        batches = _Batches(X, state, rate, workers, engine)
+        for batch in blocks(len(pairs.rows), batch_size):
+            rows, contexts = pairs.rows[batch], pairs.contexts[batch]
             both = np.concatenate([rows, contexts])
-            weights = negatives(rows, contexts, neighbors, group, sets, chain, engine=engine)
+            weights = negatives(
+                rows, contexts, pairs.neighbors, pairs.group, pairs.sets, chain, engine=engine
+            )
             Z = batches.embed(both)
             _, dZ = gradient(Z, weights, loss, workers, engine=engine)
             batches.step(both, dZ)
             advance(len(rows))
-    return state._replace(epoch=state.epoch + 1)
 
 
 class _Batches:
     """Embeds the rows of a batch and updates V; no sum depends on the number of threads."""
 
-    def __init__(self, X: Any, state: JointState, rate: float, workers: Workers, engine: Engine) -> None:
+    def __init__(self, X: Any, state: JointState, rate: np.float32, workers: Workers, engine: Engine) -> None:
         self.X, self.V, self.squares = X, state.V, state.squares
-        self.rate, self.workers, self.engine = np.float32(rate), workers, engine
+        self.rate, self.workers, self.engine = rate, workers, engine
         if issparse(X):
-            # Each thread updates a block of features; the blocks hold about the same number of values.
             X.sort_indices()
             self.arrays = (X.indptr, X.indices, X.data)
-            counts, n = np.cumsum(count_columns(X)), workers.threads
-            cuts = np.searchsorted(counts, np.arange(1, n) * (X.nnz / n)).tolist()
-            edges = sorted({0, *cuts, X.shape[1]})
-            self.features = [slice(*pair) for pair in pairwise(edges)]
+            edges = _feature_edges(X, workers.threads, X.shape[0])
+            self.features = [slice(*pair) for pair in pairwise(edges.tolist())]
 
     def embed(self, rows: Array) -> Array:
         """(b, r) float32, z = x V."""
@@ -169,7 +256,7 @@ def negatives(
 
 
 def _chain(neighbors: Array) -> Array:
-    return np.full((3, len(neighbors)), -1)
+    return np.full((4, len(neighbors)), -1)
 
 
 def gradient(

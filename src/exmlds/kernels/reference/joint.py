@@ -1,4 +1,4 @@
-"""Steps of joint learning on a batch of sparse rows."""
+"""Steps of joint learning on a batch of sparse rows, and several threads that take them together."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def negative_weights(
 
     rows, contexts : (b,) int64;  neighbors : (n, k) int64, −1 pads
     group : (n,) int64, equal for equal labels
-    chain : (3, n) int64 of −1, work space, which is reset
+    chain : (4, n) int64 of −1, work space, which is reset
     weights : (b, b) float32
     """
     is_positive = (neighbors[rows][:, :, None] == contexts).any(axis=1)
@@ -103,3 +103,62 @@ def adagrad_rows(
         g, square = total[feature], squares[start + feature]
         square += g**2
         V[start + feature] -= rate * np.divide(g, np.sqrt(square), out=np.zeros_like(g), where=square > 0)
+
+
+def train_batches(
+    thread: int,
+    edges: Array,
+    barrier: Array,
+    indptr: Array,
+    features: Array,
+    values: Array,
+    rows: Array,
+    contexts: Array,
+    batch_size: int,
+    neighbors: Array,
+    group: Array,
+    gamma: float,
+    is_cosine: bool,
+    rate: float,
+    U: Array,
+    dU: Array,
+    lengths: Array,
+    slopes: Array,
+    chain: Array,
+    V: Array,
+    squares: Array,
+) -> None:
+    """Train on batches of rows with one positive each by the softmax loss; all threads call this together.
+
+    The compiled threads share the work of each batch and wait for each other at the barrier. Here the first
+    one does it all.
+
+    thread : the number of this thread;  edges : (t + 1,) int64, thread p updates features edges[p] to
+        edges[p + 1]
+    barrier : (24,) int64 of zeros; a value in position 16 makes waiting threads return
+    indptr, features, values : X as csr float32, the features of a row ascending
+    rows, contexts : (m,) int64, rows and the positive of each;  batch_size : rows in a batch
+    neighbors, group : as in `negative_weights`, and chain too
+    gamma, is_cosine : γ, and whether K is the cosine or the inner product of embeddings
+    rate, V, squares : as in `adagrad_rows`
+    U, dU, lengths, slopes : (2b, r), (2b, r), (2b,) and (b²,) float32, work space
+    """
+    if thread:
+        return
+    for start in range(0, len(rows), batch_size):
+        batch = slice(start, start + batch_size)
+        b, both = len(rows[batch]), np.concatenate([rows[batch], contexts[batch]])
+        Z, weights = np.empty((2 * b, V.shape[1]), np.float32), np.empty((b, b), np.float32)
+        embed_rows(indptr, features, values, both, V, Z)
+        norms = (
+            np.maximum(np.linalg.norm(Z, axis=1, keepdims=True), 1e-37) if is_cosine else np.ones((2 * b, 1))
+        )
+        unit = (Z / norms).astype(np.float32)
+        negative_weights(rows[batch], contexts[batch], neighbors, group, chain, weights)
+        gradients, by_contexts = np.empty((2 * b, V.shape[1])), np.empty((1, b, V.shape[1]))
+        softmax_gradient(unit, weights, gamma, 0, b, b, gradients[:b], by_contexts)
+        gradients[b:] = by_contexts[0]
+        if is_cosine:
+            gradients -= (gradients * unit).sum(axis=1, keepdims=True) * unit
+        dZ = (gradients / norms).astype(np.float32)
+        adagrad_rows(indptr, features, values, both, dZ, 0, len(V), rate, V, squares)
