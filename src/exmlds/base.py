@@ -472,17 +472,22 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
         """
         stored.whole(self.n_labels_, "the number of labels", 1)
         stored.record(self.columns_, "the used columns", UsedColumns)
-        for used, n in zip(self.columns_, (self.n_features_in_, self.n_labels_)):
+        for used, n in zip(self.columns_[:2], (self.n_features_in_, self.n_labels_)):
             if used is not None:
                 stored.ascending(stored.ids(used, "the used columns", None, n), "the used columns")
+        if self.columns_.added_labels is not None:
+            stored.ids(self.columns_.added_labels, "the used columns", None, self.n_labels_)
+            stored.require(self.columns_.labels is not None, "labels are added to all of them")
         if self.names_ is not None:
             stored.record(self.names_, "the labels", np.ndarray)
             stored.require(self.names_.shape == (self.n_labels_,), "there are too many or too few labels")
         stored.record(self.sparse_rows_, "whether rows are sparse", bool)
-        used = self.columns_.labels
+        used = self.columns_.all_labels
         n_used = self.n_labels_ if used is None else len(used)
         counts = stored.array(self.column_counts_, "counts of labels", stored.INTEGERS, n_used)
         stored.require(n_used, "there are no labels")
+        is_repeated = used is not None and len(np.unique(used)) < n_used
+        stored.require(not is_repeated, "a label is used twice")
         stored.require(counts.min() >= 0, "counts of labels are negative")
         stored.whole(self.n_samples_fit_, "the number of training rows", 1)
         stored.whole(self.n_features_in_, "the number of features", 1)

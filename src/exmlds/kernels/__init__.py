@@ -38,6 +38,7 @@ OPERATIONS = {
     "merge_examples": "rerank",
     "train_labels": "rerank",
     "group_by_feature": "rerank",
+    "merge_weights": "rerank",
     "score_labels": "rerank",
     "weigh_evidence": "stacking",
     "ftrl_rows": "gate",

@@ -8,9 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator
-from scipy.sparse import csr_matrix, issparse
+from scipy.sparse import csr_matrix, issparse, vstack
 
 from ..base import XMCEstimator
+from ..growing import GrowingEstimator, RowsChange, widened
 from ..runtime import parallel
 from ..runtime.memory import LEAST, DataSize, Estimate
 from ..selection import MAX_HELD_OUT, HeldOutScores
@@ -58,7 +59,7 @@ class MostFrequent(XMCEstimator):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class FeatureNeighbors(XMCEstimator):
+class FeatureNeighbors(GrowingEstimator):
     """Let the nearest training rows in feature space vote on the labels.
 
     Parameters
@@ -68,6 +69,7 @@ class FeatureNeighbors(XMCEstimator):
     vote : "similarity" weighs a neighbour by exp((s − s₁) / temperature), s₁ the similarity of the nearest;
         "uniform" gives every neighbour one vote
     temperature : a smaller one gives the nearest neighbours more weight
+    growable : keep the training rows with the model, so that it can grow
 
     The other parameters are those of every method, `XMCEstimator`.
 
@@ -85,7 +87,7 @@ class FeatureNeighbors(XMCEstimator):
     """
 
     _constraints: ClassVar[Mapping[str, params.Constraint]] = {
-        **XMCEstimator._constraints,
+        **GrowingEstimator._constraints,
         "n_neighbors": params.NEIGHBORS,
         "metric": params.one_of("cosine", "euclidean"),
         "vote": params.one_of("similarity", "uniform"),
@@ -110,6 +112,25 @@ class FeatureNeighbors(XMCEstimator):
         self.voters_ = np.flatnonzero(np.diff(Y.indptr))  # rows with a label
         self.index_ = index.build(X[self.voters_], self.metric)
         self.labels_ = Y[self.voters_]
+        self.kept_rows_ = X.copy() if self._keeps_rows else None
+
+    def _apply_rows(self, change: RowsChange, n_labels: int) -> None:
+        n, added = len(self._growth().ids), np.flatnonzero(np.diff(change.labels.indptr))
+        removed = np.flatnonzero(np.isin(self.voters_, change.removed))
+        self.index_ = index.exclude(self.index_, removed)
+        labels = widened(self.labels_, n_labels)
+        if len(added):
+            self.index_ = index.append(self.index_, change.X[added], n_jobs=self.n_jobs)
+            labels = vstack([labels, change.labels[added]], format="csr")
+        self.voters_, self.labels_ = np.concatenate([self.voters_, n + added]), labels
+
+    def _drop_voters(self, is_removed: Array, number: Array) -> None:
+        is_kept = ~is_removed[self.voters_]
+        self.index_ = index.drop(self.index_, np.flatnonzero(~is_kept))
+        self.voters_, self.labels_ = number[self.voters_[is_kept]], self.labels_[is_kept]
+
+    def _merge_segments(self) -> None:
+        self.index_ = index.compact(self.index_, n_jobs=self.n_jobs)
 
     def _check_learnt(self) -> None:
         super()._check_learnt()

@@ -12,11 +12,12 @@ from scipy.sparse import csr_matrix
 from sklearn.utils.validation import check_is_fitted
 
 from .. import metrics
-from ..base import XMCEstimator
+from ..growing import GrowingEstimator, RowsChange, stacked
 from ..reranking import explain as reranking_explain
 from ..reranking import untrained
 from ..reranking.cross_fit import cross_fit, refit
 from ..reranking.effort import EFFORTS, Effort
+from ..reranking.growth import REFIT_SHARE, ClassifierSettings, RerankerUpdate, due_labels, train_again
 from ..reranking.pipeline import RerankingPipeline, ShortlistScores, fit_shortlister, transform_sparse
 from ..reranking.search import TEMPERATURES, ConfigSearch, SearchTrial, TimeBudget
 from ..reranking.stack import extend_by_votes, rank_by_stacker, stack
@@ -24,12 +25,12 @@ from ..reranking.untrained import SUPPORTING_LABELS, UntrainedLabels
 from ..runtime.memory import DataSize, Estimate
 from ..runtime.progress import phase
 from ..selection import HeldOutScores, TrainingSet
-from ..stages import features, rerank, stacking
+from ..stages import features, label_lift, rerank, stacking
 from ..stages.stacking import Stacker
 from ..validation import params, stored, targets
 from ..validation.arrays import Matrix
 from ..voting import explain
-from ..voting.base import MIN_ROWS_TO_TUNE, NeighborVoting, check_rows
+from ..voting.base import MIN_ROWS_TO_TUNE, NeighborVoting, check_rows, voters_of
 from ..voting.explain import ExplainOptions, Explanation
 from ..voting.label_space import LabelSpaceMixin
 from ..voting.votes import VotingModel
@@ -40,7 +41,7 @@ Array = np.ndarray
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class ExMLDS(LabelSpaceMixin, XMCEstimator):
+class ExMLDS(LabelSpaceMixin, GrowingEstimator):
     """The recommended method: nearest rows make a short list of labels, and classifiers re-rank it.
 
     Parameters
@@ -61,6 +62,7 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
     time_budget : seconds that a fit should take, approximately: within it learners and folds are added while
         they pay; beyond it the last fit, on all rows, is left out
     keep_rows : keep the training rows with the model, so that `explain` can show shared features
+    growable : keep them, so that the model can grow: `partial_fit`, `remove_rows`, `relabel`, `refresh`
 
     The other parameters are those of every method, `XMCEstimator`.
 
@@ -83,7 +85,7 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
     """
 
     _constraints: ClassVar[Mapping[str, params.Constraint]] = {
-        **XMCEstimator._constraints,
+        **GrowingEstimator._constraints,
         "effort": params.one_of(*EFFORTS),
         "candidates": params.one_of("auto", "joint", "sppmi"),
         "n_learners": params.either(params.one_of("auto"), params.whole(1)),
@@ -134,6 +136,7 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
         observed: Any = None,
         name_matches: Any = None,
         label_attributes: Any = None,
+        ids: Any = None,
     ) -> Self:
         """Fit the model to rows and their labels.
 
@@ -149,11 +152,13 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
             label without any training row can then be predicted by its name alone
         label_attributes : (L, A) sparse, attributes that several labels have, such as broader concepts or
             subdivisions: a label without training rows is more probable where others with them are
+        ids : n names of the rows, as in `partial_fit`
         """
         return self._learn(
             X,
             y,
             label_names,
+            ids=ids,
             sample_weight=sample_weight,
             label_cooccurrence=label_cooccurrence,
             observed=observed,
@@ -200,7 +205,7 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
         labelled = self._trainable_rows(Y, **side)
         if not labelled.size:
             raise ValueError("No row with a label has a sample_weight above 0.")
-        kept_rows = X.copy() if self.keep_rows else None
+        kept_rows = X.copy() if self._keeps_rows else None
         matches = side.get("name_matches")
         self.untrained_ = None
         if matches is not None:
@@ -212,7 +217,11 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
             self.kept_rows_ = kept_rows
             return None
         # Labels are ranked by probability times gain where rare ones are favoured.
-        gains = _inverse_propensity_gains(rows.Y) if self.objective == "psp" else None
+        gains = (
+            _inverse_propensity_gains(np.bincount(rows.Y.indices, minlength=rows.Y.shape[1]), rows.n)
+            if self.objective == "psp"
+            else None
+        )
         adds_learners = self.n_learners == "auto" and self.time_budget is not None
 
         # 1. Search the configuration on a sample of the rows.
@@ -251,6 +260,7 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
         self.shortlister_, self.second_shortlister_, self.shortlist_, self.counts_ = pipeline[:4]
         self.feature_map_, self.classifiers_, self.lifts_, self.match_lifts_ = pipeline[4:]
         self.cost_, self.rows_ = cost, rows.astype(np.int32)
+        self.trained_counts_ = self.column_counts_
         columns = zip(*trials) if trials else ((), (), (), ())
         self.search_results_ = dict(zip(SearchTrial._fields, map(list, columns)))
 
@@ -263,6 +273,73 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
         self._store(pipeline, np.nan, numbers, [])
         self.gains_, self.stacker_ = None, None
         self.held_out_quality_, self.shortlist_recall_ = np.nan, np.nan
+
+    # Growing.
+
+    def _results_of(self, change: RowsChange, **side: Any) -> RerankerUpdate | None:
+        """Classifiers to be trained again, where enough rows have changed."""
+        growth = self._growth()
+        n_changed = growth.n_pending + len(change.removed) + len(change.ids)
+        classifiers_of = self.feature_map_ if self.classifiers_ is not None else None
+        if n_changed < REFIT_SHARE * len(growth.ids) or classifiers_of is None:
+            return None
+        added = np.flatnonzero(np.diff(change.labels.indptr))
+        shortlister = self._grow(self.shortlister_, change, added)
+        labels = due_labels(shortlister.column_counts_, _padded(self.trained_counts_, change.labels.shape[1]))
+        if not len(labels):
+            return None
+        X = stacked(self._kept(self.rows_), change.X[added])
+        settings = ClassifierSettings(classifiers_of, self.loss, self.cost_, self._effort.n_passes)
+        return train_again(shortlister, X, labels, settings)
+
+    def _grow(self, method: NeighborVoting, change: RowsChange, added: Array) -> NeighborVoting:
+        removed = voters_of(self.rows_, change.removed, len(self._growth().ids))
+        return method.grown(removed, change.X[added], change.labels[added])
+
+    def _apply_rows(self, change: RowsChange, n_labels: int) -> None:
+        added, n = np.flatnonzero(np.diff(change.labels.indptr)), len(self._growth().ids)
+        second = self.second_shortlister_
+        self.shortlister_, self.second_shortlister_ = (
+            self._grow(self.shortlister_, change, added),
+            None if second is None else self._grow(second, change, added),
+        )
+        self.rows_ = np.concatenate([self.rows_, n + added]).astype(np.int32)
+        self.counts_ = self.column_counts_.astype(np.float32)
+        trained, update = _padded(self.trained_counts_, change.labels.shape[1]), change.results
+        self.stacker_ = self.stacker_ and stacking.with_labels(self.stacker_, n_labels)
+        if self.lifts_ is not None:
+            is_counted = update is not None
+            self.lifts_ = (
+                label_lift.fit(self.shortlister_.labels_)
+                if is_counted
+                else label_lift.with_labels(self.lifts_, n_labels)
+            )
+        if update is not None:
+            rerank.check_update(update.weights, len(update.labels), self.classifiers_)
+            trained = trained.copy()
+            trained[update.labels] = self.column_counts_[update.labels]
+            self.classifiers_ = rerank.replace(
+                self.classifiers_, update.labels, update.weights, n_labels, engine=self.engine
+            )
+        self.trained_counts_ = trained
+        if self.match_lifts_ is not None:
+            self.match_lifts_ = _padded(self.match_lifts_, n_labels)
+        if self.gains_ is not None:
+            self.gains_ = _inverse_propensity_gains(self.column_counts_, len(self.rows_))
+        if self.untrained_ is not None:
+            self.untrained_ = self.untrained_.with_labels(self.n_labels_)
+
+    def _drop_voters(self, is_removed: Array, number: Array) -> None:
+        is_dropped = is_removed[self.rows_]
+        self.shortlister_ = self.shortlister_.without_voters(is_dropped)
+        if self.second_shortlister_ is not None:
+            self.second_shortlister_ = self.second_shortlister_.without_voters(is_dropped)
+        self.rows_ = number[self.rows_[~is_dropped]].astype(np.int32)
+
+    def _merge_segments(self) -> None:
+        self.shortlister_ = self.shortlister_.merged()
+        if self.second_shortlister_ is not None:
+            self.second_shortlister_ = self.second_shortlister_.merged()
 
     def _config_search(self, first_method: str) -> ConfigSearch:
         is_open, make = self.candidates == "auto", self._make_shortlister
@@ -341,9 +418,14 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
 
     def _restore(self) -> None:
         super()._restore()
-        for name in ("match_lifts_", "untrained_"):
+        # Folders of earlier versions have none.
+        for name, value in {
+            "match_lifts_": None,
+            "untrained_": None,
+            "trained_counts_": self.column_counts_,
+        }.items():
             if not hasattr(self, name):
-                setattr(self, name, None)  # folders of earlier versions have none
+                setattr(self, name, value)
 
     def _check_learnt(self) -> None:
         super()._check_learnt()
@@ -359,6 +441,7 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
                 stored.require(alike, "a shortlister has other features or labels than the model")
         stored.whole(self.shortlist_, "the length of short lists", 1)
         stored.array(self.counts_, "counts of labels of the stacker", stored.FLOATS, n_labels)
+        stored.array(self.trained_counts_, "counts of trained labels", stored.INTEGERS, n_labels)
         n = self.shortlister_.labels_.shape[0]
         check_rows(self.rows_, n, self.n_samples_fit_, self.kept_rows_, d)
         for values in (self.gains_, self.lifts_):
@@ -370,7 +453,8 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
         stored.record(self.search_results_, "the search", dict)
         has_classifiers = self.classifiers_ is not None and self.feature_map_ is not None
         if has_classifiers:
-            rerank.check(self.classifiers_, features.check(self.feature_map_, d), n_labels)
+            n_trained = min(len(self.classifiers_.bias), n_labels)  # labels that came later have none
+            rerank.check(self.classifiers_, features.check(self.feature_map_, d), n_trained)
         if self.stacker_ is not None:
             names = stacking.evidence_names(
                 self.second_shortlister_ is not None,
@@ -464,16 +548,17 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
 
         A label without training rows has the largest gain, 1.
         """
-        if self.gains_ is None or self.columns_.labels is None:
+        labels = self.columns_.all_labels
+        if self.gains_ is None or labels is None:
             return self.gains_
         gains = np.ones(self.n_labels_, np.float32)
-        gains[self.columns_.labels] = self.gains_
+        gains[labels] = self.gains_
         return gains
 
     def _estimate(self, data: DataSize) -> Estimate:
         first_method = "sppmi" if self.candidates == "sppmi" else "joint"
         estimate = self._config_search(first_method).estimate(data)
-        return estimate.with_rows(data) if self.keep_rows else estimate
+        return estimate.with_rows(data) if self._keeps_rows else estimate
 
 
 def _normalize_weights(rows: TrainingSet) -> TrainingSet:
@@ -483,8 +568,15 @@ def _normalize_weights(rows: TrainingSet) -> TrainingSet:
     return rows._replace(side={**rows.side, "sample_weight": rows.row_weights / rows.row_weights.mean()})
 
 
-def _inverse_propensity_gains(Y: csr_matrix) -> Array:
-    """(L,) float32 the inverse propensities of labels, over the largest of those that occur."""
-    inverse = metrics.inverse_propensity(Y)
-    occurs = np.bincount(Y.indices, minlength=Y.shape[1]) > 0
-    return np.minimum(inverse / inverse[occurs].max(), 1).astype(np.float32)
+def _inverse_propensity_gains(counts: Array, n: int) -> Array:
+    """(L,) float32 the inverse propensities of labels, over the largest of those that occur.
+
+    counts : (L,) rows of each label, of n rows
+    """
+    inverse = metrics.inverse_propensity(counts, n_rows=n)
+    return np.minimum(inverse / inverse[counts > 0].max(), 1).astype(np.float32)
+
+
+def _padded(values: Array, n: int) -> Array:
+    """(n,) with zeros at the end."""
+    return np.concatenate([values, np.zeros(n - len(values), values.dtype)])

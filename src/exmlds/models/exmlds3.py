@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.random import Generator
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, vstack
 from sklearn.utils.validation import check_is_fitted
 
 from ..runtime.memory import DataSize
@@ -121,6 +121,7 @@ class ExMLDS3(RegressionVoting):
         label_names: Sequence[str] | None = None,
         label_cooccurrence: Any = None,
         observed: Any = None,
+        ids: Any = None,
     ) -> Self:
         """Fit the model to rows and to those of their labels that are known.
 
@@ -131,8 +132,11 @@ class ExMLDS3(RegressionVoting):
             dense: how often two labels co-occur, or how similar their meanings are; YᵀY if not given.
             `exmlds.LabelMatrix(C)` keeps scikit-learn's cross-validation from cutting it where L = n
         observed : (n, L) 1 where a cell of y is known; a label that is known to be absent is never completed
+        ids : n names of the rows, as in `partial_fit`
         """
-        return self._learn(X, y, label_names, label_cooccurrence=label_cooccurrence, observed=observed)
+        return self._learn(
+            X, y, label_names, ids=ids, label_cooccurrence=label_cooccurrence, observed=observed
+        )
 
     def _check_learnt(self) -> None:
         super()._check_learnt()
@@ -206,6 +210,28 @@ class ExMLDS3(RegressionVoting):
             return Y
         P = complete.own_conditional_share(Y) if C is None else complete.conditional_share(C)
         return complete.complete(Y, P, strength, given["observed"])
+
+    def _labels_of_added(self, Y: csr_matrix) -> csr_matrix:
+        if not self.complete_labels_:
+            return Y
+        observed = self.labels_.copy()
+        observed.data = (observed.data >= 1).astype(np.float32)  # completed labels weigh less
+        observed.eliminate_zeros()
+        P = complete.own_conditional_share(vstack([observed, Y], format="csr"))
+        return complete.complete(Y, P, self.complete_labels_, None)
+
+    def with_rows(self, rows: TrainingSet, *, is_merged: bool = True) -> Self:
+        """As for every method; the embedding of a new label is the mean of its rows' embeddings."""
+        other, scorer = super().with_rows(rows, is_merged=is_merged), self.scorer_
+        assert scorer is not None
+        new = np.flatnonzero(~scorer.embeddings.any(axis=1) & (rows.Y.getnnz(axis=0) > 0))
+        if len(new):
+            Z = self._voting_model().embed(rows.X)[:, : scorer.embeddings.shape[1]]
+            members = csr_matrix(rows.Y[:, new].T)
+            embeddings = scorer.embeddings.copy()
+            embeddings[new] = (members @ Z) / np.diff(members.indptr)[:, None]
+            other.scorer_ = vote.label_scorer(embeddings)
+        return other
 
     def _rank(
         self, votes: Votes, labels: csr_matrix, scorer: LabelScorer | None, k: int

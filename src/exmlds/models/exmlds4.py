@@ -27,7 +27,7 @@ Array = np.ndarray
 
 EPOCHS = (4, 8, 12)
 LARGEST_PART = {"exact": 100_000, "auto": 5_000_000}  # rows; beyond, a search takes too long
-NOT_OF_THE_RESULT = {"keep_rows", "n_jobs", "verbose"}
+NOT_OF_THE_RESULT = {"growable", "keep_rows", "n_jobs", "verbose"}
 
 
 class Contexts(Embedding):
@@ -128,7 +128,13 @@ class ExMLDS4(NeighborVoting):
     n_learners: int = 3
 
     def fit(
-        self, X: Any, y: Any, *, label_names: Sequence[str] | None = None, checkpoint: PathLike | None = None
+        self,
+        X: Any,
+        y: Any,
+        *,
+        label_names: Sequence[str] | None = None,
+        checkpoint: PathLike | None = None,
+        ids: Any = None,
     ) -> Self:
         """Fit the model to rows and their labels.
 
@@ -137,14 +143,15 @@ class ExMLDS4(NeighborVoting):
         X, y, label_names : as in `XMCEstimator.fit`
         checkpoint : a folder that the fit is saved to after every epoch; with the same folder, data and
             parameters a fit that was stopped resumes, and gives the same model
+        ids : n names of the rows, as in `partial_fit`
         """
         if checkpoint is None:
-            return self._learn(X, y, label_names)
+            return self._learn(X, y, label_names, ids=ids)
         with self._all_or_nothing():
-            return self._fit_with_checkpoint(X, y, label_names, checkpoint)
+            return self._fit_with_checkpoint(X, y, label_names, ids, checkpoint)
 
     def _fit_with_checkpoint(
-        self, X: Any, Y: Any, label_names: Sequence[str] | None, folder: PathLike
+        self, X: Any, Y: Any, label_names: Sequence[str] | None, ids: Any, folder: PathLike
     ) -> Self:
         X, Y, rng, side = self._start(X, Y, label_names)
         parameters = {k: v for k, v in self.get_params(deep=False).items() if k not in NOT_OF_THE_RESULT}
@@ -154,7 +161,7 @@ class ExMLDS4(NeighborVoting):
             "parameters": json.dumps(parameters, default=str),
         }
         checkpoint = Checkpoint(folder, run, rng)
-        return self._train(X, Y, checkpoint.rng(), side, checkpoint=checkpoint)
+        return self._train(X, Y, checkpoint.rng(), side, ids, checkpoint=checkpoint)
 
     def _embed(self, X: Matrix, Y: csr_matrix, rank: int, rng: Generator, **given: Any) -> Embedding:
         """The graph of contexts, the same for all learners; there is no embedding beside the map."""

@@ -167,9 +167,15 @@ class RerankingPipeline(NamedTuple):
             return scores
         n_listed, margins = self.n_listed, np.full(scores.ids.shape, -np.inf, np.float32)
         listed = scores.ids[:, :n_listed]
+        is_trained = listed < len(self.classifiers.bias)
         margins[:, :n_listed] = rerank.score(
-            self.classifiers, transform_sparse(self.feature_map, X), listed, engine=self.shortlister.engine
+            self.classifiers,
+            transform_sparse(self.feature_map, X),
+            np.where(is_trained, listed, -1),
+            engine=self.shortlister.engine,
         )
+        if not is_trained.all():  # labels that came later, which votes alone are known of
+            margins[:, :n_listed][~is_trained] = 2 * scores.votes[:, :n_listed][~is_trained] - 1
         if self.lifts is None:
             return scores._replace(margins=margins)
         cooccurrence = np.zeros(scores.ids.shape, np.float32)

@@ -61,15 +61,24 @@ class UntrainedLabels(NamedTuple):
         ids, scores : (b, k′) with at least SUPPORTING_LABELS, or all labels;  matches : (b, L) of all labels
         gains : (L,) what the scores are multiplied by; 1 for untrained labels
         """
-        if columns.labels is None:
+        trained = columns.all_labels
+        if trained is None:
             return ids[:, :k], scores[:, :k]
         is_trained = np.zeros(matches.shape[1], bool)
-        is_trained[columns.labels] = True
+        is_trained[trained] = True
         untrained = name_match.without(matches, is_trained)
         probabilities = scores if gains is None else scores / gains[ids]
         supports = self._supports(ids, probabilities, *_pairs(untrained))
         untrained.data = name_match.score_untrained(self.scorer, untrained.data, supports)
         return name_match.add_untrained(ids, scores, untrained, k)
+
+    def with_labels(self, n_labels: int) -> UntrainedLabels:
+        """For more labels, which have no attributes."""
+        if self.attributes is None or self.attributes.shape[0] == n_labels:
+            return self
+        attributes = self.attributes.copy()
+        attributes.resize(n_labels, attributes.shape[1])
+        return self._replace(attributes=attributes)
 
     def _supports(self, ids: Array, scores: Array, rows: Array, labels: Array) -> Array:
         first = slice(SUPPORTING_LABELS)

@@ -83,6 +83,16 @@ def insert(
     return grown, order
 
 
+def keep(cells: Cells, is_kept: Array) -> Cells:
+    """The rows with these numbers, (n,) bool, which are counted anew; cells without rows are left out."""
+    is_stored = is_kept[cells.numbers]
+    ends = np.concatenate(([0], np.cumsum(is_stored)))[cells.starts]
+    is_filled = np.diff(ends) > 0
+    numbers = (np.cumsum(is_kept) - 1)[cells.numbers[is_stored]].astype(np.int32)
+    starts = np.concatenate([ends[:-1][is_filled], ends[-1:]])
+    return Cells(cells.centers[is_filled], starts, quantize.keep(cells.rows, is_stored), numbers)
+
+
 def check(cells: Any, n: int, r: int) -> None:
     """Check the cells of n rows with r columns that come from a file."""
     stored.record(cells, "the cells of an index", Cells)

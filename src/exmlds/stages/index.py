@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import csc_matrix, csr_matrix, issparse
+from scipy.sparse import csc_matrix, csr_matrix, hstack, issparse
 
 from ..kernels import DEFAULT, Engine
 from ..validation import stored
@@ -19,6 +19,10 @@ from . import cells, quantize
 
 Array = np.ndarray
 DENSE_BLOCK = 8_192  # rows that a block of queries is scored against at a time
+MAX_TAIL, TAIL_ROWS = (
+    0.02,
+    1_024,
+)  # share and number of rows that are searched one by one before they are merged
 DENSE_FROM = 0.2  # share of stored values above which a matrix product is faster than the inverted index
 
 
@@ -105,6 +109,69 @@ def extend(
     return index._replace(segments=[*index.segments, Segment(rows, bias)])
 
 
+def append(index: Index, X: Matrix, storage: str = "float32", *, n_jobs: int | None = None) -> Index:
+    """The index with further rows, in a second segment, or merged into the first where they become many.
+
+    The work is in proportion to the rows that are added, but for a merge now and then.
+    """
+    is_inverted = issparse(index.segments[0].rows)
+    if is_inverted != issparse(X):
+        X = csr_matrix(X) if is_inverted else X.toarray()
+    first, *others = extend(index, X, storage).segments
+    tail = _join(others)
+    grown = index._replace(segments=[first, tail])
+    n_tail, n = len(tail.bias), len(first.bias) + len(tail.bias)
+    return compact(grown, n_jobs=n_jobs) if n_tail > max(TAIL_ROWS, MAX_TAIL * n) else grown
+
+
+def exclude(index: Index, rows: Array) -> Index:
+    """The index without these rows, by their ids: they keep their places, and no search finds them."""
+    positions_of, segments, start = positions(index)[rows], [], 0
+    for segment in index.segments:
+        own = positions_of[(positions_of >= start) & (positions_of < start + len(segment.bias))] - start
+        start += len(segment.bias)
+        if len(own):
+            bias = segment.bias.copy()
+            bias[own] = -np.inf
+            segment = segment._replace(bias=bias)
+        segments.append(segment)
+    return index._replace(segments=segments)
+
+
+def drop(index: Index, rows: Array) -> Index:
+    """The index without these rows; the ids of the others are counted anew, in their order."""
+    n = sum(len(segment.bias) for segment in index.segments)
+    is_kept = np.ones(n, bool)
+    is_kept[rows] = False
+    segments, start = [], 0
+    for segment in index.segments:
+        own = is_kept[start : start + len(segment.bias)]
+        start += len(own)
+        segments.append(_keep(segment, own))
+    first, *others = (segment for segment in segments if len(segment.bias))
+    return index._replace(segments=[first, *others])
+
+
+def _keep(segment: Segment, is_kept: Array) -> Segment:
+    """The rows of a segment with these ids, which are counted anew."""
+    if issparse(segment.rows):
+        return Segment(csr_matrix(segment.rows[:, np.flatnonzero(is_kept)]), segment.bias[is_kept])
+    if isinstance(segment.rows, cells.Cells):
+        is_stored = is_kept[segment.rows.numbers]
+        return Segment(cells.keep(segment.rows, is_kept), segment.bias[is_stored])
+    return Segment(quantize.keep(segment.rows, is_kept), segment.bias[is_kept])
+
+
+def _join(segments: list[Segment]) -> Segment:
+    """Segments of rows one by one, or of inverted indices, as one."""
+    if len(segments) == 1:
+        return segments[0]
+    bias = np.concatenate([segment.bias for segment in segments])
+    if issparse(segments[0].rows):
+        return Segment(csr_matrix(hstack([segment.rows for segment in segments])), bias)
+    return Segment(quantize.concatenate([segment.rows for segment in segments]), bias)
+
+
 def storage_order(index: Index) -> Array:
     """(n,) the rows in the order in which they are stored, where near rows follow each other in cells."""
     orders, offset = [], 0
@@ -134,10 +201,12 @@ def stored_rows(index: Index, positions: Array) -> Array:
 
 
 def compact(index: Index, *, n_jobs: int | None = None) -> Index:
-    """The index with all segments of dense rows merged into the first, and into its cells if it has some."""
+    """The index with all segments merged into the first, and into its cells if it has some."""
     first, *others = index.segments
     if not others:
         return index
+    if issparse(first.rows):
+        return index._replace(segments=[_join([first, *others])])
     added = quantize.concatenate([_packed(segment) for segment in others])
     bias = np.concatenate([segment.bias for segment in others])
     if isinstance(first.rows, cells.Cells):

@@ -34,6 +34,13 @@ def fit(Y: csr_matrix) -> Array:
     return lifts
 
 
+def with_labels(lifts: Array, n_labels: int) -> Array:
+    """(n_labels, n_labels) the lifts, with none for labels that came later."""
+    grown = np.zeros((n_labels, n_labels), lifts.dtype)
+    grown[: len(lifts), : len(lifts)] = lifts
+    return grown
+
+
 def apply(lifts: Array, ids: Array, margins: Array) -> Array:
     """(n, k) float32, for each label on a short list the lifts by the likely labels, weighted by probability.
 

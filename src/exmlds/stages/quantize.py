@@ -64,6 +64,11 @@ def concatenate(parts: Sequence[Packed]) -> Packed:
     return Packed(*(np.concatenate(arrays) for arrays in zip(*parts)))
 
 
+def keep(packed: Packed, is_kept: Array) -> Packed:
+    """Some of the rows."""
+    return Packed(packed.values[is_kept], packed.scale[is_kept] if len(packed.scale) else packed.scale)
+
+
 def times(X: Any, packed: Packed, columns: Array, *, engine: Engine = DEFAULT) -> Array:
     """(b, r), the product of X[:, columns] and the quantized matrix A, whose rows belong to these columns.
 

@@ -68,6 +68,16 @@ def check(classifiers: Any, d: int, n_labels: int) -> None:
     stored.array(classifiers.bias, "biases of classifiers", "float32", n_labels)
 
 
+def check_update(weights: Any, n_labels: int, classifiers: Classifiers) -> None:
+    """Check the weights of some labels, of the features of classifiers, that come from a file."""
+    stored.record(weights, "the trained classifiers", LabelWeights)
+    d, m = len(classifiers.dense_slot), len(stored.array(weights.values, "trained weights", "int8", None))
+    stored.offsets(weights.starts, "the starts of trained classifiers", n_labels, m)
+    stored.ids(weights.features, "the features of trained classifiers", m, d, dtypes="int32")
+    for values in (weights.scale, weights.bias):
+        stored.array(values, "trained classifiers", "float32", n_labels)
+
+
 class Examples(NamedTuple):
     """Training examples of all labels; those of label l are at starts[l] to starts[l + 1].
 
@@ -118,7 +128,30 @@ def extend_examples(
     return merged, start
 
 
+class LabelWeights(NamedTuple):
+    """Classifiers label by label, as they are trained.
+
+    starts : (L + 1,) int64, the weights of label l are at starts[l] to starts[l + 1]
+    features, values : (m,) int32 and int8;  scale, bias : (L,) float32
+    """
+
+    starts: Array
+    features: Array
+    values: Array
+    scale: Array
+    bias: Array
+
+
 def fit(
+    X: csr_matrix, given: Examples, *, n_jobs: int | None = None, engine: Engine = DEFAULT, **settings: Any
+) -> tuple[Classifiers, Array]:
+    """Train the classifiers as `train` does; return them with the dual variable α of each example."""
+    trained, alphas = train(X, given, n_jobs=n_jobs, engine=engine, **settings)
+    by_feature = _by_feature(*trained[:3], X.shape[1], n_jobs, engine)
+    return Classifiers(*by_feature, trained.scale, trained.bias), alphas
+
+
+def train(
     X: csr_matrix,
     given: Examples,
     *,
@@ -131,7 +164,7 @@ def fit(
     tolerance: float = 0.1,
     n_jobs: int | None = None,
     engine: Engine = DEFAULT,
-) -> tuple[Classifiers, Array]:
+) -> tuple[LabelWeights, Array]:
     """Train the classifiers by dual coordinate descent; return them with the dual variable α of each example.
 
     X : (n, d) csr float32
@@ -152,7 +185,7 @@ def fit(
     lengths = np.diff(rows[0])
     settings = (loss == "logistic", n_epochs, np.float32(tolerance), np.float32(keep_from))
 
-    def train(labels: slice) -> tuple[Array, Array, Array, Array, Array]:
+    def train_block(labels: slice) -> tuple[Array, Array, Array, Array, Array]:
         # No label has more weights than its examples have values, which bounds the output of the kernel.
         starts = given.starts[labels.start : labels.stop + 1]
         sizes = np.concatenate(([0], np.cumsum(lengths[given.rows[starts[0] : starts[-1]]])))
@@ -173,14 +206,17 @@ def fit(
     sizes = [int(given.starts[labels.stop] - given.starts[labels.start]) for labels in todo]
     order = np.argsort(sizes, kind="stable")[::-1].tolist()
     done = map_blocks(
-        train, [todo[i] for i in order], n_jobs=n_jobs, stage="re-ranking", total=n_labels, unit="labels"
+        train_block,
+        [todo[i] for i in order],
+        n_jobs=n_jobs,
+        stage="re-ranking",
+        total=n_labels,
+        unit="labels",
     )
     trained = [part for _, part in sorted(zip(order, done), key=lambda pair: pair[0])]
     counts, features, values, scale, bias = (np.concatenate(parts) for parts in zip(*trained))
     del trained  # as large as what was made of it
-    starts = np.concatenate(([0], np.cumsum(counts)))
-    by_feature = _by_feature(starts, features, values, d, n_jobs, engine)
-    return Classifiers(*by_feature, scale, bias), alphas
+    return LabelWeights(np.concatenate(([0], np.cumsum(counts))), features, values, scale, bias), alphas
 
 
 def pad_rows(X: csr_matrix) -> tuple[Array, Array, Array]:
@@ -246,6 +282,50 @@ def _by_feature(
     dense = np.zeros((np.count_nonzero(is_dense), n_labels), np.int8)
     group(dense_slot, labels, grouped, dense)
     return ends, labels, grouped, dense, dense_slot
+
+
+def replace(
+    classifiers: Classifiers,
+    labels: Array,
+    trained: LabelWeights,
+    n_labels: int,
+    *,
+    engine: Engine = DEFAULT,
+) -> Classifiers:
+    """The classifiers with those of some labels, (m,) ascending, replaced by others.
+
+    n_labels : number of labels afterwards; new ones follow the others, and have no weights unless given
+    """
+    d, n_before = len(classifiers.dense_slot), len(classifiers.bias)
+    scale, bias = (np.zeros(n_labels, np.float32) for _ in range(2))
+    for values, before, new in (
+        (scale, classifiers.scale, trained.scale),
+        (bias, classifiers.bias, trained.bias),
+    ):
+        values[:n_before], values[labels] = before, new
+    dense = np.zeros((len(classifiers.dense), n_labels), np.int8)
+    dense[:, :n_before] = classifiers.dense
+    dense[:, labels] = 0
+    owner, slot = np.repeat(labels, np.diff(trained.starts)), classifiers.dense_slot[trained.features]
+    is_dense = slot >= 0
+    dense[slot[is_dense], owner[is_dense]] = trained.values[is_dense]
+    order = np.flatnonzero(~is_dense)
+    order = order[np.argsort(trained.features[order], kind="stable")]
+    added = np.bincount(trained.features[order], minlength=d)
+    is_replaced = np.zeros(n_labels, np.uint8)
+    is_replaced[labels] = 1
+    dtype = np.dtype(np.uint16 if n_labels <= 2**16 else np.uint32)
+    m = len(classifiers.labels) + len(order)  # at most
+    starts, merged, values = np.zeros(d + 1, np.int64), np.empty(m, dtype), np.empty(m, np.int8)
+    engine.merge_weights(
+        *(classifiers.starts, classifiers.labels, classifiers.values, is_replaced),
+        *(np.concatenate(([0], np.cumsum(added))), owner[order].astype(dtype), trained.values[order]),
+        *(starts, merged, values),
+    )
+    kept = slice(int(starts[-1]))
+    return Classifiers(
+        starts, merged[kept].copy(), values[kept].copy(), dense, classifiers.dense_slot, scale, bias
+    )
 
 
 def score(classifiers: Classifiers, X: csr_matrix, ids: Array, *, engine: Engine = DEFAULT) -> Array:

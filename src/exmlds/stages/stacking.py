@@ -213,6 +213,14 @@ def fit_label_bias(stacker: Stacker, pairs: HeldOutPairs, n_labels: int) -> Stac
     return _calibrate(stacker, logits + stacker.label_bias[labels], pairs)
 
 
+def with_labels(stacker: Stacker, n_labels: int) -> Stacker:
+    """The stacker for more labels, which have no bias."""
+    if len(stacker.label_bias) == 1:
+        return stacker
+    none = np.zeros(n_labels - len(stacker.label_bias), np.float32)
+    return stacker._replace(label_bias=np.concatenate([stacker.label_bias, none]))
+
+
 def logits(stacker: Stacker, evidence: Array, labels: Array, *, engine: Engine = DEFAULT) -> Array:
     """(…) float64, the logits of labels (…) by the evidence (…, f) on them; a label of −1 has any."""
     found = _regression(stacker, evidence, engine)

@@ -69,6 +69,7 @@ RECORDS = {
         "stages.rerank", "Classifiers", "starts labels values dense dense_slot scale bias"
     ),
     "feature-map/1": _record("stages.features", "Features", "kind center scale landmarks projection gamma"),
+    "growth/1": _record("growing", "GrowthState", "labels ids is_removed n_fitted n_pending"),
     "held-out-scores/1": _record("selection", "HeldOutScores", "rows ids scores"),
     "index/1": _record("stages.index", "Index", "segments metric center"),
     "joint-state/1": _record("stages.joint", "JointState", "V squares seed epoch"),
@@ -86,7 +87,10 @@ RECORDS = {
     ),
     "part/1": _record("voting.votes", "Part", "rows columns V index"),
     "quantized/1": _record("stages.quantize", "Packed", "values scale"),
+    "reranker-update/1": _record("reranking.growth", "RerankerUpdate", "labels weights"),
+    "label-weights/1": _record("stages.rerank", "LabelWeights", "starts features values scale bias"),
     "router/1": _record("stages.partition", "Router", "centers"),
+    "rows-change/1": _record("growing", "RowsChange", "removed X labels ids names used results"),
     "segment/1": _record("stages.index", "Segment", "rows bias"),
     "settings/1": _record("voting.votes", "Settings", "features path temperature embedding voting held_out"),
     "stacker/1": _record(
@@ -95,6 +99,7 @@ RECORDS = {
     "threshold-choice/1": _record("base", "ThresholdChoice", "given threshold metrics"),
     "untrained-labels/1": _record("reranking.untrained", "UntrainedLabels", "attributes scorer"),
     "untrained-scorer/1": _record("stages.name_match", "UntrainedScorer", "weights bias"),
+    "used-columns/2": _record("validation.columns", "UsedColumns", "features labels added_labels"),
     "used-columns/1": _record("validation.columns", "UsedColumns", "features labels"),
     "vocabulary/1": _record(
         "vocabulary",
@@ -121,6 +126,7 @@ ATTRIBUTES = {
     "features_": "feature_transform",
     "field_weights_": "field_weights",
     "gains_": "label_gains",
+    "growth_": "growth",
     "held_out_metrics_": "held_out_metrics",
     "held_out_quality_": "held_out_quality",
     "ids_": "training_ids",
@@ -154,6 +160,7 @@ ATTRIBUTES = {
     "temperature_": "temperature",
     "texts_": "training_texts",
     "threshold_": "threshold",
+    "trained_counts_": "trained_counts",
     "untrained_": "untrained_labels",
     "vectorizer_": "vectorizer",
     "visible_share_": "visible_share",

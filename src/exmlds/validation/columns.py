@@ -18,10 +18,14 @@ SHARE = 0.5  # of the columns that occur, below which the others are left out
 
 
 class UsedColumns(NamedTuple):
-    """The columns of X and Y that a model was fitted on, ascending; None where it is all of them."""
+    """The columns of X and Y that a model was fitted on, ascending; None where it is all of them.
+
+    added_labels : columns of Y that rows got after the fit, behind the others, in this order; or None
+    """
 
     features: Array | None
     labels: Array | None
+    added_labels: Array | None = None
 
     @classmethod
     def of(
@@ -44,9 +48,33 @@ class UsedColumns(NamedTuple):
         """X without the features that are left out."""
         return X if self.features is None else select(csr_matrix(X), self.features)
 
+    @property
+    def all_labels(self) -> Array | None:
+        """(L′,) the columns of Y that are used, in the order of the model; None where it is all of them."""
+        if self.labels is None or self.added_labels is None:
+            return self.labels
+        return np.concatenate([self.labels, self.added_labels])
+
     def of_labels(self, Y: csr_matrix) -> csr_matrix:
         """A matrix with a column for each label, without those that are left out."""
-        return Y if self.labels is None else select(Y, self.labels)
+        labels = self.all_labels
+        if labels is None:
+            return Y
+        if self.added_labels is None:
+            return select(Y, labels)
+        order = np.argsort(labels, kind="stable")
+        found = select(Y, labels[order])
+        found.indices = order[found.indices].astype(found.indices.dtype)
+        found.has_sorted_indices = False
+        found.sort_indices()
+        return found
+
+    def with_labels(self, columns: Array) -> UsedColumns:
+        """With further columns of Y behind those that are used."""
+        if self.labels is None or not len(columns):
+            return self
+        before = columns[:0] if self.added_labels is None else self.added_labels
+        return self._replace(added_labels=np.concatenate([before, columns]).astype(self.labels.dtype))
 
     def side(self, side: dict[str, Any]) -> dict[str, Any]:
         """What `fit` takes beside X and Y, without the labels that are left out."""
@@ -54,28 +82,33 @@ class UsedColumns(NamedTuple):
             return side
         own = dict(side)
         if own.get("label_cooccurrence") is not None:
-            own["label_cooccurrence"] = self.of_labels(own["label_cooccurrence"][self.labels])
+            own["label_cooccurrence"] = self.of_labels(own["label_cooccurrence"][self.all_labels])
         if own.get("observed") is not None:
             own["observed"] = self.of_labels(own["observed"])
         return own
 
     def given(self, ids: Array) -> Array:
         """The columns of Y as it was given, of columns that are used; −1 stays."""
-        return ids if self.labels is None else np.where(ids >= 0, self.labels[np.maximum(ids, 0)], -1)
+        labels = self.all_labels
+        return ids if labels is None else np.where(ids >= 0, labels[np.maximum(ids, 0)], -1)
 
     def used(self, label: int) -> int | None:
         """The position of a label among those that are used; None where it is left out."""
         if self.labels is None:
             return label
         position = int(np.searchsorted(self.labels, label))
-        return position if position < len(self.labels) and self.labels[position] == label else None
+        if position < len(self.labels) and self.labels[position] == label:
+            return position
+        added = [] if self.added_labels is None else np.flatnonzero(self.added_labels == label)
+        return len(self.labels) + int(added[0]) if len(added) else None
 
     def spread(self, values: Array, n_labels: int) -> Array:
         """(n_labels, …) the values of used labels, (L', …), with zeros for the labels that are left out."""
-        if self.labels is None:
+        labels = self.all_labels
+        if labels is None:
             return values
         spread = np.zeros((n_labels, *values.shape[1:]), values.dtype)
-        spread[self.labels] = values
+        spread[labels] = values
         return spread
 
     def feature_names(self, names: Any) -> Any:

@@ -329,3 +329,20 @@ def score_labels(
             for p in range(indptr[row], indptr[row + 1]):
                 for q in range(starts[features[p]], starts[features[p] + 1]):
                     totals[labels[q]] = 0
+
+
+@kernel
+def merge_weights(
+    starts, labels, values, is_replaced, add_starts, add_labels, add_values, ends, out_labels, out_values
+):
+    """See the twin in reference/rerank.py."""
+    at = 0
+    for feature in range(len(starts) - 1):
+        for p in range(starts[feature], starts[feature + 1]):
+            if not is_replaced[labels[p]]:
+                out_labels[at], out_values[at] = labels[p], values[p]
+                at += 1
+        for p in range(add_starts[feature], add_starts[feature + 1]):
+            out_labels[at], out_values[at] = add_labels[p], add_values[p]
+            at += 1
+        ends[feature + 1] = at

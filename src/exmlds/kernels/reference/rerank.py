@@ -259,3 +259,32 @@ def score_labels(
             if slot >= 0:
                 sums += float(values[p]) * dense[slot]
         out[row] = np.where(listed >= 0, (sums * scale + bias)[listed], -np.inf)
+
+
+def merge_weights(
+    starts: Array,
+    labels: Array,
+    values: Array,
+    is_replaced: Array,
+    add_starts: Array,
+    add_labels: Array,
+    add_values: Array,
+    ends: Array,
+    out_labels: Array,
+    out_values: Array,
+) -> None:
+    """Merge further weights into weights that are stored by feature, in place of those of some labels.
+
+    starts, labels, values : (d + 1,), (m,) and (m,), the weights of each feature
+    is_replaced : (L,) uint8, 1 for labels whose weights are left out
+    add_starts, add_labels, add_values : the further ones, in the same form
+    ends : (d + 1,) int64, 0 at first, gets the starts of the merged weights
+    out_labels, out_values : (m + m′,), get these; what is behind the last is not written
+    """
+    for feature in range(len(starts) - 1):
+        before, added = (slice(some[feature], some[feature + 1]) for some in (starts, add_starts))
+        is_kept = is_replaced[labels[before]] == 0
+        own = np.concatenate([labels[before][is_kept], add_labels[added]])
+        at = slice(ends[feature], ends[feature] + len(own))
+        out_labels[at], out_values[at] = own, np.concatenate([values[before][is_kept], add_values[added]])
+        ends[feature + 1] = at.stop

@@ -1,0 +1,421 @@
+"""Estimators that grow: rows are added, removed and relabelled where a fit would start from nothing.
+
+A call of `partial_fit`, `remove_rows` or `relabel` is computed first, as a `RowsChange` that holds all its
+results, and then applied. What a model is after several calls depends on their order and its seed alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.random import Generator
+from scipy.sparse import csr_matrix, issparse, vstack
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from .base import XMCEstimator
+from .validation import params, stored, targets
+from .validation.arguments import explained
+from .validation.arrays import Matrix
+
+Array = np.ndarray
+
+
+class GrowthState(NamedTuple):
+    """What a growing model keeps of its rows, beside their features.
+
+    labels : (n, L) csr of ones;  ids : (n,) object, strings that the rows are called by
+    is_removed : (n,) bool, rows that are not used any more
+    n_fitted : number of rows at the last fit;  n_pending : rows added or removed since a refit of its parts
+    """
+
+    labels: csr_matrix
+    ids: Array
+    is_removed: Array
+    n_fitted: int
+    n_pending: int
+
+    def positions(self, ids: Iterable[Any]) -> Array:
+        """(m,) the rows with these ids; a ValueError names one that is not there."""
+        present = np.flatnonzero(~self.is_removed)
+        position = dict(zip(self.ids[present].tolist(), present.tolist()))
+        names = row_ids(ids)
+        for name in names:
+            if name not in position:
+                raise ValueError(f"There is no row with the id {name!r}.")
+        if len(set(names)) < len(names):
+            raise ValueError("An id is given twice.")
+        return np.array([position[name] for name in names], np.int64)
+
+
+class RowsChange(NamedTuple):
+    """Rows that one call removes and adds, and what follows from it.
+
+    removed : (p,) int64, rows that are removed
+    X : (m, d) the features of the added rows, csr or dense;  labels : (m, L) csr of ones, of all used labels
+    ids : (m,) object, what they are called
+    names : (q,) the new labels, which are added to `classes_`;  used : (u,) int64, the columns of `classes_`
+        that become labels of rows
+    results : what a method has computed beside, or None
+    """
+
+    removed: Array
+    X: Matrix
+    labels: csr_matrix
+    ids: Array
+    names: Array
+    used: Array
+    results: Any = None
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class GrowingEstimator(XMCEstimator):
+    """An estimator that keeps its training rows where `growable` or `keep_rows` is set, and can grow then.
+
+    A method implements `_apply_rows`, and may compute results of a change in `_results_of`.
+    """
+
+    _constraints: ClassVar[Mapping[str, params.Constraint]] = {
+        **XMCEstimator._constraints,
+        "growable": params.one_of(False, True),
+    }
+
+    growable: bool = False
+    growth_ = None  # a `GrowthState`, where the model can grow
+    kept_rows_ = None  # the training rows, where they are kept
+
+    @property
+    def _keeps_rows(self) -> bool:
+        return self.growable or bool(getattr(self, "keep_rows", False))
+
+    @explained
+    def fit(self, X: Any, y: Any, *, label_names: Sequence[str] | None = None, ids: Any = None) -> Self:
+        """Fit the model to rows and their labels.
+
+        Parameters
+        ----------
+        X, y, label_names : as for every method
+        ids : n names of the rows, as in `partial_fit`
+        """
+        return self._learn(X, y, label_names, ids=ids)
+
+    def _learn(self, X: Any, Y: Any, label_names: Sequence[str] | None, ids: Any = None, **side: Any) -> Self:
+        with self._all_or_nothing():
+            X, Y, rng, side = self._start(X, Y, label_names, **side)
+            return self._train(X, Y, rng, side, ids)
+
+    def _train(
+        self, X: Matrix, Y: csr_matrix, rng: Generator, side: dict[str, Any], ids: Any = None, **run: Any
+    ) -> Self:
+        names = _row_names(ids, X.shape[0])
+        super()._train(X, Y, rng, side, **run)
+        self.growth_ = None
+        if self._keeps_rows:
+            self.growth_ = GrowthState(Y, names, np.zeros(Y.shape[0], bool), Y.shape[0], 0)
+        return self
+
+    @explained
+    def partial_fit(
+        self, X: Any, y: Any, *, ids: Any = None, label_names: Sequence[str] | None = None, **side: Any
+    ) -> Self:
+        """Add rows to a fitted model, which predicts with them at once; an unfitted one is fitted to them.
+
+        Parameters
+        ----------
+        X, y : as `fit` takes them. Labels that the model does not know become new classes: names in lists,
+            or further columns of a matrix. Features are those of the fit
+        ids : m names of the rows, strings or whole numbers, by which `remove_rows` and `relabel` find them;
+            the numbers of the rows, counted from the first fit on, if not given
+        label_names : the names of further columns, where y is a matrix and classes have names
+        """
+        if not hasattr(self, "n_labels_"):
+            self._require_growable(self._keeps_rows)
+            return self.fit(X, y, label_names=label_names, ids=ids, **side)
+        growth = self._growth()
+        X = self._checked_rows(X, reset=False)
+        Y, names = self._grown_labels(y, label_names)
+        if Y.shape[0] != X.shape[0]:
+            raise ValueError(f"X has {X.shape[0]} rows, but Y has {Y.shape[0]}.")
+        own = _row_names(ids, X.shape[0], len(growth.ids))
+        taken = set(growth.ids[~growth.is_removed].tolist()).intersection(own.tolist())
+        if taken:
+            raise ValueError(
+                f"There is a row with the id {min(taken)!r} already; `relabel` changes its labels."
+            )
+        return self._change_rows(np.zeros(0, np.int64), X, Y, own, names, side)
+
+    def remove_rows(self, ids: Iterable[Any]) -> Self:
+        """Remove rows by their ids: they do not vote any more, and are not counted.
+
+        What classifiers have learnt from them remains until these are refitted, at the latest by `refresh`.
+        """
+        removed = self._growth().positions(ids)
+        none = self._no_rows()
+        return self._change_rows(
+            removed, none, csr_matrix((0, self.n_labels_), dtype=np.float32), _objects([])
+        )
+
+    def relabel(self, ids: Iterable[Any], y: Any) -> Self:
+        """Replace the labels of rows, by the ids of the rows; y as `partial_fit` takes it."""
+        growth, names = self._growth(), _objects(row_ids(ids))
+        rows = growth.positions(names)
+        Y, new = self._grown_labels(y, None)
+        if Y.shape[0] != len(rows):
+            raise ValueError(f"There are {len(rows)} ids, but Y has {Y.shape[0]} rows.")
+        return self._change_rows(rows, self._kept(rows), Y, names, new)
+
+    def refresh(self, **side: Any) -> Self:
+        """Fit the model again to all its rows, and replace it by the result."""
+        growth, rows = self._growth(), self._live_rows()
+        labels = growth.labels[rows]
+        given = csr_matrix(
+            (labels.data, self.columns_.given(labels.indices), labels.indptr), (len(rows), self.n_labels_)
+        )
+        names = None if self.names_ is None else self.names_.tolist()
+        fresh = clone(self).with_engine(self.engine)
+        fresh.fit(self._given_rows(rows), given, label_names=names, ids=growth.ids[rows], **side)
+        self.__dict__.update(vars(fresh))
+        return self
+
+    @property
+    def row_ids_(self) -> list[str]:
+        """The ids of all rows that the model uses."""
+        return self._growth().ids[self._live_rows()].tolist()
+
+    def drop_removed(self) -> Self:
+        """Free the space of removed rows, and merge the rows that were added; predictions stay the same."""
+        growth = self._growth()
+        removed = np.flatnonzero(growth.is_removed)
+        if len(removed):
+            rows = self._live_rows()
+            number = np.cumsum(~growth.is_removed) - 1
+            self._drop_voters(growth.is_removed, number)
+            self.kept_rows_ = self._kept(rows)
+            self.growth_ = growth._replace(
+                labels=growth.labels[rows], ids=growth.ids[rows], is_removed=np.zeros(len(rows), bool)
+            )
+            self.n_samples_fit_ = len(rows)
+        self._merge_segments()
+        return self
+
+    # What a method implements.
+
+    def _apply_rows(self, change: RowsChange, n_labels: int) -> None:
+        """Remove and add rows; n_labels : the number of labels of rows afterwards."""
+        raise NotImplementedError
+
+    def _results_of(self, change: RowsChange, **side: Any) -> Any:
+        """What a method computes of a change before it is applied: a record, or None."""
+        return None
+
+    def _drop_voters(self, is_removed: Array, number: Array) -> None:
+        """Free the space of removed rows, (n,) bool; number : (n,) the new numbers of the others."""
+        raise NotImplementedError
+
+    def _merge_segments(self) -> None:
+        """Merge rows that were added with the others, where these are searched differently."""
+
+    # Computing and applying a change.
+
+    def _change_rows(
+        self,
+        removed: Array,
+        X: Matrix,
+        Y: csr_matrix,
+        ids: Array,
+        names: Sequence[Any] = (),
+        side: Mapping[str, Any] | None = None,
+    ) -> Self:
+        """Y : (m, L) in the columns of `classes_` and of the new names"""
+        used = np.zeros(0, np.int64)
+        known = self.columns_.all_labels
+        if known is not None:
+            used = np.setdiff1d(Y.indices, known).astype(np.int64)
+        labels = self.columns_.with_labels(used).of_labels(Y)
+        change = RowsChange(removed, X, labels, ids, self._new_names(names), used)
+        change = change._replace(results=self._results_of(change, **(side or {})))
+        self._commit_change(change)
+        return self
+
+    def _commit_change(self, change: Any) -> None:
+        with self._all_or_nothing():
+            self._apply_change(change)
+
+    def _apply_change(self, change: RowsChange) -> None:
+        growth = self._growth()
+        n_labels = change.labels.shape[1]
+        self._check_change(change, growth)
+        self.columns_ = self.columns_.with_labels(change.used)
+        if len(change.names):
+            names = self.names_
+            self.names_ = None if names is None else np.concatenate([names, change.names.astype(names.dtype)])
+            self.n_labels_ += len(change.names)
+        removed, added = (
+            np.bincount(labels.indices, minlength=n_labels)
+            for labels in (growth.labels[change.removed], change.labels)
+        )
+        counts = np.zeros(n_labels, self.column_counts_.dtype)
+        counts[: len(self.column_counts_)] = self.column_counts_
+        self.column_counts_ = counts - removed + added
+        is_removed = np.concatenate([growth.is_removed, np.zeros(len(change.ids), bool)])
+        is_removed[change.removed] = True
+        n_changed = len(change.removed) + len(change.ids)
+        self._apply_rows(change, n_labels)
+        self.kept_rows_ = stacked(self.kept_rows_, change.X)
+        self.growth_ = GrowthState(
+            stacked(widened(growth.labels, n_labels), change.labels),
+            np.concatenate([growth.ids, change.ids]),
+            is_removed,
+            growth.n_fitted,
+            growth.n_pending + n_changed if change.results is None else 0,
+        )
+        self.n_samples_fit_ = len(is_removed)
+
+    def _check_change(self, change: RowsChange, growth: GrowthState) -> None:
+        """Check a change, which may come from a file."""
+        n_before, m = len(growth.ids), len(stored.strings(change.ids, "the ids of rows", None))
+        stored.ids(change.removed, "removed rows", None, n_before)
+        stored.require(not growth.is_removed[change.removed].any(), "a row is removed twice")
+        stored.matrix(change.X, "added rows", m, self._widths[0])
+        is_alike = issparse(change.X) == issparse(self.kept_rows_)
+        stored.require(is_alike, "added rows are sparse and the others are not, or the reverse")
+        n_given = self.n_labels_ + len(change.names)
+        stored.ids(change.used, "the labels of added rows", None, n_given)
+        n_used = n_given if self.columns_.labels is None else len(self.column_counts_) + len(change.used)
+        stored.matrix(change.labels, "the labels of added rows", m, n_used)
+
+    def _check_learnt(self) -> None:
+        super()._check_learnt()
+        if self.growth_ is None:
+            return
+        stored.record(self.growth_, "the state of growth", GrowthState)
+        n, growth = self.n_samples_fit_, self.growth_
+        stored.require(self.kept_rows_ is not None, "a growing model has no rows")
+        stored.matrix(growth.labels, "the labels of rows", n, self._widths[1])
+        stored.strings(growth.ids, "the ids of rows", n)
+        stored.array(growth.is_removed, "which rows are removed", "bool", n)
+        stored.whole(growth.n_fitted, "the number of rows at the last fit", 1)
+        stored.whole(growth.n_pending, "the number of pending rows", 0)
+
+    def _growth(self) -> GrowthState:
+        check_is_fitted(self)
+        self._require_growable(self.growth_ is not None)
+        assert self.growth_ is not None
+        return self.growth_
+
+    def _require_growable(self, is_growable: bool) -> None:
+        if not is_growable:
+            name = type(self).__name__
+            raise ValueError(
+                f"This model does not keep its training rows, which it needs to grow: fit it with "
+                f"{name}(growable=True)."
+            )
+
+    def _live_rows(self) -> Array:
+        return np.flatnonzero(~self._growth().is_removed)
+
+    def _kept(self, rows: Array) -> Matrix:
+        assert self.kept_rows_ is not None
+        return self.kept_rows_[rows]
+
+    def _given_rows(self, rows: Array) -> Matrix:
+        """Kept rows with all features, as `fit` takes them."""
+        X, features = self._kept(rows), self.columns_.features
+        if features is None:
+            return X
+        return csr_matrix((X.data, features[X.indices], X.indptr), (len(rows), self.n_features_in_))
+
+    def _no_rows(self) -> Matrix:
+        return self._kept(np.zeros(0, np.int64))
+
+    def _grown_labels(self, y: Any, label_names: Sequence[str] | None) -> tuple[csr_matrix, list[Any]]:
+        """(m, L′) csr in the columns of `classes_` and of new labels, and these."""
+        Y, n = targets.as_array(y), self.n_labels_
+        if targets.is_indicator(Y):
+            matrix = targets.indicator(Y)
+            n_new = matrix.shape[1] - n
+            if n_new < 0:
+                raise ValueError(f"Y has {matrix.shape[1]} columns, but the model has {n} labels.")
+            names = [] if label_names is None else [targets.plain_name(name) for name in label_names][-n_new:]
+            if n_new and self.names_ is not None and len(names) != n_new:
+                raise ValueError(f"Y has {n_new} new columns: give their names as label_names.")
+            if self.names_ is not None and (
+                len(set(names)) < n_new or set(names) & set(self.names_.tolist())
+            ):
+                raise ValueError("The names of new columns must differ from each other and from all classes.")
+            return matrix, list(range(n, n + n_new)) if self.names_ is None else names[:n_new]
+        rows = targets.label_rows(Y)
+        targets.refuse_indicator_rows(Y, rows)
+        if self.names_ is None:
+            return _numbered(rows, n)
+        columns = dict(self._columns())  # type: ignore[arg-type]
+        matrix = targets.from_rows(rows, columns)
+        new = list(columns)[n:]
+        known = type(self.names_.tolist()[0])
+        strange = next((label for label in new if not isinstance(label, known)), None)
+        if strange is not None:
+            raise ValueError(f"The labels of this model are of type {known.__name__}. Got {strange!r}.")
+        return matrix, new
+
+    def _new_names(self, names: Sequence[Any]) -> Array:
+        return np.array(names, np.int64) if self.names_ is None else _like(self.names_, names)
+
+
+def row_ids(ids: Iterable[Any]) -> list[str]:
+    """Ids as strings, as models keep them."""
+    if isinstance(ids, str):
+        raise ValueError(f"Give a list of ids. Got the string {ids!r} instead.")
+    return [str(each.item() if isinstance(each, np.generic) else each) for each in ids]
+
+
+def widened(labels: csr_matrix, n_labels: int) -> csr_matrix:
+    """The matrix with more columns, which are empty."""
+    if labels.shape[1] == n_labels:
+        return labels
+    return csr_matrix((labels.data, labels.indices, labels.indptr), (labels.shape[0], n_labels))
+
+
+def _row_names(ids: Any, n: int, first: int = 0) -> Array:
+    """(n,) object, the ids as given, or the numbers of the rows."""
+    if ids is None:
+        return _objects([str(number) for number in range(first, first + n)])
+    names = row_ids(ids)
+    if len(names) != n:
+        raise ValueError(f"There are {n} rows, but {len(names)} ids.")
+    if len(set(names)) < n:
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"The id {twice!r} is given twice.")
+    return _objects(names)
+
+
+def _numbered(rows: list[list[Any]], n: int) -> tuple[csr_matrix, list[int]]:
+    """The labels of a model without names, which are the numbers of its columns."""
+    for number, row in enumerate(rows):
+        for label in row:
+            if not isinstance(label, int) or label < 0:
+                raise ValueError(
+                    f"The labels of this model are whole numbers from 0. Got {label!r} in row {number}."
+                )
+    n_all = max(n, 1 + max((label for row in rows for label in row), default=0))
+    matrix = targets.from_rows(rows, {label: label for label in range(n_all)})
+    return matrix, list(range(n, n_all))
+
+
+def stacked(before: Any, added: Any) -> Any:
+    """Rows on top of each other, csr or dense."""
+    if not added.shape[0]:
+        return before
+    return vstack([before, added], format="csr") if issparse(before) else np.vstack([before, added])
+
+
+def _objects(values: Sequence[Any]) -> Array:
+    found = np.empty(len(values), object)
+    found[:] = values
+    return found
+
+
+def _like(names: Array, values: Sequence[Any]) -> Array:
+    return _objects(values) if names.dtype == object else np.array(values, names.dtype)
