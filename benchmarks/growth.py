@@ -9,7 +9,7 @@
 - "hidden": a tenth of the labels is taken from the first 80% of the rows, so that growing brings them as new
   ones. `recall` is the share of the true pairs of these labels among the first five of each row, after
   growing and of one fit to the same rows and labels.
-- "batch": seconds of a batch of 1% of the rows (the median), over those of the full fit in the same run.
+- "batch": seconds of a batch of 1% of the rows (the mean), over those of the full fit in the same run.
 - "one_row": milliseconds to add one row and to predict it (the median of 20).
 - "slower": the time of predictions before the rows that were added are merged with the others
   (`drop_removed`), over the time afterwards.
@@ -17,6 +17,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from statistics import mean, median
 from typing import Any, NamedTuple
 
@@ -42,12 +43,12 @@ class Rows(NamedTuple):
     X: csr_matrix
     Y: csr_matrix
     n_first: int
-    test_X: csr_matrix
-    test_Y: csr_matrix
+    queries: csr_matrix
+    truth: csr_matrix
 
     def batches(self, n: int) -> list[slice]:
         edges = np.linspace(self.n_first, self.X.shape[0], n + 1).astype(int).tolist()
-        return [slice(start, stop) for start, stop in zip(edges, edges[1:])]
+        return [slice(start, stop) for start, stop in pairwise(edges)]
 
 
 def read(name: str, validation: bool, seed: int) -> Rows:
@@ -70,7 +71,7 @@ def grow(rows: Rows, Y: csr_matrix, seed: int) -> tuple[ExMLDS, list[float]]:
 
 
 def precisions(model: ExMLDS, rows: Rows) -> dict[str, float]:
-    ranking = metrics.Ranking(rows.test_Y, model.predict_topk(rows.test_X, 5)[0], 5)
+    ranking = metrics.Ranking(rows.truth, model.predict_topk(rows.queries, 5)[0], 5)
     return {name: 100 * ranking.value(name) for name in MEASURES}
 
 
@@ -87,12 +88,12 @@ def without_labels(Y: csr_matrix, labels: Array, n: int) -> csr_matrix:
 
 def recall_of(model: ExMLDS, rows: Rows, labels: Array) -> float:
     """The share of the true pairs of some labels among the first five of each row."""
-    truth = csr_matrix(rows.test_Y[:, labels])
-    position = np.full(rows.test_Y.shape[1], -1)
+    own_truth = csr_matrix(rows.truth[:, labels])
+    position = np.full(rows.truth.shape[1], -1)
     position[labels] = np.arange(len(labels))
-    ids = model.predict_topk(rows.test_X, 5)[0]
+    ids = model.predict_topk(rows.queries, 5)[0]
     own = np.where(ids >= 0, position[np.maximum(ids, 0)], -1)
-    return metrics.Ranking(truth, own, 5).hits.sum() / max(truth.nnz, 1)
+    return float(metrics.Ranking(own_truth, own, 5).hits.sum() / max(own_truth.nnz, 1))
 
 
 def measured(rows: Rows, seed: int) -> dict[str, Any]:
@@ -122,12 +123,12 @@ def measured(rows: Rows, seed: int) -> dict[str, Any]:
     merged = ExMLDS(growable=True)
     merged.__dict__.update(vars(growing))
     merged.drop_removed()
-    some = rows.test_X[:2_000]
+    some = rows.queries[:2_000]
     times = race(3, before=lambda: growing.predict_topk(some), after=lambda: merged.predict_topk(some))
     return {
         **found,
         "fit_seconds": fit_seconds,
-        "batch": median(spent) / fit_seconds,
+        "batch": mean(spent) / fit_seconds,
         "one_row": 1000 * median(singles),
         "slower": times["before"] / times["after"],
     }

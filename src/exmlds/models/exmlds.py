@@ -17,7 +17,14 @@ from ..reranking import explain as reranking_explain
 from ..reranking import untrained
 from ..reranking.cross_fit import cross_fit, refit
 from ..reranking.effort import EFFORTS, Effort
-from ..reranking.growth import REFIT_SHARE, ClassifierSettings, RerankerUpdate, due_labels, train_again
+from ..reranking.growth import (
+    REFIT_SHARE,
+    ClassifierSettings,
+    RerankerUpdate,
+    check_update,
+    due_labels,
+    train_again,
+)
 from ..reranking.pipeline import RerankingPipeline, ShortlistScores, fit_shortlister, transform_sparse
 from ..reranking.search import TEMPERATURES, ConfigSearch, SearchTrial, TimeBudget
 from ..reranking.stack import extend_by_votes, rank_by_stacker, stack
@@ -243,11 +250,12 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
         with phase("stacking", held.n, until=0.7):
             stacked = stack(fitted.scores, held, max(5, self.max_labels), gains, self.n_jobs)
         # 4. Fit again on all rows, or keep the last fold where the time is up.
-        pipeline, used = refit(fitted, rows, refit_rng, budget)
+        (pipeline, trained), used = refit(fitted, rows, refit_rng, budget)
         if self.untrained_ is not None and matches is not None:
             self.untrained_ = self.untrained_.fit(matches[labelled], rows.Y, self.columns_, fitted, stacked)
 
         self._store(pipeline, config.cost, labelled[used], trials)
+        self.examples_ = trained.examples if trained is not None and self.growable else None
         self.stacker_: Stacker | None = stacked.stacker
         self.gains_, self.kept_rows_ = gains, kept_rows
         self.shortlist_recall_, self.held_out_quality_ = stacked.recall, stacked.quality
@@ -260,7 +268,7 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
         self.shortlister_, self.second_shortlister_, self.shortlist_, self.counts_ = pipeline[:4]
         self.feature_map_, self.classifiers_, self.lifts_, self.match_lifts_ = pipeline[4:]
         self.cost_, self.rows_ = cost, rows.astype(np.int32)
-        self.trained_counts_ = self.column_counts_
+        self.trained_counts_, self.n_listed_ = self.column_counts_, len(rows)
         columns = zip(*trials) if trials else ((), (), (), ())
         self.search_results_ = dict(zip(SearchTrial._fields, map(list, columns)))
 
@@ -271,7 +279,7 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
         counts = rows.label_counts()
         pipeline = RerankingPipeline(shortlister, None, rows.Y.shape[1], counts, None, None, None)
         self._store(pipeline, np.nan, numbers, [])
-        self.gains_, self.stacker_ = None, None
+        self.gains_, self.stacker_, self.examples_ = None, None, None
         self.held_out_quality_, self.shortlist_recall_ = np.nan, np.nan
 
     # Growing.
@@ -280,17 +288,18 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
         """Classifiers to be trained again, where enough rows have changed."""
         growth = self._growth()
         n_changed = growth.n_pending + len(change.removed) + len(change.ids)
-        classifiers_of = self.feature_map_ if self.classifiers_ is not None else None
-        if n_changed < REFIT_SHARE * len(growth.ids) or classifiers_of is None:
+        if n_changed < REFIT_SHARE * len(growth.ids) or self.examples_ is None:
             return None
+        assert self.feature_map_ is not None
         added = np.flatnonzero(np.diff(change.labels.indptr))
         shortlister = self._grow(self.shortlister_, change, added)
         labels = due_labels(shortlister.column_counts_, _padded(self.trained_counts_, change.labels.shape[1]))
-        if not len(labels):
-            return None
+        settings = ClassifierSettings(
+            self.feature_map_, self.shortlist_, self.loss, self.cost_, self._effort.n_passes
+        )
         X = stacked(self._kept(self.rows_), change.X[added])
-        settings = ClassifierSettings(classifiers_of, self.loss, self.cost_, self._effort.n_passes)
-        return train_again(shortlister, X, labels, settings)
+        rows = TrainingSet(X, shortlister.labels_, {}, {})
+        return train_again(shortlister, rows, self.n_listed_, self.examples_, labels, settings)
 
     def _grow(self, method: NeighborVoting, change: RowsChange, added: Array) -> NeighborVoting:
         removed = voters_of(self.rows_, change.removed, len(self._growth().ids))
@@ -315,7 +324,9 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
                 else label_lift.with_labels(self.lifts_, n_labels)
             )
         if update is not None:
-            rerank.check_update(update.weights, len(update.labels), self.classifiers_)
+            check_update(update, len(self.rows_), n_labels, self.classifiers_)
+            self.examples_ = rerank.extend(self.examples_, update.examples, engine=self.engine)
+            self.n_listed_ = len(self.rows_)
             trained = trained.copy()
             trained[update.labels] = self.column_counts_[update.labels]
             self.classifiers_ = rerank.replace(
@@ -334,6 +345,9 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
         self.shortlister_ = self.shortlister_.without_voters(is_dropped)
         if self.second_shortlister_ is not None:
             self.second_shortlister_ = self.second_shortlister_.without_voters(is_dropped)
+        if self.examples_ is not None:
+            self.examples_ = rerank.renumber(self.examples_, ~is_dropped)
+        self.n_listed_ -= int(is_dropped[: self.n_listed_].sum())
         self.rows_ = number[self.rows_[~is_dropped]].astype(np.int32)
 
     def _merge_segments(self) -> None:
@@ -442,7 +456,11 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
         stored.whole(self.shortlist_, "the length of short lists", 1)
         stored.array(self.counts_, "counts of labels of the stacker", stored.FLOATS, n_labels)
         stored.array(self.trained_counts_, "counts of trained labels", stored.INTEGERS, n_labels)
+        stored.whole(self.n_listed_, "the number of rows with examples", 0)
         n = self.shortlister_.labels_.shape[0]
+        if self.examples_ is not None:
+            stored.require(self.classifiers_ is not None, "there are examples without classifiers")
+            rerank.check_examples(self.examples_, n, len(self.classifiers_.bias))
         check_rows(self.rows_, n, self.n_samples_fit_, self.kept_rows_, d)
         for values in (self.gains_, self.lifts_):
             if values is not None:

@@ -150,10 +150,10 @@ def _grow_ensemble(
 
 def refit(
     fitted: CrossFit, rows: TrainingSet, rng: Generator, budget: TimeBudget
-) -> tuple[RerankingPipeline, Array]:
+) -> tuple[FittedPipeline, Array]:
     """Fit on all rows, continuing from the last fold, if time allows; returns also its rows."""
     if not budget.allows(1.25 * fitted.seconds):
-        return fitted.take_last().pipeline, fitted.train_rows
+        return fitted.take_last(), fitted.train_rows
     order = np.concatenate([fitted.train_rows, np.setdiff1d(np.arange(rows.n), fitted.train_rows)])
     with phase("refit on all rows", rows.n, until=1.0):
         pipeline = refit_pipeline(fitted.config, fitted.take_last(), rows.subset(order), rng)

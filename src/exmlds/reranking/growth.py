@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_matrix
 
-from ..runtime import parallel
+from ..selection import TrainingSet
 from ..stages import features, rerank
-from ..validation.arrays import Matrix, take_rows
+from ..validation import stored
+from ..validation.arrays import take_rows
 from ..voting.base import NeighborVoting
-from .pipeline import LIST_BLOCK, PRUNE_BELOW, transform_sparse
+from .pipeline import PRUNE_BELOW, examples_of_new_rows, transform_sparse
 
 Array = np.ndarray
 
@@ -20,19 +20,22 @@ DUE_SHARE = 0.2  # of a label's rows that it gains or loses before its classifie
 
 
 class RerankerUpdate(NamedTuple):
-    """Classifiers that were trained again.
+    """What follows for the classifiers from rows that were added and removed.
 
-    labels : (m,) int64, ascending;  weights : theirs
+    examples : those that the added rows bring
+    labels : (m,) int64, ascending, whose classifiers were trained again;  weights : theirs
     """
 
+    examples: rerank.Examples
     labels: Array
     weights: rerank.LabelWeights
 
 
 class ClassifierSettings(NamedTuple):
-    """How classifiers are trained: as in `rerank.train`, and the feature transform before."""
+    """How classifiers are trained: feature transform, length of short lists, and as in `rerank.train`."""
 
     feature_map: features.Features
+    shortlist: int
     loss: str
     cost: float
     n_passes: int
@@ -48,40 +51,31 @@ def due_labels(counts: Array, trained_counts: Array) -> Array:
 
 
 def train_again(
-    shortlister: NeighborVoting, X: Matrix, labels: Array, settings: ClassifierSettings
+    shortlister: NeighborVoting,
+    rows: TrainingSet,
+    n_before: int,
+    examples: rerank.Examples,
+    labels: Array,
+    settings: ClassifierSettings,
 ) -> RerankerUpdate:
-    """Train the classifiers of some labels on the rows that have them and on the rows nearest to these.
+    """Collect the examples of added rows, and train the classifiers of some labels with them.
 
-    In a fit, the negatives of a label are the rows whose short lists hold it: those that have its rows among
-    their neighbours. Here they are the neighbours of its rows, so that only few rows are searched for.
-
-    X : (n, d) the rows that vote, in their order;  labels : (m,) ascending
+    shortlister : with the added rows;  rows : all that vote, in their order
+    n_before : number of them when examples were last collected;  examples : these
+    labels : (m,) ascending
     """
-    positives = _columns(shortlister.labels_, labels)
-    members = np.flatnonzero(np.diff(positives.indptr))  # rows that have one of the labels
-    search = shortlister.leave_one_out(X)
-    found = parallel.map_blocks(
-        lambda block: np.concatenate([one.neighbors for one in search(members[block])], axis=1),
-        parallel.blocks(len(members), LIST_BLOCK),
-        n_jobs=shortlister.n_jobs,
-        stage="neighbours of the rows of labels",
-        total=len(members),
-    )
-    near = np.concatenate(list(found))
-    is_near = near >= 0
-    voters = csr_matrix(
-        (np.ones(int(is_near.sum()), np.float32), (near[is_near], np.nonzero(is_near)[0])),
-        (positives.shape[0], len(members)),
-    )
-    listed = csr_matrix(voters @ positives[members])
+    if rows.n > n_before:
+        added = examples_of_new_rows(shortlister, rows, settings.shortlist, n_before)
+    else:
+        nothing = np.zeros(rows.Y.shape[1] + 1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int8)
+        added = rerank.Examples(*nothing)
+    is_used = np.diff(rows.Y.indptr) > 0  # removed rows have no labels
+    own = rerank.select(rerank.extend(examples, added, engine=shortlister.engine), labels, is_used)
     # Only rows that are examples are transformed.
-    rows = np.flatnonzero(np.diff(positives.indptr) + np.diff(listed.indptr))
-    examples = rerank.examples(
-        positives[rows], np.empty((len(rows), 0), np.int32), listed[rows], engine=shortlister.engine
-    )
+    numbers, position = np.unique(own.rows, return_inverse=True)
     weights, _ = rerank.train(
-        transform_sparse(settings.feature_map, take_rows(X, rows)),
-        examples,
+        transform_sparse(settings.feature_map, take_rows(rows.X, numbers)),
+        own._replace(rows=position.astype(np.int32)),
         loss=settings.loss,
         cost=settings.cost,
         keep_from=PRUNE_BELOW,
@@ -89,14 +83,13 @@ def train_again(
         n_jobs=shortlister.n_jobs,
         engine=shortlister.engine,
     )
-    return RerankerUpdate(labels, weights)
+    return RerankerUpdate(added, labels, weights)
 
 
-def _columns(Y: csr_matrix, labels: Array) -> csr_matrix:
-    """(n, m) csr of ones, the columns of labels, ascending, where a row has them."""
-    position = np.full(Y.shape[1], -1)
-    position[labels] = np.arange(len(labels))
-    is_listed = (position[Y.indices] >= 0) & (Y.data >= 1)
-    counts = np.concatenate(([0], np.cumsum(is_listed)))[Y.indptr]
-    columns = position[Y.indices[is_listed]].astype(np.int32)
-    return csr_matrix((np.ones(len(columns), np.float32), columns, counts), (Y.shape[0], len(labels)))
+def check_update(update: Any, n: int, n_labels: int, classifiers: rerank.Classifiers) -> None:
+    """Check an update of classifiers, of n rows and n_labels labels, that comes from a file."""
+    stored.record(update, "an update of classifiers", RerankerUpdate)
+    rerank.check_examples(update.examples, n, n_labels)
+    labels = stored.ids(update.labels, "trained labels", None, n_labels)
+    stored.ascending(labels, "trained labels")
+    rerank.check_update(update.weights, len(labels), classifiers)

@@ -219,9 +219,7 @@ def fit_pipeline(config: Config, rows: TrainingSet, rng: Generator) -> FittedPip
     return fit_reranker(config, shortlister, second, rows, rerank_rng)
 
 
-def refit_pipeline(
-    config: Config, last: FittedPipeline, rows: TrainingSet, rng: Generator
-) -> RerankingPipeline:
+def refit_pipeline(config: Config, last: FittedPipeline, rows: TrainingSet, rng: Generator) -> FittedPipeline:
     """Fit on more rows, the first of which are those that the last pipeline was fitted on, in their order."""
     first_rng, rerank_rng, second_rng = rng.spawn(3)
     (shortlister, second, *_), trained = last
@@ -231,7 +229,7 @@ def refit_pipeline(
     if config.second is not None and second is not None:
         second = _refit_shortlister(config.second, second, rows, second_rng)
     if trained is None:
-        return without_classifiers(config, shortlister, second, rows)
+        return FittedPipeline(without_classifiers(config, shortlister, second, rows), None)
     with phase("examples of the new rows", rows.n - n_before):
         if rows.observed is None:
             examples = examples_of_new_rows(shortlister, rows, config.shortlist, n_before)
@@ -241,8 +239,7 @@ def refit_pipeline(
     del trained
     share = (rows.n - n_before) / rows.n
     n_passes = ceil(config.n_passes[1] * min(share / FULL_REFIT_SHARE, 1))
-    pipeline, _ = _fit_classifiers(config, shortlister, second, rows, rerank_rng, examples, start, n_passes)
-    return pipeline
+    return _fit_classifiers(config, shortlister, second, rows, rerank_rng, examples, start, n_passes)
 
 
 def fit_shortlister(method: NeighborVoting, rows: TrainingSet, rng: Generator) -> NeighborVoting:

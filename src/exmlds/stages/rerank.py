@@ -128,6 +128,38 @@ def extend_examples(
     return merged, start
 
 
+def extend(before: Examples, added: Examples, *, engine: Engine = DEFAULT) -> Examples:
+    """The examples with further ones, also of labels that came later."""
+    n_new = len(added.starts) - len(before.starts)
+    before = before._replace(starts=np.concatenate([before.starts, np.full(n_new, before.starts[-1])]))
+    none = np.zeros(len(before.rows), np.float32)
+    return extend_examples(before, none, added, engine=engine)[0]
+
+
+def select(examples: Examples, labels: Array, is_used: Array) -> Examples:
+    """The examples of some labels, (m,) ascending, that are of rows that are used, (n,) bool."""
+    sizes = np.diff(examples.starts)[labels]
+    own = np.repeat(examples.starts[labels] - (np.cumsum(sizes) - sizes), sizes) + np.arange(sizes.sum())
+    own_label, rows = np.repeat(np.arange(len(labels)), sizes), examples.rows[own]
+    is_kept = is_used[rows]
+    counts = np.bincount(own_label[is_kept], minlength=len(labels))
+    return Examples(np.concatenate(([0], np.cumsum(counts))), rows[is_kept], examples.signs[own[is_kept]])
+
+
+def renumber(examples: Examples, is_kept: Array) -> Examples:
+    """The examples of rows that are kept, (n,) bool, which are counted anew."""
+    kept = select(examples, np.arange(len(examples.starts) - 1), is_kept)
+    return kept._replace(rows=(np.cumsum(is_kept) - 1)[kept.rows].astype(np.int32))
+
+
+def check_examples(examples: Any, n: int, n_labels: int) -> None:
+    """Check examples of n rows and n_labels labels that come from a file."""
+    stored.record(examples, "the examples", Examples)
+    m = len(stored.ids(examples.rows, "the rows of examples", None, n, dtypes="int32"))
+    stored.array(examples.signs, "the signs of examples", "int8", m)
+    stored.offsets(examples.starts, "the examples of labels", n_labels, m)
+
+
 class LabelWeights(NamedTuple):
     """Classifiers label by label, as they are trained.
 

@@ -68,6 +68,7 @@ RECORDS = {
     "classifiers/1": _record(
         "stages.rerank", "Classifiers", "starts labels values dense dense_slot scale bias"
     ),
+    "examples/1": _record("stages.rerank", "Examples", "starts rows signs"),
     "feature-map/1": _record("stages.features", "Features", "kind center scale landmarks projection gamma"),
     "growth/1": _record("growing", "GrowthState", "labels ids is_removed n_fitted n_pending"),
     "held-out-scores/1": _record("selection", "HeldOutScores", "rows ids scores"),
@@ -87,7 +88,7 @@ RECORDS = {
     ),
     "part/1": _record("voting.votes", "Part", "rows columns V index"),
     "quantized/1": _record("stages.quantize", "Packed", "values scale"),
-    "reranker-update/1": _record("reranking.growth", "RerankerUpdate", "labels weights"),
+    "reranker-update/1": _record("reranking.growth", "RerankerUpdate", "examples labels weights"),
     "label-weights/1": _record("stages.rerank", "LabelWeights", "starts features values scale bias"),
     "router/1": _record("stages.partition", "Router", "centers"),
     "rows-change/1": _record("growing", "RowsChange", "removed X labels ids names used results"),
@@ -120,6 +121,7 @@ ATTRIBUTES = {
     "complete_labels_": "completion_strength",
     "cost_": "cost",
     "counts_": "label_counts_of_stacker",
+    "examples_": "classifier_examples",
     "feature_map_": "feature_map",
     "feature_names_": "feature_names",
     "feature_names_in_": "input_feature_names",
@@ -143,6 +145,7 @@ ATTRIBUTES = {
     "n_epochs_": "n_epochs",
     "n_features_in_": "n_features",
     "n_labels_": "n_labels",
+    "n_listed_": "n_listed_rows",
     "n_samples_fit_": "n_rows",
     "name_index_": "name_index",
     "names_": "labels",
