@@ -21,11 +21,19 @@ from ..reranking.growth import (
     REFIT_SHARE,
     ClassifierSettings,
     RerankerUpdate,
+    apply_update,
     check_update,
     due_labels,
     train_again,
+    without_rows,
 )
-from ..reranking.pipeline import RerankingPipeline, ShortlistScores, fit_shortlister, transform_sparse
+from ..reranking.pipeline import (
+    RerankingPipeline,
+    ShortlistScores,
+    TrainedExamples,
+    fit_shortlister,
+    transform_sparse,
+)
 from ..reranking.search import TEMPERATURES, ConfigSearch, SearchTrial, TimeBudget
 from ..reranking.stack import extend_by_votes, rank_by_stacker, stack
 from ..reranking.untrained import SUPPORTING_LABELS, UntrainedLabels
@@ -255,7 +263,9 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
             self.untrained_ = self.untrained_.fit(matches[labelled], rows.Y, self.columns_, fitted, stacked)
 
         self._store(pipeline, config.cost, labelled[used], trials)
-        self.examples_ = trained.examples if trained is not None and self.growable else None
+        self.trained_ = None
+        if trained is not None and self.growable:
+            self.trained_ = trained._replace(alphas=trained.alphas.astype(np.float16))
         self.stacker_: Stacker | None = stacked.stacker
         self.gains_, self.kept_rows_ = gains, kept_rows
         self.shortlist_recall_, self.held_out_quality_ = stacked.recall, stacked.quality
@@ -279,7 +289,7 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
         counts = rows.label_counts()
         pipeline = RerankingPipeline(shortlister, None, rows.Y.shape[1], counts, None, None, None)
         self._store(pipeline, np.nan, numbers, [])
-        self.gains_, self.stacker_, self.examples_ = None, None, None
+        self.gains_, self.stacker_, self.trained_ = None, None, None
         self.held_out_quality_, self.shortlist_recall_ = np.nan, np.nan
 
     # Growing.
@@ -288,18 +298,18 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
         """Classifiers to be trained again, where enough rows have changed."""
         growth = self._growth()
         n_changed = growth.n_pending + len(change.removed) + len(change.ids)
-        if n_changed < REFIT_SHARE * len(growth.ids) or self.examples_ is None:
+        if n_changed < REFIT_SHARE * len(growth.ids) or self.trained_ is None:
             return None
         assert self.feature_map_ is not None
         added = np.flatnonzero(np.diff(change.labels.indptr))
         shortlister = self._grow(self.shortlister_, change, added)
         labels = due_labels(shortlister.column_counts_, _padded(self.trained_counts_, change.labels.shape[1]))
-        settings = ClassifierSettings(
-            self.feature_map_, self.shortlist_, self.loss, self.cost_, self._effort.n_passes
-        )
+        if not len(labels):
+            return None
+        settings = ClassifierSettings(self.feature_map_, self.shortlist_, self.loss, self.cost_)
         X = stacked(self._kept(self.rows_), change.X[added])
         rows = TrainingSet(X, shortlister.labels_, {}, {})
-        return train_again(shortlister, rows, self.n_listed_, self.examples_, labels, settings)
+        return train_again(shortlister, rows, self.n_listed_, self.trained_, labels, settings)
 
     def _grow(self, method: NeighborVoting, change: RowsChange, added: Array) -> NeighborVoting:
         removed = voters_of(self.rows_, change.removed, len(self._growth().ids))
@@ -325,7 +335,8 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
             )
         if update is not None:
             check_update(update, len(self.rows_), n_labels, self.classifiers_)
-            self.examples_ = rerank.extend(self.examples_, update.examples, engine=self.engine)
+            labels_of_rows = self.shortlister_.labels_
+            self.trained_ = apply_update(self.trained_, update, labels_of_rows, engine=self.engine)
             self.n_listed_ = len(self.rows_)
             trained = trained.copy()
             trained[update.labels] = self.column_counts_[update.labels]
@@ -345,8 +356,8 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
         self.shortlister_ = self.shortlister_.without_voters(is_dropped)
         if self.second_shortlister_ is not None:
             self.second_shortlister_ = self.second_shortlister_.without_voters(is_dropped)
-        if self.examples_ is not None:
-            self.examples_ = rerank.renumber(self.examples_, ~is_dropped)
+        if self.trained_ is not None:
+            self.trained_ = without_rows(self.trained_, is_dropped)
         self.n_listed_ -= int(is_dropped[: self.n_listed_].sum())
         self.rows_ = number[self.rows_[~is_dropped]].astype(np.int32)
 
@@ -458,9 +469,11 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
         stored.array(self.trained_counts_, "counts of trained labels", stored.INTEGERS, n_labels)
         stored.whole(self.n_listed_, "the number of rows with examples", 0)
         n = self.shortlister_.labels_.shape[0]
-        if self.examples_ is not None:
+        if self.trained_ is not None:
+            stored.record(self.trained_, "the examples of classifiers", TrainedExamples)
             stored.require(self.classifiers_ is not None, "there are examples without classifiers")
-            rerank.check_examples(self.examples_, n, len(self.classifiers_.bias))
+            rerank.check_examples(self.trained_.examples, n, len(self.classifiers_.bias))
+            stored.array(self.trained_.alphas, "dual variables", "float16", len(self.trained_.examples.rows))
         check_rows(self.rows_, n, self.n_samples_fit_, self.kept_rows_, d)
         for values in (self.gains_, self.lifts_):
             if values is not None:

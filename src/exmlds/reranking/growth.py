@@ -5,16 +5,19 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_matrix
 
+from ..kernels import DEFAULT, Engine
 from ..selection import TrainingSet
 from ..stages import features, rerank
 from ..validation import stored
 from ..validation.arrays import take_rows
 from ..voting.base import NeighborVoting
-from .pipeline import PRUNE_BELOW, examples_of_new_rows, transform_sparse
+from .pipeline import PRUNE_BELOW, TrainedExamples, examples_of_new_rows, transform_sparse
 
 Array = np.ndarray
 
+N_PASSES = 3  # over the examples of a label that is trained again, from its last α
 REFIT_SHARE = 0.005  # of all rows that are added or removed before classifiers are trained again
 DUE_SHARE = 0.2  # of a label's rows that it gains or loses before its classifier is trained again
 
@@ -24,21 +27,22 @@ class RerankerUpdate(NamedTuple):
 
     examples : those that the added rows bring
     labels : (m,) int64, ascending, whose classifiers were trained again;  weights : theirs
+    alphas : (p,) float16, the dual variables of all their examples of rows that are used
     """
 
     examples: rerank.Examples
     labels: Array
     weights: rerank.LabelWeights
+    alphas: Array
 
 
 class ClassifierSettings(NamedTuple):
-    """How classifiers are trained: feature transform, length of short lists, and as in `rerank.train`."""
+    """How classifiers are trained: feature transform, length of short lists, loss and cost."""
 
     feature_map: features.Features
     shortlist: int
     loss: str
     cost: float
-    n_passes: int
 
 
 def due_labels(counts: Array, trained_counts: Array) -> Array:
@@ -54,36 +58,80 @@ def train_again(
     shortlister: NeighborVoting,
     rows: TrainingSet,
     n_before: int,
-    examples: rerank.Examples,
+    trained: TrainedExamples,
     labels: Array,
     settings: ClassifierSettings,
 ) -> RerankerUpdate:
     """Collect the examples of added rows, and train the classifiers of some labels with them.
 
     shortlister : with the added rows;  rows : all that vote, in their order
-    n_before : number of them when examples were last collected;  examples : these
+    n_before : number of them when examples were last collected;  trained : these
     labels : (m,) ascending
     """
+    added = nothing(rows.Y.shape[1])
     if rows.n > n_before:
         added = examples_of_new_rows(shortlister, rows, settings.shortlist, n_before)
-    else:
-        nothing = np.zeros(rows.Y.shape[1] + 1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int8)
-        added = rerank.Examples(*nothing)
-    is_used = np.diff(rows.Y.indptr) > 0  # removed rows have no labels
-    own = rerank.select(rerank.extend(examples, added, engine=shortlister.engine), labels, is_used)
+    examples, alphas = extended(trained, added, engine=shortlister.engine)
+    own = rerank.positions_of(examples, labels, _is_used(rows))
     # Only rows that are examples are transformed.
-    numbers, position = np.unique(own.rows, return_inverse=True)
-    weights, _ = rerank.train(
-        transform_sparse(settings.feature_map, take_rows(rows.X, numbers)),
-        own._replace(rows=position.astype(np.int32)),
+    is_needed = np.zeros(rows.n, bool)
+    is_needed[examples.rows[own.positions]] = True
+    number = (np.cumsum(is_needed) - 1).astype(np.int32)
+    weights, alphas = rerank.train(
+        transform_sparse(settings.feature_map, take_rows(rows.X, np.flatnonzero(is_needed))),
+        rerank.Examples(own.starts, number[examples.rows[own.positions]], examples.signs[own.positions]),
         loss=settings.loss,
         cost=settings.cost,
         keep_from=PRUNE_BELOW,
-        n_epochs=settings.n_passes,
+        start=alphas[own.positions].astype(np.float32),
+        n_epochs=N_PASSES,
         n_jobs=shortlister.n_jobs,
         engine=shortlister.engine,
     )
-    return RerankerUpdate(added, labels, weights)
+    return RerankerUpdate(added, labels, weights, alphas.astype(np.float16))
+
+
+def apply_update(
+    trained: TrainedExamples, update: RerankerUpdate, Y: csr_matrix, *, engine: Engine = DEFAULT
+) -> TrainedExamples:
+    """The examples and dual variables after an update; Y : (n, L) the labels of all rows that vote."""
+    examples, alphas = extended(trained, update.examples, engine=engine)
+    is_used = np.diff(Y.indptr) > 0
+    own = rerank.positions_of(examples, update.labels, is_used).positions
+    stored.array(update.alphas, "dual variables", "float16", len(own))
+    alphas[own] = update.alphas
+    return TrainedExamples(examples, alphas)
+
+
+def extended(
+    trained: TrainedExamples, added: rerank.Examples, *, engine: Engine = DEFAULT
+) -> TrainedExamples:
+    """The examples with further ones, also of labels that came later, whose dual variables are 0."""
+    before = trained.examples
+    n_new = len(added.starts) - len(before.starts)
+    before = before._replace(starts=np.concatenate([before.starts, np.full(n_new, before.starts[-1])]))
+    examples, alphas = rerank.extend_examples(before, trained.alphas.astype(np.float32), added, engine=engine)
+    return TrainedExamples(examples, alphas.astype(np.float16))
+
+
+def without_rows(trained: TrainedExamples, is_dropped: Array) -> TrainedExamples:
+    """The examples of the other rows, which are counted anew; is_dropped : (n,) bool."""
+    examples, alphas = trained
+    kept = rerank.positions_of(examples, np.arange(len(examples.starts) - 1), ~is_dropped)
+    rows = (np.cumsum(~is_dropped) - 1)[examples.rows[kept.positions]].astype(np.int32)
+    return TrainedExamples(
+        rerank.Examples(kept.starts, rows, examples.signs[kept.positions]), alphas[kept.positions]
+    )
+
+
+def nothing(n_labels: int) -> rerank.Examples:
+    """No examples."""
+    return rerank.Examples(np.zeros(n_labels + 1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int8))
+
+
+def _is_used(rows: TrainingSet) -> Array:
+    """(n,) bool, which rows are used: those that were removed have no labels."""
+    return np.diff(rows.Y.indptr) > 0
 
 
 def check_update(update: Any, n: int, n_labels: int, classifiers: rerank.Classifiers) -> None:

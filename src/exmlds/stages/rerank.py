@@ -128,28 +128,20 @@ def extend_examples(
     return merged, start
 
 
-def extend(before: Examples, added: Examples, *, engine: Engine = DEFAULT) -> Examples:
-    """The examples with further ones, also of labels that came later."""
-    n_new = len(added.starts) - len(before.starts)
-    before = before._replace(starts=np.concatenate([before.starts, np.full(n_new, before.starts[-1])]))
-    none = np.zeros(len(before.rows), np.float32)
-    return extend_examples(before, none, added, engine=engine)[0]
+class ExamplePositions(NamedTuple):
+    """Where the examples of some labels are; starts : (m + 1,) those of each;  positions : (p,) ascending."""
+
+    starts: Array
+    positions: Array
 
 
-def select(examples: Examples, labels: Array, is_used: Array) -> Examples:
+def positions_of(examples: Examples, labels: Array, is_used: Array) -> ExamplePositions:
     """The examples of some labels, (m,) ascending, that are of rows that are used, (n,) bool."""
     sizes = np.diff(examples.starts)[labels]
     own = np.repeat(examples.starts[labels] - (np.cumsum(sizes) - sizes), sizes) + np.arange(sizes.sum())
-    own_label, rows = np.repeat(np.arange(len(labels)), sizes), examples.rows[own]
-    is_kept = is_used[rows]
-    counts = np.bincount(own_label[is_kept], minlength=len(labels))
-    return Examples(np.concatenate(([0], np.cumsum(counts))), rows[is_kept], examples.signs[own[is_kept]])
-
-
-def renumber(examples: Examples, is_kept: Array) -> Examples:
-    """The examples of rows that are kept, (n,) bool, which are counted anew."""
-    kept = select(examples, np.arange(len(examples.starts) - 1), is_kept)
-    return kept._replace(rows=(np.cumsum(is_kept) - 1)[kept.rows].astype(np.int32))
+    is_kept = is_used[examples.rows[own]]
+    ends = np.concatenate(([0], np.cumsum(is_kept)))[np.concatenate(([0], np.cumsum(sizes)))]
+    return ExamplePositions(ends, own[is_kept])
 
 
 def check_examples(examples: Any, n: int, n_labels: int) -> None:
@@ -342,7 +334,8 @@ def replace(
     is_dense = slot >= 0
     dense[slot[is_dense], owner[is_dense]] = trained.values[is_dense]
     order = np.flatnonzero(~is_dense)
-    order = order[np.argsort(trained.features[order], kind="stable")]
+    narrow = np.uint16 if d <= 2**16 else np.int32  # NumPy sorts 16 bits by counting
+    order = order[np.argsort(trained.features[order].astype(narrow), kind="stable")]
     added = np.bincount(trained.features[order], minlength=d)
     is_replaced = np.zeros(n_labels, np.uint8)
     is_replaced[labels] = 1

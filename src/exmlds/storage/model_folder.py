@@ -88,7 +88,7 @@ RECORDS = {
     ),
     "part/1": _record("voting.votes", "Part", "rows columns V index"),
     "quantized/1": _record("stages.quantize", "Packed", "values scale"),
-    "reranker-update/1": _record("reranking.growth", "RerankerUpdate", "examples labels weights"),
+    "reranker-update/1": _record("reranking.growth", "RerankerUpdate", "examples labels weights alphas"),
     "label-weights/1": _record("stages.rerank", "LabelWeights", "starts features values scale bias"),
     "router/1": _record("stages.partition", "Router", "centers"),
     "rows-change/1": _record("growing", "RowsChange", "removed X labels ids names used results"),
@@ -97,6 +97,7 @@ RECORDS = {
     "stacker/1": _record(
         "stages.stacking", "Stacker", "mean scale weights bias label_bias logits probabilities top_weights"
     ),
+    "trained-examples/1": _record("reranking.pipeline", "TrainedExamples", "examples alphas"),
     "threshold-choice/1": _record("base", "ThresholdChoice", "given threshold metrics"),
     "untrained-labels/1": _record("reranking.untrained", "UntrainedLabels", "attributes scorer"),
     "untrained-scorer/1": _record("stages.name_match", "UntrainedScorer", "weights bias"),
@@ -121,7 +122,6 @@ ATTRIBUTES = {
     "complete_labels_": "completion_strength",
     "cost_": "cost",
     "counts_": "label_counts_of_stacker",
-    "examples_": "classifier_examples",
     "feature_map_": "feature_map",
     "feature_names_": "feature_names",
     "feature_names_in_": "input_feature_names",
@@ -163,6 +163,7 @@ ATTRIBUTES = {
     "temperature_": "temperature",
     "texts_": "training_texts",
     "threshold_": "threshold",
+    "trained_": "trained_examples",
     "trained_counts_": "trained_counts",
     "untrained_": "untrained_labels",
     "vectorizer_": "vectorizer",
