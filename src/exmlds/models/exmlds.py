@@ -23,7 +23,6 @@ from ..reranking.growth import (
     RerankerUpdate,
     apply_update,
     check_update,
-    due_labels,
     train_again,
     without_rows,
 )
@@ -263,9 +262,7 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
             self.untrained_ = self.untrained_.fit(matches[labelled], rows.Y, self.columns_, fitted, stacked)
 
         self._store(pipeline, config.cost, labelled[used], trials)
-        self.trained_ = None
-        if trained is not None and self.growable:
-            self.trained_ = trained._replace(alphas=trained.alphas.astype(np.float16))
+        self.trained_ = trained if self.growable else None
         self.stacker_: Stacker | None = stacked.stacker
         self.gains_, self.kept_rows_ = gains, kept_rows
         self.shortlist_recall_, self.held_out_quality_ = stacked.recall, stacked.quality
@@ -303,13 +300,13 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
         assert self.feature_map_ is not None
         added = np.flatnonzero(np.diff(change.labels.indptr))
         shortlister = self._grow(self.shortlister_, change, added)
-        labels = due_labels(shortlister.column_counts_, _padded(self.trained_counts_, change.labels.shape[1]))
-        if not len(labels):
-            return None
         settings = ClassifierSettings(self.feature_map_, self.shortlist_, self.loss, self.cost_)
         X = stacked(self._kept(self.rows_), change.X[added])
         rows = TrainingSet(X, shortlister.labels_, {}, {})
-        return train_again(shortlister, rows, self.n_listed_, self.trained_, labels, settings)
+        trained_counts = _padded(self.trained_counts_, change.labels.shape[1])
+        return train_again(
+            shortlister, rows, self.n_listed_, self.trained_, trained_counts, n_changed, settings
+        )
 
     def _grow(self, method: NeighborVoting, change: RowsChange, added: Array) -> NeighborVoting:
         removed = voters_of(self.rows_, change.removed, len(self._growth().ids))
@@ -473,7 +470,7 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
             stored.record(self.trained_, "the examples of classifiers", TrainedExamples)
             stored.require(self.classifiers_ is not None, "there are examples without classifiers")
             rerank.check_examples(self.trained_.examples, n, len(self.classifiers_.bias))
-            stored.array(self.trained_.alphas, "dual variables", "float16", len(self.trained_.examples.rows))
+            stored.array(self.trained_.alphas, "dual variables", "float32", len(self.trained_.examples.rows))
         check_rows(self.rows_, n, self.n_samples_fit_, self.kept_rows_, d)
         for values in (self.gains_, self.lifts_):
             if values is not None:

@@ -17,9 +17,12 @@ from .pipeline import PRUNE_BELOW, TrainedExamples, examples_of_new_rows, transf
 
 Array = np.ndarray
 
-N_PASSES = 3  # over the examples of a label that is trained again, from its last α
+N_PASSES = 5  # over the examples of a label that is trained again, from its last α
 REFIT_SHARE = 0.005  # of all rows that are added or removed before classifiers are trained again
-DUE_SHARE = 0.2  # of a label's rows that it gains or loses before its classifier is trained again
+MIN_CHANGE = 0.05  # share of its rows that a label gains or loses before its classifier is trained again
+# A classifier is trained again where the share of rows that changed is large, as long as all examples of such
+# labels are at most so many times as many as those of the changed rows would be.
+EXAMPLES_PER_ROW = 10.0
 
 
 class RerankerUpdate(NamedTuple):
@@ -27,7 +30,7 @@ class RerankerUpdate(NamedTuple):
 
     examples : those that the added rows bring
     labels : (m,) int64, ascending, whose classifiers were trained again;  weights : theirs
-    alphas : (p,) float16, the dual variables of all their examples of rows that are used
+    alphas : (p,) float32, the dual variables of all their examples of rows that are used
     """
 
     examples: rerank.Examples
@@ -45,13 +48,18 @@ class ClassifierSettings(NamedTuple):
     cost: float
 
 
-def due_labels(counts: Array, trained_counts: Array) -> Array:
-    """The labels whose classifiers are to be trained again, ascending.
+def due_labels(counts: Array, trained_counts: Array, n_examples: Array, n_allowed: float) -> Array:
+    """The labels whose classifiers are to be trained again, ascending: those that changed most come first.
 
     counts : (L,) rows of each label;  trained_counts : (L,) when its classifier was trained, 0 for none
+    n_examples : (L,) of each label;  n_allowed : examples of all these labels together, at most
     """
-    change = np.abs(counts - trained_counts)
-    return np.flatnonzero((change >= np.maximum(DUE_SHARE * trained_counts, 1)) & (counts > 0))
+    change = np.abs(counts - trained_counts) / np.maximum(trained_counts, 0.5)
+    due = np.flatnonzero((change >= MIN_CHANGE) & (counts > 0))
+    due = due[np.argsort(-change[due], kind="stable")]
+    # New labels have no classifier at all.
+    is_allowed = (np.cumsum(n_examples[due]) <= n_allowed) | (trained_counts[due] == 0)
+    return np.sort(due[is_allowed])
 
 
 def train_again(
@@ -59,19 +67,23 @@ def train_again(
     rows: TrainingSet,
     n_before: int,
     trained: TrainedExamples,
-    labels: Array,
+    trained_counts: Array,
+    n_changed: int,
     settings: ClassifierSettings,
 ) -> RerankerUpdate:
-    """Collect the examples of added rows, and train the classifiers of some labels with them.
+    """Collect the examples of added rows, and train the classifiers of the labels that changed most.
 
     shortlister : with the added rows;  rows : all that vote, in their order
     n_before : number of them when examples were last collected;  trained : these
-    labels : (m,) ascending
+    trained_counts : (L,) rows of each label when it was trained;  n_changed : rows added and removed since
     """
     added = nothing(rows.Y.shape[1])
     if rows.n > n_before:
         added = examples_of_new_rows(shortlister, rows, settings.shortlist, n_before)
     examples, alphas = extended(trained, added, engine=shortlister.engine)
+    n_allowed = EXAMPLES_PER_ROW * len(examples.rows) * n_changed / rows.n
+    counts = shortlister.column_counts_
+    labels = due_labels(counts, trained_counts, np.diff(examples.starts), n_allowed)
     own = rerank.positions_of(examples, labels, _is_used(rows))
     # Only rows that are examples are transformed.
     is_needed = np.zeros(rows.n, bool)
@@ -83,12 +95,12 @@ def train_again(
         loss=settings.loss,
         cost=settings.cost,
         keep_from=PRUNE_BELOW,
-        start=alphas[own.positions].astype(np.float32),
+        start=alphas[own.positions],
         n_epochs=N_PASSES,
         n_jobs=shortlister.n_jobs,
         engine=shortlister.engine,
     )
-    return RerankerUpdate(added, labels, weights, alphas.astype(np.float16))
+    return RerankerUpdate(added, labels, weights, alphas)
 
 
 def apply_update(
@@ -98,7 +110,7 @@ def apply_update(
     examples, alphas = extended(trained, update.examples, engine=engine)
     is_used = np.diff(Y.indptr) > 0
     own = rerank.positions_of(examples, update.labels, is_used).positions
-    stored.array(update.alphas, "dual variables", "float16", len(own))
+    stored.array(update.alphas, "dual variables", "float32", len(own))
     alphas[own] = update.alphas
     return TrainedExamples(examples, alphas)
 
@@ -110,8 +122,7 @@ def extended(
     before = trained.examples
     n_new = len(added.starts) - len(before.starts)
     before = before._replace(starts=np.concatenate([before.starts, np.full(n_new, before.starts[-1])]))
-    examples, alphas = rerank.extend_examples(before, trained.alphas.astype(np.float32), added, engine=engine)
-    return TrainedExamples(examples, alphas.astype(np.float16))
+    return TrainedExamples(*rerank.extend_examples(before, trained.alphas, added, engine=engine))
 
 
 def without_rows(trained: TrainedExamples, is_dropped: Array) -> TrainedExamples:

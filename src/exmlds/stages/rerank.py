@@ -238,6 +238,7 @@ def train(
         unit="labels",
     )
     trained = [part for _, part in sorted(zip(order, done), key=lambda pair: pair[0])]
+    trained = trained or [train_block(slice(0, 0))]
     counts, features, values, scale, bias = (np.concatenate(parts) for parts in zip(*trained))
     del trained  # as large as what was made of it
     return LabelWeights(np.concatenate(([0], np.cumsum(counts))), features, values, scale, bias), alphas

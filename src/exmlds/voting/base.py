@@ -24,7 +24,7 @@ from ..stages import factorize, features, index, neighbors, partition, quantize,
 from ..stages.index import Index
 from ..stages.vote import LabelScorer
 from ..validation import params, stored
-from ..validation.arrays import Matrix, row_norms, squared, take_rows, unit_rows, used_columns
+from ..validation.arrays import Matrix, squared, take_rows, used_columns
 from ..validation.columns import select
 from . import explain
 from .explain import ExplainOptions, Explanation, VoteBreakdown
@@ -49,7 +49,6 @@ Array = np.ndarray
 
 MIN_ROWS_TO_TUNE = 50  # rows below which settings are not chosen on held-out rows
 KINDS = ("l2", "log1p-l2", "none", "standardize", "nystroem")  # of equals, the first is taken
-CENTROID_ROWS = 32  # rows of a label that the place of its new features is computed from, at most
 MIN_TRAIN_PROBES = 24  # cells that are read for a training row, at least: half as many as its neighbours
 TINY = np.finfo(np.float32).tiny
 
@@ -220,10 +219,7 @@ class NeighborVoting(LabelSpaceMixin, GrowingEstimator):
         is_routed = any(len(learner.parts) > 1 for learner in self.learners_)
         routed = features.apply_for_routing(self.feature_map_, rows.X) if is_routed else rows.X
         A = features.apply(self.feature_map_, rows.X)
-        new = TrainingSet(A, rows.Y, {}, {})
-        other.learners_ = [
-            self._add_rows(learner, new, routed, added, is_merged) for learner in self.learners_
-        ]
+        other.learners_ = [self._add_rows(learner, A, routed, added, is_merged) for learner in self.learners_]
         other.labels_ = vstack([self.labels_, self._labels_of_added(rows.Y)], format="csr")
         other.rows_ = np.arange(n + rows.n, dtype=np.int32)
         other.n_samples_fit_ = n + rows.n
@@ -237,65 +233,22 @@ class NeighborVoting(LabelSpaceMixin, GrowingEstimator):
         return Y
 
     def _add_rows(
-        self, learner: Learner, rows: TrainingSet, routed: Matrix, numbers: Array, is_merged: bool
+        self, learner: Learner, X: Matrix, routed: Matrix, numbers: Array, is_merged: bool
     ) -> Learner:
-        """A learner with further rows, each in the part that it is routed to; rows.X are transformed."""
+        """A learner with further rows, each in the part that it is routed to."""
         choice = np.zeros(len(numbers), np.int64)
         if len(learner.parts) > 1:
             choice = learner.router.assign(routed, 1)[:, 0]
         parts = list(learner.parts)
         for p in np.unique(choice):
-            own = np.flatnonzero(choice == p)
-            part = parts[p] if is_merged else self._with_new_features(parts[p], rows.subset(own))
-            Z = quantize.times(rows.X[own], part.V, part.columns, engine=self.engine)
+            part, own = parts[p], np.flatnonzero(choice == p)
+            Z = quantize.times(X[own], part.V, part.columns, engine=self.engine)
             grown = index.append(part.row_index, Z, self.storage, n_jobs=self.n_jobs)
             parts[p] = part._replace(
                 rows=np.concatenate([part.rows, numbers[own]]),
                 row_index=index.compact(grown, n_jobs=self.n_jobs) if is_merged else grown,
             )
         return learner._replace(parts=parts)
-
-    def _with_new_features(self, part: Part, rows: TrainingSet) -> Part:
-        """A part whose map has the features that only further rows have, such as names that are new.
-
-        Such a feature is mapped to where the rows are that share labels with those that have it, at the
-        median length of the others. A row whose labels are all new says nothing of its features.
-        """
-        if not issparse(rows.X):
-            return part
-        new = np.setdiff1d(used_columns(rows.X), part.columns)
-        if not len(new):
-            return part
-        goals = csr_matrix(rows.Y @ self._label_centroids(part, np.unique(rows.Y.indices)))
-        V = np.asarray((select(rows.X, new).T @ goals).todense(), np.float32)
-        known = quantize.unpack(part.V)
-        V = unit_rows(V) * np.float32(np.median(row_norms(known)))
-        columns = np.concatenate([part.columns, new])
-        order = np.argsort(columns, kind="stable")
-        packed = quantize.concatenate([part.V, quantize.pack(V, part.V.values.dtype.name)])
-        return part._replace(columns=columns[order], V=quantize.keep(packed, order))
-
-    def _label_centroids(self, part: Part, labels: Array) -> csr_matrix:
-        """(L, r) csr, the mean embeddings of rows of a part that have each of these labels, a few of each."""
-        members = select(csr_matrix(self.labels_[part.rows]), labels).tocsc()
-        sizes = np.minimum(np.diff(members.indptr), CENTROID_ROWS)
-        first = np.repeat(members.indptr[:-1] - (np.cumsum(sizes) - sizes), sizes) + np.arange(sizes.sum())
-        rows = members.indices[first]
-        Z = unit_rows(index.stored_rows(part.row_index, index.positions(part.row_index)[rows]))
-        means = (
-            csr_matrix(
-                (
-                    np.repeat(1 / np.maximum(sizes, 1), sizes),
-                    np.arange(len(rows)),
-                    np.concatenate(([0], np.cumsum(sizes))),
-                ),
-                (len(labels), len(rows)),
-            )
-            @ Z
-        )
-        found = np.zeros((self.labels_.shape[1], Z.shape[1]), np.float32)
-        found[labels] = means
-        return csr_matrix(found)
 
     def with_labels(self, n_labels: int) -> Self:
         """The model with further labels, which no row has yet."""
