@@ -19,7 +19,8 @@ Array = np.ndarray
 
 N_PASSES = 5  # over the examples of a label that is trained again, from its last α
 REFIT_SHARE = 0.005  # of all rows that are added or removed before classifiers are trained again
-MIN_CHANGE = 0.05  # share of its rows that a label gains or loses before its classifier is trained again
+UNTRAINED = np.float32(1e-6)  # dual variable of an example that its classifier has not been trained with
+MIN_CHANGE = 0.1  # share of its rows that a label gains or loses before its classifier is trained again
 # A classifier is trained again where the share of rows that changed is large, as long as all examples of such
 # labels are at most so many times as many as those of the changed rows would be.
 EXAMPLES_PER_ROW = 10.0
@@ -30,7 +31,7 @@ class RerankerUpdate(NamedTuple):
 
     examples : those that the added rows bring
     labels : (m,) int64, ascending, whose classifiers were trained again;  weights : theirs
-    alphas : (p,) float32, the dual variables of all their examples of rows that are used
+    alphas : (p,) float32, the dual variables of their examples that they were trained with
     """
 
     examples: rerank.Examples
@@ -81,10 +82,11 @@ def train_again(
     if rows.n > n_before:
         added = examples_of_new_rows(shortlister, rows, settings.shortlist, n_before)
     examples, alphas = extended(trained, added, engine=shortlister.engine)
-    n_allowed = EXAMPLES_PER_ROW * len(examples.rows) * n_changed / rows.n
-    counts = shortlister.column_counts_
-    labels = due_labels(counts, trained_counts, np.diff(examples.starts), n_allowed)
-    own = rerank.positions_of(examples, labels, _is_used(rows))
+    is_active = _is_active(TrainedExamples(examples, alphas), rows.Y)
+    n_active = np.diff(np.concatenate(([0], np.cumsum(is_active)))[examples.starts])
+    n_allowed = EXAMPLES_PER_ROW * is_active.sum() * n_changed / rows.n
+    labels = due_labels(shortlister.column_counts_, trained_counts, n_active, n_allowed)
+    own = rerank.positions_of(examples, labels, is_active)
     # Only rows that are examples are transformed.
     is_needed = np.zeros(rows.n, bool)
     is_needed[examples.rows[own.positions]] = True
@@ -108,8 +110,8 @@ def apply_update(
 ) -> TrainedExamples:
     """The examples and dual variables after an update; Y : (n, L) the labels of all rows that vote."""
     examples, alphas = extended(trained, update.examples, engine=engine)
-    is_used = np.diff(Y.indptr) > 0
-    own = rerank.positions_of(examples, update.labels, is_used).positions
+    is_active = _is_active(TrainedExamples(examples, alphas), Y)
+    own = rerank.positions_of(examples, update.labels, is_active).positions
     stored.array(update.alphas, "dual variables", "float32", len(own))
     alphas[own] = update.alphas
     return TrainedExamples(examples, alphas)
@@ -118,17 +120,19 @@ def apply_update(
 def extended(
     trained: TrainedExamples, added: rerank.Examples, *, engine: Engine = DEFAULT
 ) -> TrainedExamples:
-    """The examples with further ones, also of labels that came later, whose dual variables are 0."""
+    """The examples with further ones, also of labels that came later, which are not trained."""
     before = trained.examples
     n_new = len(added.starts) - len(before.starts)
     before = before._replace(starts=np.concatenate([before.starts, np.full(n_new, before.starts[-1])]))
-    return TrainedExamples(*rerank.extend_examples(before, trained.alphas, added, engine=engine))
+    # Those of added examples are 0, all others are at least 1.
+    examples, alphas = rerank.extend_examples(before, trained.alphas + 1, added, engine=engine)
+    return TrainedExamples(examples, np.where(alphas > 0, alphas - 1, UNTRAINED))
 
 
 def without_rows(trained: TrainedExamples, is_dropped: Array) -> TrainedExamples:
     """The examples of the other rows, which are counted anew; is_dropped : (n,) bool."""
     examples, alphas = trained
-    kept = rerank.positions_of(examples, np.arange(len(examples.starts) - 1), ~is_dropped)
+    kept = rerank.positions_of(examples, np.arange(len(examples.starts) - 1), ~is_dropped[examples.rows])
     rows = (np.cumsum(~is_dropped) - 1)[examples.rows[kept.positions]].astype(np.int32)
     return TrainedExamples(
         rerank.Examples(kept.starts, rows, examples.signs[kept.positions]), alphas[kept.positions]
@@ -140,9 +144,13 @@ def nothing(n_labels: int) -> rerank.Examples:
     return rerank.Examples(np.zeros(n_labels + 1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int8))
 
 
-def _is_used(rows: TrainingSet) -> Array:
-    """(n,) bool, which rows are used: those that were removed have no labels."""
-    return np.diff(rows.Y.indptr) > 0
+def _is_active(trained: TrainedExamples, Y: csr_matrix) -> Array:
+    """(m,) bool, the examples that a classifier is trained with again.
+
+    Negative ones that were beyond their margin (α = 0) do not change it. Removed rows have no labels in Y.
+    """
+    (_, rows, signs), alphas = trained
+    return ((signs > 0) | (alphas > 0)) & (np.diff(Y.indptr) > 0)[rows]
 
 
 def check_update(update: Any, n: int, n_labels: int, classifiers: rerank.Classifiers) -> None:

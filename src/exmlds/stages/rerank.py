@@ -136,10 +136,10 @@ class ExamplePositions(NamedTuple):
 
 
 def positions_of(examples: Examples, labels: Array, is_used: Array) -> ExamplePositions:
-    """The examples of some labels, (m,) ascending, that are of rows that are used, (n,) bool."""
+    """Those of the examples of some labels, (m,) ascending, that are used, (p,) bool."""
     sizes = np.diff(examples.starts)[labels]
     own = np.repeat(examples.starts[labels] - (np.cumsum(sizes) - sizes), sizes) + np.arange(sizes.sum())
-    is_kept = is_used[examples.rows[own]]
+    is_kept = is_used[own]
     ends = np.concatenate(([0], np.cumsum(is_kept)))[np.concatenate(([0], np.cumsum(sizes)))]
     return ExamplePositions(ends, own[is_kept])
 
