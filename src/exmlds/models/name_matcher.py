@@ -19,6 +19,7 @@ from ..validation import stored
 from ..validation.observed import contains
 
 Array = np.ndarray
+Text = str | Sequence[str]  # a text, or its fields, such as title and body
 
 WORD = re.compile(r"[^\W_]+")
 QUALIFIER = re.compile(r"\([^)]*\)")
@@ -78,6 +79,11 @@ def words_of(text: str) -> list[str]:
     ['häuser', '19th', 'century']
     """
     return WORD.findall(unicodedata.normalize("NFKC", text).casefold())
+
+
+def fields_of(text: Text) -> Sequence[str]:
+    """The fields of a text; one where it has none."""
+    return (text,) if isinstance(text, str) else text
 
 
 def forms_of(name: str) -> Iterator[tuple[str, int]]:
@@ -140,12 +146,12 @@ class NameMatcher:
 
     @classmethod
     def fit(
-        cls, names: Iterable[LabelName], texts: Sequence[str], Y: csr_matrix, rng: np.random.Generator
+        cls, names: Iterable[LabelName], texts: Sequence[Text], Y: csr_matrix, rng: np.random.Generator
     ) -> NameMatcher:
         """Index the names, and learn from texts and their labels, (n, L), how often matches are right."""
         matcher = cls(_index(names, np.bincount(Y.indices, minlength=Y.shape[1])), Y.shape[1])
         rows = rng.permutation(len(texts))[:TEXTS_TO_LEARN_FROM]
-        rows = rows[np.cumsum([len(texts[row]) for row in rows]) <= CHARACTERS_TO_LEARN_FROM]
+        rows = rows[np.cumsum([_n_characters(texts[row]) for row in rows]) <= CHARACTERS_TO_LEARN_FROM]
         occurrences, lengths = matcher._find([texts[row] for row in rows])
         index = matcher.index._replace(rarity=_rarity(occurrences, len(rows), matcher.index))
         # The pairs of the first texts.
@@ -159,8 +165,11 @@ class NameMatcher:
         matcher.index = index._replace(weights=weights, bias=bias)
         return matcher
 
-    def match(self, texts: Sequence[str], n_jobs: int | None = None) -> csr_matrix:
-        """(n, L) csr, the scores of all labels whose names stand in the texts."""
+    def match(self, texts: Sequence[Text], n_jobs: int | None = None) -> csr_matrix:
+        """(n, L) csr, the scores of all labels whose names stand in the texts.
+
+        texts : each is a string, or has a string for each of its fields; no name goes on in the next field
+        """
         found = list(
             map_blocks(
                 lambda block: self._match(texts[block]),
@@ -172,26 +181,28 @@ class NameMatcher:
         )
         return vstack(found, format="csr") if len(found) > 1 else found[0] if found else self._match([])
 
-    def _match(self, texts: Sequence[str]) -> csr_matrix:
+    def _match(self, texts: Sequence[Text]) -> csr_matrix:
         pairs = MatchedPairs.of(*self._find(texts), self.index)
         scores = expit(pairs.logits(self.index))
         scores = np.maximum(scores, np.finfo(np.float32).tiny).astype(np.float32)
         indptr = np.searchsorted(pairs.texts, np.arange(len(texts) + 1))
         return csr_matrix((scores, pairs.labels, indptr), (len(texts), self.n_labels))
 
-    def matched_words(self, text: str, label: int) -> tuple[str, ...]:
+    def matched_words(self, text: Text, label: int) -> tuple[str, ...]:
         """The words of a text that are a name of the label, the longest first, each once."""
         occurrences, _ = self._find([text])
-        words, found = words_of(text), {}
-        for _, start, length, node, _ in zip(*(part.tolist() for part in occurrences)):
+        words, found = [word for field in fields_of(text) for word in words_of(field)], {}
+        starts, lengths, nodes = (part.tolist() for part in occurrences[1:4])
+        for start, length, node in zip(starts, lengths, nodes):
             own = slice(*self.index.label_starts[node : node + 2])
             if label in self.index.labels[own]:
                 found[" ".join(words[start : start + length])] = length
         return tuple(sorted(found, key=lambda name: -found[name]))
 
-    def _find(self, texts: Sequence[str]) -> tuple[name_match.Occurrences, Array]:
-        """All names in texts, by text, and (n,) numbers of words."""
-        words = [words_of(text) for text in texts]
+    def _find(self, texts: Sequence[Text]) -> tuple[name_match.Occurrences, TextLengths]:
+        """All names in texts, by text, and the lengths of the texts."""
+        n_fields = np.array([len(fields_of(text)) for text in texts], np.int64)
+        words = [words_of(field) for text in texts for field in fields_of(text)]
         indptr = np.concatenate(([0], np.cumsum(list(map(len, words)), dtype=np.int64)))
         found = []
         for tokens in self.tokens:
@@ -199,9 +210,26 @@ class NameMatcher:
                 tokens.clear()
             ids = np.fromiter(map(tokens.__getitem__, chain.from_iterable(words)), np.int32, int(indptr[-1]))
             found.append(name_match.find(self.index.trie, indptr, ids))
-        parts = [np.concatenate(part) for part in zip(*found)]
-        order = np.argsort(parts[0], kind="stable")
-        return name_match.Occurrences._make(part[order] for part in parts), np.diff(indptr)
+        parts = name_match.Occurrences._make(np.concatenate(part) for part in zip(*found))
+        parts = name_match.join_fields(parts, indptr, n_fields)
+        order = np.argsort(parts.texts, kind="stable")
+        lengths = TextLengths.of(np.diff(indptr), n_fields)
+        return name_match.Occurrences._make(part[order] for part in parts), lengths
+
+
+class TextLengths(NamedTuple):
+    """Numbers of words, (n,) each: of whole texts, and of the first of several fields, at least 1."""
+
+    whole: Array
+    first: Array
+
+    @classmethod
+    def of(cls, field_lengths: Array, n_fields: Array) -> TextLengths:
+        """From the numbers of words of all fields, text after text."""
+        starts = np.cumsum(n_fields) - n_fields
+        ends = np.concatenate(([0], np.cumsum(field_lengths)))
+        whole = ends[starts + n_fields] - ends[starts]
+        return cls(np.maximum(whole, 1), np.maximum(field_lengths[starts], 1))
 
 
 class MatchedPairs(NamedTuple):
@@ -215,10 +243,12 @@ class MatchedPairs(NamedTuple):
     evidence: list[Array]
 
     @classmethod
-    def of(cls, occurrences: name_match.Occurrences, text_lengths: Array, index: NameIndex) -> MatchedPairs:
+    def of(
+        cls, occurrences: name_match.Occurrences, text_lengths: TextLengths, index: NameIndex
+    ) -> MatchedPairs:
         texts, labels, facts = name_match.collect(occurrences, index.label_starts, index.labels, index.kinds)
-        kinds, length, covered, count, start, n_shared, nodes = facts.T
-        of_text = np.maximum(text_lengths[texts], 1)
+        kinds, length, covered, count, start, n_shared, nodes, count_in_first, length_in_first = facts.T
+        of_text = text_lengths.whole[texts]
         log_length, rarity, shared = np.log(length), index.rarity[nodes], np.log(n_shared)
         evidence = [
             log_length,
@@ -237,6 +267,10 @@ class MatchedPairs(NamedTuple):
             rarity * shared,
             log_length * covered,
             rarity * rarity,
+            count_in_first > 0,
+            np.log1p(count_in_first),
+            length_in_first / text_lengths.first[texts],
+            (count_in_first > 0) * rarity,
         ]
         return cls(texts, labels, evidence)
 
@@ -248,13 +282,17 @@ class MatchedPairs(NamedTuple):
         return found
 
 
-N_EVIDENCE = 16
+N_EVIDENCE = 20
 
 
-def _blocks(texts: Sequence[str]) -> list[slice]:
+def _n_characters(text: Text) -> int:
+    return sum(map(len, fields_of(text)))
+
+
+def _blocks(texts: Sequence[Text]) -> list[slice]:
     """Blocks of texts with at most CHARACTERS together, or one text, and at most TEXTS."""
     least = CHARACTERS // TEXTS
-    return bounded_blocks([max(len(text), least) for text in texts], CHARACTERS)
+    return bounded_blocks([max(_n_characters(text), least) for text in texts], CHARACTERS)
 
 
 def _index(names: Iterable[LabelName], counts: Array) -> NameIndex:

@@ -73,6 +73,7 @@ def collect_matches(
     lengths: Array,
     nodes: Array,
     covered: Array,
+    in_first: Array,
     label_starts: Array,
     labels: Array,
     kinds: Array,
@@ -85,26 +86,29 @@ def collect_matches(
 
     Pairs are in the order of the texts, and those of a text in the order of the labels.
 
-    texts, starts, lengths, nodes, covered : (h,) occurrences of names, by text
+    texts, starts, lengths, nodes, covered, in_first : (h,) occurrences of names, by text
     label_starts, labels, kinds : (m + 1,), (p,) and (p,), the labels of each node, and the kinds of names
     slots : (L,) int64 of −1, used as scratch and left as it was
     out_texts, out_labels : int64, written
-    facts : (…, 7) int32, written: the smallest kind, the largest length, 1 if all occurrences are covered,
-        their number, the first start, the fewest labels that share such a name, and the node of the name
-        that the fewest share, the first of these
+    facts : (…, 9) int32, written: the smallest kind, the largest length, 1 if all occurrences are covered,
+        their number, the first start, the fewest labels that share such a name, the node of the name that the
+        fewest share, the first of these, and the number of the occurrences in the first of several fields and
+        the largest length of these
     """
     found: dict[tuple[int, int], list[int]] = {}
-    for text, start, length, node, is_covered in zip(
-        *(part.tolist() for part in (texts, starts, lengths, nodes, covered))
+    for text, start, length, node, is_covered, is_first in zip(
+        *(part.tolist() for part in (texts, starts, lengths, nodes, covered, in_first))
     ):
         own = slice(label_starts[node], label_starts[node + 1])
         n_shared = int(label_starts[node + 1] - label_starts[node])
         for label, kind in zip(labels[own].tolist(), kinds[own].tolist()):
+            of_first = [int(is_first), int(is_first) * length]
             now = [kind, length, int(is_covered), 1, start, n_shared, node]
             if (text, label) in found:
                 before = found[text, label]
                 if before[5] <= n_shared:
-                    now[5:] = before[5:]
+                    now[5:] = before[5:7]
+                of_first = [before[7] + of_first[0], max(before[8], of_first[1])]
                 now = [
                     min(before[0], kind),
                     max(before[1], length),
@@ -113,7 +117,7 @@ def collect_matches(
                     min(before[4], start),
                     *now[5:],
                 ]
-            found[text, label] = now
+            found[text, label] = now + of_first
     for at, (text, label) in enumerate(sorted(found)):
         out_texts[at], out_labels[at], facts[at] = text, label, found[text, label]
     return len(found)
