@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ from ..runtime.parallel import bounded_blocks, map_blocks, one_blas_thread
 from ..stages import name_match
 from ..validation import stored
 from ..validation.observed import contains
+from .languages import COMPOUNDING
 
 Array = np.ndarray
 Text = str | Sequence[str]  # a text, or its fields, such as title and body
@@ -31,18 +32,26 @@ TEXTS, CHARACTERS = 4_096, 2_000_000  # of the texts whose names are scored at a
 TEXTS_TO_LEARN_FROM, CHARACTERS_TO_LEARN_FROM = 20_000, 20_000_000
 MOST_CACHED = 500_000  # words whose tokens are kept
 PAIRS_TO_LEARN_FROM = 80_000  # of a text and a label whose name stands in it
-# How a name stands in a text: as it is, rewritten, only its heading, which is the part before the
-# subdivisions, or only the part of that before a comma; LOOSE is added where only word beginnings agree.
-WHOLE, REWRITTEN, HEADING, FIRST_PART, LOOSE = range(5)
-N_KINDS = 2 * LOOSE
+# The form in which a name stands in a text: as it is, rewritten, only its heading, which is the part before
+# the subdivisions, or only the part of that before a comma.
+WHOLE, REWRITTEN, HEADING, FIRST_PART = range(4)
+N_FORMS = 4
+# How its words agree with those of the text: by their stems, loosely, which is by the beginnings of the stems,
+# or as a part of a compound, the last one or another.
+BY_STEMS, LOOSELY, AS_LAST_PART, AS_PART = range(4)
+N_AGREEMENTS = 4
+N_KINDS = N_FORMS * N_AGREEMENTS  # the kind of a match is its form + N_FORMS × how words agree
 LOOSE_LETTERS = 5  # of a stem, by which words agree loosely
+MIN_PART = 4  # letters of a part of a compound
+MOST_PARTS, MOST_LETTERS = 3, 40  # of a compound
+PARTS_TAKEN = {AS_LAST_PART: slice(-1, None), AS_PART: slice(-1)}
 
 
 class NameIndex(NamedTuple):
     """The names of labels, as sequences of stemmed words.
 
-    languages, is_loose : (s,) object and bool, the stemmings: languages of Snowball stemmers, "" for none,
-        and whether only the beginnings of stems count
+    languages, agreements : (s,) object and int8, the stemmings: languages of Snowball stemmers, "" for none,
+        and how words agree
     stems : (t,) object, the stem of each token;  stemmings : (t,) int16, the position of its stemming
     trie : of all names
     label_starts : (m + 1,) int64, where the labels of each node of the trie start
@@ -52,7 +61,7 @@ class NameIndex(NamedTuple):
     """
 
     languages: Array
-    is_loose: Array
+    agreements: Array
     stems: Array
     stemmings: Array
     trie: name_match.NameTrie
@@ -113,12 +122,36 @@ def forms_of(name: str) -> Iterator[tuple[str, int]]:
         yield plain[0], FIRST_PART
 
 
+def parts_of(
+    word: str, stem: Callable[[str], str], known: Container[str], most: int = MOST_PARTS
+) -> tuple[str, ...]:
+    """The stems of the parts of a compound, all of which are known; () for a word that is none.
+
+    Of several ways to split it, the one with the fewest parts is taken, and of these the one with the longest
+    first part. A linking element, as in "Arbeit-s-markt", is left to the stemmer: it looks like an ending.
+
+    >>> parts_of("arbeitsmarktpolitik", lambda word: word.removesuffix("s"), {"arbeit", "markt", "politik"})
+    ('arbeit', 'markt', 'politik')
+    """
+    found: tuple[str, ...] = ()
+    for end in range(MIN_PART, len(word) - MIN_PART + 1):
+        first, last = stem(word[:end]), word[end:]
+        if first not in known:
+            continue
+        others = (own,) if (own := stem(last)) in known else ()
+        if not others and most > 2:
+            others = parts_of(last, stem, known, most - 1)
+        if others and (not found or len(others) < len(found)):
+            found = first, *others
+    return found
+
+
 class TokenTable(dict[str, int]):
     """The token of each word by a stemming; −1 for a word of no name."""
 
-    def __init__(self, language: str, is_loose: bool) -> None:
+    def __init__(self, language: str, letters: int | None = None) -> None:
         self.stemmer = Stemmer.Stemmer(language, 0) if language else None
-        self.letters = LOOSE_LETTERS if is_loose else None
+        self.letters = letters
         self.by_stem: dict[str, int] = {}
 
     def stem(self, word: str) -> str:
@@ -127,6 +160,24 @@ class TokenTable(dict[str, int]):
     def __missing__(self, word: str) -> int:
         token = self[word] = self.by_stem.get(self.stem(word), -1)
         return token
+
+
+class PartTable(dict[str, tuple[int, ...]]):
+    """The tokens of the parts of each compound that is no word of a name; () for other words.
+
+    words : the table of whole words;  taken : the parts that have tokens
+    """
+
+    def __init__(self, words: TokenTable, taken: slice) -> None:
+        self.words, self.taken = words, taken
+        self.by_stem: dict[str, int] = {}
+
+    def __missing__(self, word: str) -> tuple[int, ...]:
+        is_one = len(word) <= MOST_LETTERS and self.words[word] < 0
+        parts = parts_of(word, self.words.stem, self.words.by_stem) if is_one else ()
+        tokens = (self.by_stem.get(stem, -1) for stem in parts[self.taken])
+        found = self[word] = tuple(token for token in tokens if token >= 0)
+        return found
 
 
 class NameMatcher:
@@ -140,7 +191,7 @@ class NameMatcher:
 
     def __init__(self, index: NameIndex, n_labels: int) -> None:
         self.index, self.n_labels = index, n_labels
-        self.tokens = [TokenTable(*stemming) for stemming in zip(index.languages.tolist(), index.is_loose)]
+        self.tokens = list(_tables(index.languages.tolist(), index.agreements.tolist()))
         for token, (stem, stemming) in enumerate(zip(index.stems.tolist(), index.stemmings.tolist())):
             self.tokens[stemming].by_stem[stem] = token
 
@@ -199,8 +250,8 @@ class NameMatcher:
                 found[" ".join(words[start : start + length])] = length
         return tuple(sorted(found, key=lambda name: -found[name]))
 
-    def _find(self, texts: Sequence[Text]) -> tuple[name_match.Occurrences, TextLengths]:
-        """All names in texts, by text, and the lengths of the texts."""
+    def _find(self, texts: Sequence[Text]) -> tuple[name_match.Occurrences, Array]:
+        """All names in texts, by text, and (n,) numbers of words."""
         n_fields = np.array([len(fields_of(text)) for text in texts], np.int64)
         words = [words_of(field) for text in texts for field in fields_of(text)]
         indptr = np.concatenate(([0], np.cumsum(list(map(len, words)), dtype=np.int64)))
@@ -208,28 +259,24 @@ class NameMatcher:
         for tokens in self.tokens:
             if len(tokens) > MOST_CACHED:
                 tokens.clear()
-            ids = np.fromiter(map(tokens.__getitem__, chain.from_iterable(words)), np.int32, int(indptr[-1]))
-            found.append(name_match.find(self.index.trie, indptr, ids))
-        parts = name_match.Occurrences._make(np.concatenate(part) for part in zip(*found))
-        parts = name_match.join_fields(parts, indptr, n_fields)
-        order = np.argsort(parts.texts, kind="stable")
-        lengths = TextLengths.of(np.diff(indptr), n_fields)
-        return name_match.Occurrences._make(part[order] for part in parts), lengths
+            found.append(self._find_by(tokens, words, indptr))
+        in_fields = name_match.Occurrences._make(np.concatenate(part) for part in zip(*found))
+        in_texts = name_match.join_fields(in_fields, indptr, n_fields)
+        order = np.argsort(in_texts.texts, kind="stable")
+        text_ends = np.concatenate(([0], np.cumsum(n_fields)))
+        return name_match.Occurrences._make(part[order] for part in in_texts), np.diff(indptr[text_ends])
 
-
-class TextLengths(NamedTuple):
-    """Numbers of words, (n,) each: of whole texts, and of the first of several fields, at least 1."""
-
-    whole: Array
-    first: Array
-
-    @classmethod
-    def of(cls, field_lengths: Array, n_fields: Array) -> TextLengths:
-        """From the numbers of words of all fields, text after text."""
-        starts = np.cumsum(n_fields) - n_fields
-        ends = np.concatenate(([0], np.cumsum(field_lengths)))
-        whole = ends[starts + n_fields] - ends[starts]
-        return cls(np.maximum(whole, 1), np.maximum(field_lengths[starts], 1))
+    def _find_by(
+        self, tokens: TokenTable | PartTable, words: list[list[str]], indptr: Array
+    ) -> name_match.Occurrences:
+        """All names in fields, by one stemming."""
+        in_order = map(tokens.__getitem__, chain.from_iterable(words))
+        if isinstance(tokens, TokenTable):
+            ids = np.fromiter(in_order, np.int32, int(indptr[-1]))
+            return name_match.find(self.index.trie, indptr, ids)
+        parts = [(at, token) for at, own in enumerate(in_order) for token in own]
+        positions, ids = np.array(parts, np.int64).reshape(-1, 2).T
+        return name_match.find_single(self.index.trie, indptr, positions, ids)
 
 
 class MatchedPairs(NamedTuple):
@@ -243,12 +290,10 @@ class MatchedPairs(NamedTuple):
     evidence: list[Array]
 
     @classmethod
-    def of(
-        cls, occurrences: name_match.Occurrences, text_lengths: TextLengths, index: NameIndex
-    ) -> MatchedPairs:
+    def of(cls, occurrences: name_match.Occurrences, text_lengths: Array, index: NameIndex) -> MatchedPairs:
         texts, labels, facts = name_match.collect(occurrences, index.label_starts, index.labels, index.kinds)
-        kinds, length, covered, count, start, n_shared, nodes, count_in_first, length_in_first = facts.T
-        of_text = text_lengths.whole[texts]
+        kinds, length, covered, count, start, n_shared, nodes, count_in_first = facts.T
+        of_text = np.maximum(text_lengths[texts], 1)
         log_length, rarity, shared = np.log(length), index.rarity[nodes], np.log(n_shared)
         evidence = [
             log_length,
@@ -259,18 +304,18 @@ class MatchedPairs(NamedTuple):
             np.log(of_text),
             rarity,
             shared,
-            kinds % LOOSE == REWRITTEN,
-            kinds % LOOSE == HEADING,
-            kinds % LOOSE == FIRST_PART,
-            kinds >= LOOSE,
+            kinds % N_FORMS == REWRITTEN,
+            kinds % N_FORMS == HEADING,
+            kinds % N_FORMS == FIRST_PART,
+            kinds // N_FORMS == LOOSELY,
             rarity * log_length,
             rarity * shared,
             log_length * covered,
             rarity * rarity,
             count_in_first > 0,
             np.log1p(count_in_first),
-            length_in_first / text_lengths.first[texts],
-            (count_in_first > 0) * rarity,
+            kinds // N_FORMS == AS_LAST_PART,
+            kinds // N_FORMS == AS_PART,
         ]
         return cls(texts, labels, evidence)
 
@@ -283,6 +328,18 @@ class MatchedPairs(NamedTuple):
 
 
 N_EVIDENCE = 20
+
+
+def _tables(languages: list[str], agreements: list[int]) -> Iterator[TokenTable | PartTable]:
+    """The tables of stemmings, without tokens."""
+    by_stems = {language: TokenTable(language) for language in languages}
+    for language, agreement in zip(languages, agreements):
+        if agreement in PARTS_TAKEN:
+            yield PartTable(by_stems[language], PARTS_TAKEN[agreement])
+        elif agreement == LOOSELY:
+            yield TokenTable(language, LOOSE_LETTERS)
+        else:
+            yield by_stems[language]
 
 
 def _n_characters(text: Text) -> int:
@@ -303,7 +360,7 @@ def _index(names: Iterable[LabelName], counts: Array) -> NameIndex:
     forms: list[tuple[int, int, int]] = []  # the number of words, the label and the kind of each form
     for label, text, language in names:
         if language not in tables:
-            tables[language] = TokenTable(language, is_loose=False)
+            tables[language] = TokenTable(language)
         tokens = tables[language]
         for form, kind in forms_of(text):
             words = words_of(form)
@@ -314,40 +371,50 @@ def _index(names: Iterable[LabelName], counts: Array) -> NameIndex:
                     tokens[word] = numbers.setdefault((language, tokens.stem(word)), len(numbers))
                 flat.append(tokens[word])
             forms.append((len(words), label, kind))
-    languages = list(tables)
-    # Loose stemmings have the same names, with the first letters of the stems.
-    loose: dict[tuple[str, str], int] = {}
-    loosely = [loose.setdefault((language, stem[:LOOSE_LETTERS]), len(loose)) for language, stem in numbers]
     sequences = np.array(flat, np.int32)
-    sequences = np.concatenate([sequences, np.array(loosely, np.int32)[sequences] + len(numbers)])
     lengths, labels, kinds = np.array(forms, np.int64).reshape(-1, 3).T
-    starts = np.concatenate(([0], np.cumsum(np.tile(lengths, 2))))
-    trie, nodes = name_match.build(starts, sequences, len(numbers) + len(loose))
-    labels, kinds = np.tile(labels, 2), np.concatenate([kinds, kinds + LOOSE])
+    # The names of one word in languages with compounds may be parts of a word too.
+    own_tokens, of_single = list(numbers), np.flatnonzero(lengths == 1)
+    single = sequences[np.cumsum(lengths)[of_single] - 1]
+    may_be_part = np.array([language in COMPOUNDING for language, _ in own_tokens], bool)[single]
+    single, of_single = single[may_be_part], of_single[may_be_part]
+    tokens_of: dict[tuple[str, int, str], int] = {}
+    for language, stem in own_tokens:
+        tokens_of[language, BY_STEMS, stem] = len(tokens_of)
+    # Loosely, all names are the first letters of their stems.
+    loosely = [
+        tokens_of.setdefault((language, LOOSELY, stem[:LOOSE_LETTERS]), len(tokens_of))
+        for language, stem in own_tokens
+    ]
+    copies = [sequences, np.array(loosely, np.int32)[sequences]]
+    for agreement in PARTS_TAKEN:
+        keys = [(own_tokens[token][0], agreement, own_tokens[token][1]) for token in single.tolist()]
+        copies.append(np.array([tokens_of.setdefault(key, len(tokens_of)) for key in keys], np.int32))
+    of_form = np.concatenate([np.arange(len(lengths))] * 2 + [of_single] * len(PARTS_TAKEN))
+    agreements = np.repeat(
+        [BY_STEMS, LOOSELY, *PARTS_TAKEN], [len(lengths)] * 2 + [len(single)] * len(PARTS_TAKEN)
+    )
+    starts = np.concatenate(([0], np.cumsum(lengths[of_form])))
+    trie, nodes = name_match.build(starts, np.concatenate(copies), len(tokens_of))
+    labels, kinds = labels[of_form], kinds[of_form] + N_FORMS * agreements
     # Each label once at a node, with its smallest kind.
     order = np.lexsort((kinds, labels, nodes))
     same = (np.diff(nodes[order]) == 0) & (np.diff(labels[order]) == 0)
     order = order[np.concatenate(([True], ~same))] if len(order) else order
     # Of many labels with the same heading, the most frequent ones.
-    is_limited = kinds[order] % LOOSE >= HEADING
+    is_limited = kinds[order] % N_FORMS >= HEADING
     order = order[np.lexsort((-counts[labels[order]], is_limited, nodes[order]))]
     m = len(trie.ends)
     rank = np.arange(len(order)) - np.searchsorted(nodes[order], np.arange(m))[nodes[order]]
-    order = order[(rank < MOST_WITH_A_HEADING) | (kinds[order] % LOOSE < HEADING)]
+    order = order[(rank < MOST_WITH_A_HEADING) | (kinds[order] % N_FORMS < HEADING)]
     order = order[np.lexsort((labels[order], nodes[order]))]
-    stems = [*numbers, *loose]
-    position = {language: number for number, language in enumerate(languages)}
+    stemmings = list(dict.fromkeys((agreement, language) for language, agreement, _ in tokens_of))
+    position = {stemming: number for number, stemming in enumerate(stemmings)}
     return NameIndex(
-        _objects(languages * 2),
-        np.repeat([False, True], len(languages)),
-        _objects([stem for _, stem in stems]),
-        np.array(
-            [
-                position[language] + len(languages) * (at >= len(numbers))
-                for at, (language, _) in enumerate(stems)
-            ],
-            np.int16,
-        ),
+        _objects([language for _, language in stemmings]),
+        np.array([agreement for agreement, _ in stemmings], np.int8),
+        _objects([stem for _, _, stem in tokens_of]),
+        np.array([position[agreement, language] for language, agreement, _ in tokens_of], np.int16),
         trie,
         np.searchsorted(nodes[order], np.arange(m + 1)).astype(np.int64),
         labels[order].astype(np.int32),
@@ -388,7 +455,7 @@ def check(index: Any, n_labels: int) -> None:
     s = len(stored.strings(index.languages, "the languages of names", None))
     known = set(index.languages.tolist()) <= {"", *Stemmer.algorithms()}
     stored.require(known, "the names are in languages without a stemmer")
-    stored.array(index.is_loose, "the stemmings of names", "bool", s)
+    stored.ids(index.agreements, "the stemmings of names", s, N_AGREEMENTS, dtypes="int8")
     t = len(stored.strings(index.stems, "the stems of names", None))
     stored.require(t == len(index.trie.first_nodes), "the names have other words than their trie")
     stored.ids(index.stemmings, "the stemmings of names", t, s, dtypes="int16")

@@ -134,6 +134,25 @@ def find(trie: NameTrie, indptr: Array, tokens: Array, *, engine: Engine = DEFAU
     )
 
 
+def find_single(trie: NameTrie, indptr: Array, positions: Array, tokens: Array) -> Occurrences:
+    """The occurrences of names of one token, in texts of one field.
+
+    indptr : (n + 1,) int64, where each text starts
+    positions, tokens : (h,) where tokens stand, ascending, several perhaps at one place; each is a name
+    """
+    nodes = trie.first_nodes[tokens]
+    positions, nodes = positions[nodes >= 0], nodes[nodes >= 0]
+    texts = np.searchsorted(indptr, positions, "right") - 1
+    return Occurrences(
+        texts,
+        positions - indptr[texts],
+        np.ones(len(texts), np.int32),
+        nodes,
+        np.zeros(len(texts), bool),
+        np.zeros(len(texts), bool),
+    )
+
+
 def join_fields(occurrences: Occurrences, indptr: Array, n_fields: Array) -> Occurrences:
     """The occurrences in fields as those in the texts of which they are fields, one after the other.
 
@@ -153,7 +172,7 @@ def join_fields(occurrences: Occurrences, indptr: Array, n_fields: Array) -> Occ
 def collect(
     occurrences: Occurrences, label_starts: Array, labels: Array, kinds: Array, *, engine: Engine = DEFAULT
 ) -> tuple[Array, Array, Array]:
-    """Pairs of a text and a label whose name occurs in it: (m,) texts, (m,) labels, and (m, 9) facts.
+    """Pairs of a text and a label whose name occurs in it: (m,) texts, (m,) labels, and (m, 8) facts.
 
     The facts are those of the kernel `collect_matches`.
 
@@ -162,7 +181,7 @@ def collect(
     """
     room = int(np.diff(label_starts)[occurrences.nodes].sum())
     texts, own = np.empty(room, np.int64), np.empty(room, np.int64)
-    facts, slots = np.empty((room, 9), np.int32), np.full(int(labels.max(initial=-1)) + 1, -1, np.int64)
+    facts, slots = np.empty((room, 8), np.int32), np.full(int(labels.max(initial=-1)) + 1, -1, np.int64)
     n = engine.collect_matches(*occurrences, label_starts, labels, kinds, slots, texts, own, facts)
     return texts[:n], own[:n], facts[:n]
 

@@ -90,7 +90,6 @@ def collect_matches(
             out_texts[pair] = texts[first]
             facts[pair, 3] = 0
             facts[pair, 7] = 0
-            facts[pair, 8] = 0
         for which in range(first, last):
             node = nodes[which]
             n_shared = label_starts[node + 1] - label_starts[node]
@@ -112,9 +111,7 @@ def collect_matches(
                         facts[pair, 5] = n_shared
                         facts[pair, 6] = node
                 facts[pair, 3] += 1
-                if in_first[which]:
-                    facts[pair, 7] += 1
-                    facts[pair, 8] = max(facts[pair, 8], lengths[which])
+                facts[pair, 7] += in_first[which]
         for pair in range(begin, n):
             slots[out_labels[pair]] = -1
         first = last
