@@ -36,22 +36,22 @@ PAIRS_TO_LEARN_FROM = 80_000  # of a text and a label whose name stands in it
 # the subdivisions, or only the part of that before a comma.
 WHOLE, REWRITTEN, HEADING, FIRST_PART = range(4)
 N_FORMS = 4
-# How its words agree with those of the text: by their stems, loosely, which is by the beginnings of the stems,
-# or as a part of a compound, the last one or another.
+# How its words agree with those of the text: by their stems, loosely, which is by the beginnings of their
+# stems, or as a part of a compound, the last one or another.
 BY_STEMS, LOOSELY, AS_LAST_PART, AS_PART = range(4)
 N_AGREEMENTS = 4
 N_KINDS = N_FORMS * N_AGREEMENTS  # the kind of a match is its form + N_FORMS × how words agree
 LOOSE_LETTERS = 5  # of a stem, by which words agree loosely
 MIN_PART = 4  # letters of a part of a compound
 MOST_PARTS, MOST_LETTERS = 3, 40  # of a compound
-PARTS_TAKEN = {AS_LAST_PART: slice(-1, None), AS_PART: slice(-1)}
+PART_STEMS = {AS_LAST_PART: "-{}", AS_PART: "{}-"}  # the stems of parts in the index, such as "-politik"
 
 
 class NameIndex(NamedTuple):
     """The names of labels, as sequences of stemmed words.
 
     languages, agreements : (s,) object and int8, the stemmings: languages of Snowball stemmers, "" for none,
-        and how words agree
+        and how words agree; AS_PART is for all parts of compounds
     stems : (t,) object, the stem of each token;  stemmings : (t,) int16, the position of its stemming
     trie : of all names
     label_starts : (m + 1,) int64, where the labels of each node of the trie start
@@ -165,18 +165,19 @@ class TokenTable(dict[str, int]):
 class PartTable(dict[str, tuple[int, ...]]):
     """The tokens of the parts of each compound that is no word of a name; () for other words.
 
-    words : the table of whole words;  taken : the parts that have tokens
+    words : the table of whole words
     """
 
-    def __init__(self, words: TokenTable, taken: slice) -> None:
-        self.words, self.taken = words, taken
+    def __init__(self, words: TokenTable) -> None:
+        self.words = words
         self.by_stem: dict[str, int] = {}
 
     def __missing__(self, word: str) -> tuple[int, ...]:
         is_one = len(word) <= MOST_LETTERS and self.words[word] < 0
         parts = parts_of(word, self.words.stem, self.words.by_stem) if is_one else ()
-        tokens = (self.by_stem.get(stem, -1) for stem in parts[self.taken])
-        found = self[word] = tuple(token for token in tokens if token >= 0)
+        stems = [PART_STEMS[AS_PART].format(stem) for stem in parts[:-1]]
+        stems += [PART_STEMS[AS_LAST_PART].format(stem) for stem in parts[-1:]]
+        found = self[word] = tuple(self.by_stem[stem] for stem in stems if stem in self.by_stem)
         return found
 
 
@@ -270,13 +271,13 @@ class NameMatcher:
         self, tokens: TokenTable | PartTable, words: list[list[str]], indptr: Array
     ) -> name_match.Occurrences:
         """All names in fields, by one stemming."""
-        in_order = map(tokens.__getitem__, chain.from_iterable(words))
+        in_order = chain.from_iterable(words)
         if isinstance(tokens, TokenTable):
-            ids = np.fromiter(in_order, np.int32, int(indptr[-1]))
+            ids = np.fromiter(map(tokens.__getitem__, in_order), np.int32, int(indptr[-1]))
             return name_match.find(self.index.trie, indptr, ids)
-        parts = [(at, token) for at, own in enumerate(in_order) for token in own]
-        positions, ids = np.array(parts, np.int64).reshape(-1, 2).T
-        return name_match.find_single(self.index.trie, indptr, positions, ids)
+        parts = [(at, token) for at, word in enumerate(in_order) for token in tokens[word]]
+        positions, of_parts = np.array(parts, np.int64).reshape(-1, 2).T
+        return name_match.find_single(self.index.trie, indptr, positions, of_parts)
 
 
 class MatchedPairs(NamedTuple):
@@ -334,12 +335,12 @@ def _tables(languages: list[str], agreements: list[int]) -> Iterator[TokenTable 
     """The tables of stemmings, without tokens."""
     by_stems = {language: TokenTable(language) for language in languages}
     for language, agreement in zip(languages, agreements):
-        if agreement in PARTS_TAKEN:
-            yield PartTable(by_stems[language], PARTS_TAKEN[agreement])
+        if agreement == BY_STEMS:
+            yield by_stems[language]
         elif agreement == LOOSELY:
             yield TokenTable(language, LOOSE_LETTERS)
         else:
-            yield by_stems[language]
+            yield PartTable(by_stems[language])
 
 
 def _n_characters(text: Text) -> int:
@@ -352,10 +353,53 @@ def _blocks(texts: Sequence[Text]) -> list[slice]:
     return bounded_blocks([max(_n_characters(text), least) for text in texts], CHARACTERS)
 
 
+class NameForms(NamedTuple):
+    """All forms of all names, as sequences of tokens.
+
+    languages : of the names;  tokens : (t,) the language, how words agree, and the stem of each token
+    starts, sequences : (f + 1,) int64 and int32, the tokens of each form
+    labels, kinds : (f,) int64
+    """
+
+    languages: list[str]
+    tokens: list[tuple[str, int, str]]
+    starts: Array
+    sequences: Array
+    labels: Array
+    kinds: Array
+
+
 def _index(names: Iterable[LabelName], counts: Array) -> NameIndex:
     """The index of names, which nothing was learnt for yet; counts : (L,) training texts of each label."""
+    forms = _with_other_agreements(_forms_by_stems(names))
+    trie, nodes = name_match.build(forms.starts, forms.sequences, len(forms.tokens))
+    own, m = _forms_of_nodes(forms, nodes, counts), len(trie.ends)
+    stemmings = [
+        (language, agreement)
+        for agreement in (BY_STEMS, LOOSELY, AS_PART)
+        for language in forms.languages
+        if agreement != AS_PART or language in COMPOUNDING
+    ]
+    position = {stemming: number for number, stemming in enumerate(stemmings)}
+    return NameIndex(
+        _objects([language for language, _ in stemmings]),
+        np.array([agreement for _, agreement in stemmings], np.int8),
+        _objects([stem for _, _, stem in forms.tokens]),
+        np.array([position[language, agreement] for language, agreement, _ in forms.tokens], np.int16),
+        trie,
+        np.searchsorted(nodes[own], np.arange(m + 1)).astype(np.int64),
+        forms.labels[own].astype(np.int32),
+        forms.kinds[own].astype(np.int8),
+        np.zeros(m, np.float32),
+        np.zeros(N_EVIDENCE),
+        0.0,
+    )
+
+
+def _forms_by_stems(names: Iterable[LabelName]) -> NameForms:
+    """All forms of names, by the stems of their words."""
     tables: dict[str, TokenTable] = {}
-    numbers: dict[tuple[str, str], int] = {}  # of a language and a stem
+    numbers: dict[tuple[str, int, str], int] = {}
     flat: list[int] = []
     forms: list[tuple[int, int, int]] = []  # the number of words, the label and the kind of each form
     for label, text, language in names:
@@ -368,35 +412,54 @@ def _index(names: Iterable[LabelName], counts: Array) -> NameIndex:
                 continue
             for word in words:
                 if word not in tokens:
-                    tokens[word] = numbers.setdefault((language, tokens.stem(word)), len(numbers))
+                    key = language, BY_STEMS, tokens.stem(word)
+                    tokens[word] = numbers.setdefault(key, len(numbers))
                 flat.append(tokens[word])
             forms.append((len(words), label, kind))
-    sequences = np.array(flat, np.int32)
     lengths, labels, kinds = np.array(forms, np.int64).reshape(-1, 3).T
-    # The names of one word in languages with compounds may be parts of a word too.
-    own_tokens, of_single = list(numbers), np.flatnonzero(lengths == 1)
-    single = sequences[np.cumsum(lengths)[of_single] - 1]
-    may_be_part = np.array([language in COMPOUNDING for language, _ in own_tokens], bool)[single]
-    single, of_single = single[may_be_part], of_single[may_be_part]
-    tokens_of: dict[tuple[str, int, str], int] = {}
-    for language, stem in own_tokens:
-        tokens_of[language, BY_STEMS, stem] = len(tokens_of)
-    # Loosely, all names are the first letters of their stems.
-    loosely = [
-        tokens_of.setdefault((language, LOOSELY, stem[:LOOSE_LETTERS]), len(tokens_of))
-        for language, stem in own_tokens
-    ]
-    copies = [sequences, np.array(loosely, np.int32)[sequences]]
-    for agreement in PARTS_TAKEN:
-        keys = [(own_tokens[token][0], agreement, own_tokens[token][1]) for token in single.tolist()]
-        copies.append(np.array([tokens_of.setdefault(key, len(tokens_of)) for key in keys], np.int32))
-    of_form = np.concatenate([np.arange(len(lengths))] * 2 + [of_single] * len(PARTS_TAKEN))
+    starts = np.concatenate(([0], np.cumsum(lengths)))
+    return NameForms(list(tables), list(numbers), starts, np.array(flat, np.int32), labels, kinds)
+
+
+def _with_other_agreements(forms: NameForms) -> NameForms:
+    """The forms by stems, all of them loosely, and those of one word as parts of compounds."""
+    numbers = {token: number for number, token in enumerate(forms.tokens)}
+
+    def renamed(sequences: Array, agreement: int, stem_of: Callable[[str], str]) -> Array:
+        """Sequences with tokens of other stems."""
+        new = np.zeros(len(forms.tokens), np.int32)
+        for token in np.unique(sequences).tolist():
+            language, _, stem = forms.tokens[token]
+            new[token] = numbers.setdefault((language, agreement, stem_of(stem)), len(numbers))
+        return new[sequences]
+
+    lengths = np.diff(forms.starts)
+    may_be_part = np.array([language in COMPOUNDING for language, _, _ in forms.tokens], bool)
+    single = np.flatnonzero(lengths == 1)
+    single = single[may_be_part[forms.sequences[forms.starts[single]]]]
+    words = forms.sequences[forms.starts[single]]
+    copies = [forms.sequences, renamed(forms.sequences, LOOSELY, lambda stem: stem[:LOOSE_LETTERS])]
+    copies += [renamed(words, AS_PART, pattern.format) for pattern in PART_STEMS.values()]
+    own = np.concatenate([np.arange(len(lengths))] * 2 + [single] * len(PART_STEMS))
     agreements = np.repeat(
-        [BY_STEMS, LOOSELY, *PARTS_TAKEN], [len(lengths)] * 2 + [len(single)] * len(PARTS_TAKEN)
+        [BY_STEMS, LOOSELY, *PART_STEMS], [len(lengths)] * 2 + [len(single)] * len(PART_STEMS)
     )
-    starts = np.concatenate(([0], np.cumsum(lengths[of_form])))
-    trie, nodes = name_match.build(starts, np.concatenate(copies), len(tokens_of))
-    labels, kinds = labels[of_form], kinds[of_form] + N_FORMS * agreements
+    return NameForms(
+        forms.languages,
+        list(numbers),
+        np.concatenate(([0], np.cumsum(lengths[own]))),
+        np.concatenate(copies),
+        forms.labels[own],
+        forms.kinds[own] + N_FORMS * agreements,
+    )
+
+
+def _forms_of_nodes(forms: NameForms, nodes: Array, counts: Array) -> Array:
+    """The forms that count at each node of the trie, in the order of nodes and labels.
+
+    nodes : (f,) where each form ends;  counts : (L,) training texts of each label
+    """
+    labels, kinds = forms.labels, forms.kinds
     # Each label once at a node, with its smallest kind.
     order = np.lexsort((kinds, labels, nodes))
     same = (np.diff(nodes[order]) == 0) & (np.diff(labels[order]) == 0)
@@ -404,25 +467,9 @@ def _index(names: Iterable[LabelName], counts: Array) -> NameIndex:
     # Of many labels with the same heading, the most frequent ones.
     is_limited = kinds[order] % N_FORMS >= HEADING
     order = order[np.lexsort((-counts[labels[order]], is_limited, nodes[order]))]
-    m = len(trie.ends)
-    rank = np.arange(len(order)) - np.searchsorted(nodes[order], np.arange(m))[nodes[order]]
+    rank = np.arange(len(order)) - np.searchsorted(nodes[order], nodes[order])
     order = order[(rank < MOST_WITH_A_HEADING) | (kinds[order] % N_FORMS < HEADING)]
-    order = order[np.lexsort((labels[order], nodes[order]))]
-    stemmings = list(dict.fromkeys((agreement, language) for language, agreement, _ in tokens_of))
-    position = {stemming: number for number, stemming in enumerate(stemmings)}
-    return NameIndex(
-        _objects([language for _, language in stemmings]),
-        np.array([agreement for agreement, _ in stemmings], np.int8),
-        _objects([stem for _, _, stem in tokens_of]),
-        np.array([position[agreement, language] for language, agreement, _ in tokens_of], np.int16),
-        trie,
-        np.searchsorted(nodes[order], np.arange(m + 1)).astype(np.int64),
-        labels[order].astype(np.int32),
-        kinds[order].astype(np.int8),
-        np.zeros(m, np.float32),
-        np.zeros(N_EVIDENCE),
-        0.0,
-    )
+    return order[np.lexsort((labels[order], nodes[order]))]
 
 
 def _rarity(occurrences: name_match.Occurrences, n: int, index: NameIndex) -> Array:
