@@ -138,8 +138,10 @@ def parts_of(
         first, last = stem(word[:end]), word[end:]
         if first not in known:
             continue
-        others = (own,) if (own := stem(last)) in known else ()
-        if not others and most > 2:
+        others: tuple[str, ...] = ()
+        if (own := stem(last)) in known:
+            others = (own,)
+        elif most > 2:
             others = parts_of(last, stem, known, most - 1)
         if others and (not found or len(others) < len(found)):
             found = first, *others
