@@ -96,7 +96,8 @@ class TextClassifier(LabelSpaceMixin):
         text; "auto" chooses on held-out texts
     vocabulary : the names of labels, as `exmlds.data.read_vocabulary` reads them, which the model keeps;
         labels of the training data are ids of its concepts, or their preferred names. Where the estimator is
-        an `ExMLDS`, names that stand in a text are evidence for their labels
+        an `ExMLDS`, names that stand in a text are evidence for their labels, and those in the first field of
+        a document, such as its title, are evidence of their own kind
     allow_untrained : let such names suggest labels of the vocabulary that no training text has, from the next
         fit on
     language : the language in which labels are named, such as "en"; None is the main one of the vocabulary.
