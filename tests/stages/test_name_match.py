@@ -212,3 +212,13 @@ def test_a_better_match_is_never_worse() -> None:
     found = name_match.score_untrained(scorer, np.array([0, 1e-6, 0.1, 0.5, 0.9999, 1.0]), np.ones(6))
     assert (np.diff(found) >= 0).all()
     assert found.max() < 0.9
+
+
+def test_evidence_that_is_the_same_everywhere_has_no_weight() -> None:
+    hits = np.array([True, False, False, False])
+    weights, bias = name_match.logistic_regression(np.full((4, 2), 7.0), hits)
+    assert weights.tolist() == [0, 0]
+    assert bias == pytest.approx(log(1 / 3))
+    varied = np.column_stack([np.full(4, 7.0), [3.0, 0, 1, 0]])
+    weights, _ = name_match.logistic_regression(varied, hits)
+    assert weights[0] == 0 < weights[1]

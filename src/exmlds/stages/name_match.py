@@ -380,6 +380,8 @@ def logistic_regression(evidence: Array, hits: Array) -> tuple[Array, float]:
 
     mean, scale = evidence.mean(axis=0), evidence.std(axis=0)
     varies = scale >= MIN_SPREAD  # what is the same everywhere gets no weight
+    if not varies.any():
+        return np.zeros(len(mean)), float(logit(hits.mean()))
     scaled = (evidence[:, varies] - mean[varies]) / scale[varies]
     model = LogisticRegression(solver="newton-cholesky").fit(scaled, hits)
     weights = np.zeros(len(mean))
