@@ -145,7 +145,8 @@ def cooccurrence_from_vocabulary(
     >>> builder = VocabularyBuilder()
     >>> birds, gulls, owls = map(builder.concept, ["birds", "gulls", "owls"])
     >>> builder.broader += [(gulls, birds), (owls, birds)]
-    >>> cooccurrence_from_vocabulary(builder.build(), ["gulls", "owls", "tax law"]).toarray().tolist()
+    >>> C = cooccurrence_from_vocabulary(builder.build(), ["gulls", "owls", "tax law"])
+    >>> C.toarray().tolist()
     [[1.0, 0.25, 0.0], [0.25, 1.0, 0.0], [0.0, 0.0, 1.0]]
     """
     n = len(vocabulary)
