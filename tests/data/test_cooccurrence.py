@@ -9,8 +9,15 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix, save_npz
 
-from exmlds.data import cooccurrence_from_taxonomy, cooccurrence_from_texts, read_cooccurrence
+from exmlds.data import (
+    Vocabulary,
+    cooccurrence_from_taxonomy,
+    cooccurrence_from_texts,
+    cooccurrence_from_vocabulary,
+    read_cooccurrence,
+)
 from exmlds.errors import DataError
+from exmlds.vocabulary import VocabularyBuilder
 
 
 def test_texts() -> None:
@@ -75,3 +82,18 @@ def test_files(tmp_path: Path) -> None:
         read_cooccurrence(tmp_path / "bad.txt")
     with pytest.raises(DataError, match="gone"):
         read_cooccurrence(tmp_path / "gone.npz")
+
+
+def test_a_vocabulary() -> None:
+    builder = VocabularyBuilder()
+    animals, birds, gulls, owls, sea = map(builder.concept, ["animals", "birds", "gulls", "owls", "sea"])
+    builder.broader += [(birds, animals), (gulls, birds), (owls, birds), (owls, birds)]
+    builder.related += [(gulls, sea)]
+    # Birds are no label, but gulls and owls are siblings by them; "tax" is not in the vocabulary.
+    C = cooccurrence_from_vocabulary(builder.build(), ["sea", "tax", "owls", "gulls", "animals"], decay=0.6)
+    expected = np.eye(5)
+    for one, other, value in ((0, 3, 0.6), (2, 3, 0.36), (2, 4, 0.36), (3, 4, 0.36)):
+        expected[one, other] = expected[other, one] = value
+    np.testing.assert_allclose(C.toarray(), expected)
+    plain = Vocabulary.of_names({"1": "birds"})
+    assert cooccurrence_from_vocabulary(plain, ["1", "2"]).toarray().tolist() == [[1, 0], [0, 1]]

@@ -43,6 +43,7 @@ def test_names_stand_in_texts_by_their_stems() -> None:
     assert matcher.matched_words("The bread-making BOOK", 0) == ("bread making",)
     assert matcher.matched_words("The book", 0) == ()
     assert matcher.match([]).shape == (0, len(NAMES))
+    assert found(matcher_of(["-", "?!"], TEXTS), "a text") == []
 
 
 def test_words_agree_loosely_by_their_beginnings() -> None:
@@ -109,7 +110,9 @@ def test_of_many_labels_with_one_heading_the_frequent_ones_match() -> None:
     assert most + 19 in found(matcher, "in France")
 
 
-@pytest.mark.parametrize("field", ["stems", "labels", "weights", "label_starts", "is_loose", "trie", "kinds"])
+@pytest.mark.parametrize(
+    "field", ["stems", "labels", "weights", "label_starts", "agreements", "trie", "kinds"]
+)
 def test_a_damaged_index_is_refused(field: str) -> None:
     index = matcher_of(NAMES, TEXTS).index
     name_matcher.check(index, len(NAMES))
@@ -123,3 +126,60 @@ def test_a_damaged_index_is_refused(field: str) -> None:
         name_matcher.check(
             index._replace(**{field: wrong.get(field, getattr(index, field)[:-1])}), len(NAMES)
         )
+
+
+def test_names_stand_in_compounds_that_are_no_words_of_names() -> None:
+    names = ["Steuer", "Politik", "Arbeit", "Markt", "Finanzpolitik", "europäische Union", "Zug"]
+    matcher = matcher_of(names, ["text"], "german")
+    assert found(matcher, "die Steuerpolitik") == [0, 1]
+    assert found(matcher, "Arbeitsmärkte") == [2, 3]  # the s links, and the rest is a plural
+    assert found(matcher, "Arbeitsmarktpolitik") == [1, 2, 3]
+    assert found(matcher, "Finanzpolitik") == [4]  # a name of its own
+    assert found(matcher, "Unionspolitik") == [1]  # "union" is a word of a name, but no name
+    assert found(matcher, "Steuerzug") == []  # three letters are too few for a part
+    assert matcher.matched_words("die Steuerpolitik der Union", 1) == ("steuerpolitik",)
+
+
+def test_other_languages_have_no_compounds() -> None:
+    assert found(matcher_of(["book", "maker"], ["text"]), "bookmaker") == []
+    assert found(matcher_of(["kirja", "kauppa"], ["text"], "finnish"), "kirjakauppa") == [0, 1]
+
+
+def test_a_part_of_a_compound_counts_as_often_as_it_is_right() -> None:
+    words = ["steuer", "markt", "geld", "bank", "handel", "recht", "kosten", "preis"]
+    long = [word for word in words if len(word) >= name_matcher.MIN_PART]
+    pairs = [(first, last) for first in long for last in long if first != last]
+    texts = [first + last for first, last in pairs]
+    Y = np.array([[word == last for word in long] for _, last in pairs], np.float32)
+    own = [LabelName(label, word, "german") for label, word in enumerate(long)]
+    matcher = NameMatcher.fit(own, texts, csr_matrix(Y), np.random.default_rng(0))
+    scores = matcher.match(["geldmarkt"]).toarray()[0]
+    assert scores[long.index("markt")] > 0.8
+    assert 0 < scores[long.index("geld")] < 0.2
+
+
+def test_a_name_stands_in_one_field() -> None:
+    matcher = matcher_of(NAMES, TEXTS)
+    titled = [("Bread", "making it at home"), ("", "on bread making"), ("Sea birds", "bread making")]
+    assert matcher.match(titled).indices.tolist() == [0, 0, 1]
+    assert matcher.matched_words(titled[2], 0) == ("bread making",)
+    # Without anything learnt about fields, they make no difference.
+    np.testing.assert_array_equal(
+        matcher.match(["sea birds\nbread making"]).toarray(), matcher.match(titled[2:]).toarray()
+    )
+
+
+def test_a_title_counts_more_where_it_is_right_more_often() -> None:
+    rng = np.random.default_rng(0)
+    names = [f"word{number}" for number in range(50)]
+    drawn = [rng.permutation(50)[:2].tolist() for _ in range(500)]
+    titled = [(f"on {names[title]}", f"by {names[body]}") for title, body in drawn]
+    Y = csr_matrix((np.ones(500, np.float32), ([*range(500)], [title for title, _ in drawn])), (500, 50))
+    own = [LabelName(label, name, "") for label, name in enumerate(names)]
+    matcher = NameMatcher.fit(own, titled, Y, rng)
+    # The name is as near to the beginning in both texts.
+    in_title, in_body = matcher.match([("on word3", "by word4"), ("", "on word3 by word4")])[:, 3].toarray()
+    assert in_title[0] > 0.8
+    assert in_body[0] < in_title[0] / 2
+    plain = NameMatcher.fit(own, ["\n".join(fields) for fields in titled], Y, np.random.default_rng(0))
+    assert not plain.index.weights[-4:].any()  # of fields and of compounds

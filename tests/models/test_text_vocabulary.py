@@ -7,7 +7,7 @@ import json
 import pickle
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -275,3 +275,35 @@ def test_the_card_tells_of_untrained_labels(vocabulary: Vocabulary) -> None:
     assert "It can suggest 1 labels of its vocabulary that no training row had" in model.card()
     strict = TextClassifier(ExMLDS(random_state=0), vocabulary=vocabulary, allow_untrained=False)
     assert "never suggests a label that was not there" in strict.fit(*many()).card()
+
+
+class Titled(NamedTuple):
+    """A document with a title and a text."""
+
+    text: str
+    labels: list[str]
+    fields: tuple[str, ...]
+
+    @classmethod
+    def of(cls, title: str, text: str, label: str) -> Titled:
+        return cls(f"{title}\n{text}", [label], (title, text))
+
+
+def test_names_are_looked_for_in_each_field(vocabulary: Vocabulary) -> None:
+    # The name in the title is right, and the one in the text is not.
+    documents = [
+        Titled.of(title, f"about {text}", label)
+        for title, text, label in (("sport", "baking", "u:1"), ("bread making", "sport", "u:2"))
+    ] * 20
+    model = TextClassifier(vocabulary=vocabulary, keep_rows=True).fit(documents)
+    assert model.texts_[0] == "sport\nabout baking"
+    _, side = model._rows_with_side(documents[:2])
+    (sport, baking), (no_sport, right) = side["name_matches"][:, :2].toarray()
+    assert sport > 0.8 > 0.2 > baking
+    assert right > 0.8 > 0.2 > no_sport
+    split = Titled.of("bread", "making sport", "u:1")
+    assert [why.matched for why in model.explain([split, documents[1]], label="u:2")] == [
+        (),
+        ("bread making",),
+    ]
+    assert [why.matched for why in model.explain([split.text], label="u:2")] == [("bread making",)]

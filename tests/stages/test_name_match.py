@@ -83,6 +83,7 @@ def test_both_engines_collect_the_same_pairs(
     rng = np.random.default_rng(seed)
     trie, _ = built(names)
     occurrences = name_match.find(trie, *joined(texts))
+    occurrences = occurrences._replace(in_first=rng.random(len(occurrences.texts)) < 0.5)
     counts = rng.integers(1, 4, len(trie.ends))
     starts = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
     labels = np.concatenate([rng.permutation(5)[:n] for n in counts] or [[]]).astype(np.int32)
@@ -94,7 +95,9 @@ def test_both_engines_collect_the_same_pairs(
 
 def test_facts_of_a_pair_by_hand() -> None:
     trie, nodes = built([[0], [0, 1]])
+    # The first two tokens are the title.
     occurrences = name_match.find(trie, *joined([[3, 0, 1, 0]]))
+    occurrences = occurrences._replace(in_first=occurrences.starts < 2)
     # Both names are those of label 7, the first is also that of label 2.
     of_node = {int(nodes[0]): [(2, 0), (7, 1)], int(nodes[1]): [(7, 2)]}
     listed = [of_node.get(node, []) for node in range(len(trie.ends))]
@@ -103,8 +106,34 @@ def test_facts_of_a_pair_by_hand() -> None:
     labels, kinds = (np.array(part, dtype) for part, dtype in zip(zip(*flat), (np.int32, np.int8)))
     texts, found, facts = name_match.collect(occurrences, starts, labels, kinds)
     assert (texts.tolist(), found.tolist()) == ([0, 0], [2, 7])
-    # The smallest kind, the longest, all covered, their number, the first, labels that share it, and where.
-    assert facts.tolist() == [[0, 1, 0, 2, 1, 2, nodes[0]], [1, 2, 0, 3, 1, 1, nodes[1]]]
+    # The smallest kind, the longest, all covered, their number, the first, labels that share it, where, and
+    # their number in the title.
+    assert facts.tolist() == [[0, 1, 0, 2, 1, 2, nodes[0], 1], [1, 2, 0, 3, 1, 1, nodes[1], 2]]
+
+
+@pytest.mark.parametrize("engine", BOTH)
+def test_no_name_goes_on_in_the_next_field(engine: Engine) -> None:
+    trie, nodes = built([[0], [0, 1]])
+    # The first text has the fields (2, 0) and (1, 0, 1), the second one is a single field, the last has none.
+    indptr, tokens = joined([[2, 0], [1, 0, 1], [3, 0, 1], [], []])
+    found = name_match.find(trie, indptr, tokens, engine=engine)
+    found = name_match.join_fields(found, indptr, np.array([2, 1, 2]))
+    assert found.texts.tolist() == [0, 0, 0, 1, 1]
+    assert found.starts.tolist() == [1, 3, 3, 1, 1]
+    assert found.nodes.tolist() == [nodes[0], nodes[0], nodes[1], nodes[0], nodes[1]]
+    assert found.in_first.tolist() == [True, False, False, False, False]
+
+
+def test_several_names_at_one_place() -> None:
+    trie, nodes = built([[0], [2], [0, 1]])
+    indptr = np.array([0, 3, 3, 5])
+    # Token 1 is no name alone.
+    found = name_match.find_single(trie, indptr, np.array([1, 1, 2, 4]), np.array([0, 2, 1, 2]))
+    assert found.texts.tolist() == [0, 0, 2]
+    assert found.starts.tolist() == [1, 1, 1]
+    assert found.nodes.tolist() == [nodes[0], nodes[1], nodes[1]]
+    assert found.lengths.tolist() == [1, 1, 1]
+    assert not (found.covered | found.in_first).any()
 
 
 def test_lifts_of_labels_by_hand() -> None:
@@ -183,3 +212,13 @@ def test_a_better_match_is_never_worse() -> None:
     found = name_match.score_untrained(scorer, np.array([0, 1e-6, 0.1, 0.5, 0.9999, 1.0]), np.ones(6))
     assert (np.diff(found) >= 0).all()
     assert found.max() < 0.9
+
+
+def test_evidence_that_is_the_same_everywhere_has_no_weight() -> None:
+    hits = np.array([True, False, False, False])
+    weights, bias = name_match.logistic_regression(np.full((4, 2), 7.0), hits)
+    assert weights.tolist() == [0, 0]
+    assert bias == pytest.approx(log(1 / 3))
+    varied = np.column_stack([np.full(4, 7.0), [3.0, 0, 1, 0]])
+    weights, _ = name_match.logistic_regression(varied, hits)
+    assert weights[0] == 0 < weights[1]

@@ -1,7 +1,12 @@
 """Data sets: reading, writing, generating and finding them by name."""
 
 from .convert import convert_to_mapped
-from .cooccurrence import cooccurrence_from_taxonomy, cooccurrence_from_texts, read_cooccurrence
+from .cooccurrence import (
+    cooccurrence_from_taxonomy,
+    cooccurrence_from_texts,
+    cooccurrence_from_vocabulary,
+    read_cooccurrence,
+)
 from .dataset import Dataset
 from .names import read_names
 from .npz import read_npz, write_npz
@@ -24,6 +29,7 @@ __all__ = [
     "convert_to_mapped",
     "cooccurrence_from_taxonomy",
     "cooccurrence_from_texts",
+    "cooccurrence_from_vocabulary",
     "declared_rows",
     "find",
     "is_text",

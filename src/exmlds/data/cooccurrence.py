@@ -16,6 +16,7 @@ from scipy.sparse import csr_matrix, diags_array, eye_array
 
 from ..errors import DataError
 from ..storage.files import PathLike, reading
+from ..vocabulary import Vocabulary
 from .xc import read_matrix
 
 NUMPY = b"\x93NUMPY"
@@ -122,6 +123,46 @@ def cooccurrence_from_taxonomy(broader: Any, *, decay: float = 0.5) -> csr_matri
         links.data[:] = 1
     C = (decay * steps).maximum(decay**2 * twice)
     return csr_matrix(C + diags_array(np.ones(B.shape[0])), dtype=np.float64)
+
+
+def cooccurrence_from_vocabulary(
+    vocabulary: Vocabulary, labels: Sequence[str], *, decay: float = 0.5
+) -> csr_matrix:
+    """Similarity of labels by their broader and related concepts, (L, L) csr with ones on the diagonal.
+
+    It is that of `cooccurrence_from_taxonomy` in the whole vocabulary, so that two labels may have a parent
+    that is no label, and `decay` for related concepts.
+
+    Parameters
+    ----------
+    labels : ids of concepts, in the order of the columns of Y; one that is not in the vocabulary is similar
+        to no other label
+    decay : the similarity of a label and its parent, or of two related ones, above 0 and at most 1
+
+    Examples
+    --------
+    >>> from exmlds.vocabulary import VocabularyBuilder
+    >>> builder = VocabularyBuilder()
+    >>> birds, gulls, owls = map(builder.concept, ["birds", "gulls", "owls"])
+    >>> builder.broader += [(gulls, birds), (owls, birds)]
+    >>> C = cooccurrence_from_vocabulary(builder.build(), ["gulls", "owls", "tax law"])
+    >>> C.toarray().tolist()
+    [[1.0, 0.25, 0.0], [0.25, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    """
+    n = len(vocabulary)
+    broader, related = (
+        csr_matrix((np.ones(len(pairs)), pairs.T), shape=(n, n))
+        for pairs in (vocabulary.tables.broader, vocabulary.tables.related)
+    )
+    links = csr_matrix(related.maximum(related.T))
+    links.data[:] = decay
+    C = csr_matrix(cooccurrence_from_taxonomy(broader, decay=decay).maximum(links))
+    known = [(row, vocabulary.position[id]) for row, id in enumerate(labels) if id in vocabulary]
+    rows, columns = np.array(known, np.int64).reshape(-1, 2).T
+    chosen = csr_matrix((np.ones(len(known)), (rows, columns)), shape=(len(labels), n))
+    is_unknown = np.ones(len(labels))
+    is_unknown[rows] = 0
+    return csr_matrix(chosen @ C @ chosen.T + diags_array(is_unknown))
 
 
 def _adjacency(broader: Any) -> csr_matrix:

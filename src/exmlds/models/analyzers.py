@@ -393,7 +393,7 @@ def language_scores(tokens: Tokens) -> Array:
     return tokens.counts()[:, positions] @ weights
 
 
-def languages_of_texts(texts: Sequence[str]) -> list[str]:
+def languages_of_texts(texts: Sequence[str | Sequence[str]]) -> list[str]:
     """The languages of texts, the most frequent first; [] where none is recognized."""
     return languages.languages_of(language_scores(tokenize(texts))) if texts else []
 

@@ -124,6 +124,10 @@ BY_CODE = {
     **{"nn": "norwegian", "pt": "portuguese", "ro": "romanian", "ru": "russian", "sr": "serbian"},
     **{"sv": "swedish", "ta": "tamil", "tr": "turkish", "yi": "yiddish"},
 }
+# Languages that write compounds as one word.
+COMPOUNDING = frozenset(
+    ("danish", "dutch", "estonian", "finnish", "german", "hungarian", "norwegian", "swedish")
+)
 FUNCTION_WORDS = {language: frozenset(words.split()) for language, words in _FUNCTION_WORDS.items()}
 LANGUAGES = tuple(FUNCTION_WORDS)
 

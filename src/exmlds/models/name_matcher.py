@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -17,8 +17,10 @@ from ..runtime.parallel import bounded_blocks, map_blocks, one_blas_thread
 from ..stages import name_match
 from ..validation import stored
 from ..validation.observed import contains
+from .languages import COMPOUNDING
 
 Array = np.ndarray
+Text = str | Sequence[str]  # a text, or its fields, such as title and body
 
 WORD = re.compile(r"[^\W_]+")
 QUALIFIER = re.compile(r"\([^)]*\)")
@@ -30,18 +32,26 @@ TEXTS, CHARACTERS = 4_096, 2_000_000  # of the texts whose names are scored at a
 TEXTS_TO_LEARN_FROM, CHARACTERS_TO_LEARN_FROM = 20_000, 20_000_000
 MOST_CACHED = 500_000  # words whose tokens are kept
 PAIRS_TO_LEARN_FROM = 80_000  # of a text and a label whose name stands in it
-# How a name stands in a text: as it is, rewritten, only its heading, which is the part before the
-# subdivisions, or only the part of that before a comma; LOOSE is added where only word beginnings agree.
-WHOLE, REWRITTEN, HEADING, FIRST_PART, LOOSE = range(5)
-N_KINDS = 2 * LOOSE
+# The form in which a name stands in a text: as it is, rewritten, only its heading, which is the part before
+# the subdivisions, or only the part of that before a comma.
+WHOLE, REWRITTEN, HEADING, FIRST_PART = range(4)
+N_FORMS = 4
+# How its words agree with those of the text: by their stems, loosely, which is by the beginnings of their
+# stems, or as a part of a compound, the last one or another.
+BY_STEMS, LOOSELY, AS_LAST_PART, AS_PART = range(4)
+N_AGREEMENTS = 4
+N_KINDS = N_FORMS * N_AGREEMENTS  # the kind of a match is its form + N_FORMS × how words agree
 LOOSE_LETTERS = 5  # of a stem, by which words agree loosely
+MIN_PART = 4  # letters of a part of a compound
+MOST_PARTS, MOST_LETTERS = 3, 40  # of a compound
+PART_STEMS = {AS_LAST_PART: "-{}", AS_PART: "{}-"}  # the stems of parts in the index, such as "-politik"
 
 
 class NameIndex(NamedTuple):
     """The names of labels, as sequences of stemmed words.
 
-    languages, is_loose : (s,) object and bool, the stemmings: languages of Snowball stemmers, "" for none,
-        and whether only the beginnings of stems count
+    languages, agreements : (s,) object and int8, the stemmings: languages of Snowball stemmers, "" for none,
+        and how words agree; AS_PART is for all parts of compounds
     stems : (t,) object, the stem of each token;  stemmings : (t,) int16, the position of its stemming
     trie : of all names
     label_starts : (m + 1,) int64, where the labels of each node of the trie start
@@ -51,7 +61,7 @@ class NameIndex(NamedTuple):
     """
 
     languages: Array
-    is_loose: Array
+    agreements: Array
     stems: Array
     stemmings: Array
     trie: name_match.NameTrie
@@ -78,6 +88,11 @@ def words_of(text: str) -> list[str]:
     ['häuser', '19th', 'century']
     """
     return WORD.findall(unicodedata.normalize("NFKC", text).casefold())
+
+
+def fields_of(text: Text) -> Sequence[str]:
+    """The fields of a text; one where it has none."""
+    return (text,) if isinstance(text, str) else text
 
 
 def forms_of(name: str) -> Iterator[tuple[str, int]]:
@@ -107,12 +122,38 @@ def forms_of(name: str) -> Iterator[tuple[str, int]]:
         yield plain[0], FIRST_PART
 
 
+def parts_of(
+    word: str, stem: Callable[[str], str], known: Container[str], most: int = MOST_PARTS
+) -> tuple[str, ...]:
+    """The stems of the parts of a compound, all of which are known; () for a word that is none.
+
+    Of several ways to split it, the one with the fewest parts is taken, and of these the one with the longest
+    first part. A linking element, as in "Arbeit-s-markt", is left to the stemmer: it looks like an ending.
+
+    >>> parts_of("arbeitsmarktpolitik", lambda word: word.removesuffix("s"), {"arbeit", "markt", "politik"})
+    ('arbeit', 'markt', 'politik')
+    """
+    found: tuple[str, ...] = ()
+    for end in range(MIN_PART, len(word) - MIN_PART + 1):
+        first, last = stem(word[:end]), word[end:]
+        if first not in known:
+            continue
+        others: tuple[str, ...] = ()
+        if (own := stem(last)) in known:
+            others = (own,)
+        elif most > 2:
+            others = parts_of(last, stem, known, most - 1)
+        if others and (not found or len(others) < len(found)):
+            found = first, *others
+    return found
+
+
 class TokenTable(dict[str, int]):
     """The token of each word by a stemming; −1 for a word of no name."""
 
-    def __init__(self, language: str, is_loose: bool) -> None:
+    def __init__(self, language: str, letters: int | None = None) -> None:
         self.stemmer = Stemmer.Stemmer(language, 0) if language else None
-        self.letters = LOOSE_LETTERS if is_loose else None
+        self.letters = letters
         self.by_stem: dict[str, int] = {}
 
     def stem(self, word: str) -> str:
@@ -121,6 +162,25 @@ class TokenTable(dict[str, int]):
     def __missing__(self, word: str) -> int:
         token = self[word] = self.by_stem.get(self.stem(word), -1)
         return token
+
+
+class PartTable(dict[str, tuple[int, ...]]):
+    """The tokens of the parts of each compound that is no word of a name; () for other words.
+
+    words : the table of whole words
+    """
+
+    def __init__(self, words: TokenTable) -> None:
+        self.words = words
+        self.by_stem: dict[str, int] = {}
+
+    def __missing__(self, word: str) -> tuple[int, ...]:
+        is_one = len(word) <= MOST_LETTERS and self.words[word] < 0
+        parts = parts_of(word, self.words.stem, self.words.by_stem) if is_one else ()
+        stems = [PART_STEMS[AS_PART].format(stem) for stem in parts[:-1]]
+        stems += [PART_STEMS[AS_LAST_PART].format(stem) for stem in parts[-1:]]
+        found = self[word] = tuple(self.by_stem[stem] for stem in stems if stem in self.by_stem)
+        return found
 
 
 class NameMatcher:
@@ -134,18 +194,18 @@ class NameMatcher:
 
     def __init__(self, index: NameIndex, n_labels: int) -> None:
         self.index, self.n_labels = index, n_labels
-        self.tokens = [TokenTable(*stemming) for stemming in zip(index.languages.tolist(), index.is_loose)]
+        self.tokens = list(_tables(index.languages.tolist(), index.agreements.tolist()))
         for token, (stem, stemming) in enumerate(zip(index.stems.tolist(), index.stemmings.tolist())):
             self.tokens[stemming].by_stem[stem] = token
 
     @classmethod
     def fit(
-        cls, names: Iterable[LabelName], texts: Sequence[str], Y: csr_matrix, rng: np.random.Generator
+        cls, names: Iterable[LabelName], texts: Sequence[Text], Y: csr_matrix, rng: np.random.Generator
     ) -> NameMatcher:
         """Index the names, and learn from texts and their labels, (n, L), how often matches are right."""
         matcher = cls(_index(names, np.bincount(Y.indices, minlength=Y.shape[1])), Y.shape[1])
         rows = rng.permutation(len(texts))[:TEXTS_TO_LEARN_FROM]
-        rows = rows[np.cumsum([len(texts[row]) for row in rows]) <= CHARACTERS_TO_LEARN_FROM]
+        rows = rows[np.cumsum([_n_characters(texts[row]) for row in rows]) <= CHARACTERS_TO_LEARN_FROM]
         occurrences, lengths = matcher._find([texts[row] for row in rows])
         index = matcher.index._replace(rarity=_rarity(occurrences, len(rows), matcher.index))
         # The pairs of the first texts.
@@ -159,8 +219,11 @@ class NameMatcher:
         matcher.index = index._replace(weights=weights, bias=bias)
         return matcher
 
-    def match(self, texts: Sequence[str], n_jobs: int | None = None) -> csr_matrix:
-        """(n, L) csr, the scores of all labels whose names stand in the texts."""
+    def match(self, texts: Sequence[Text], n_jobs: int | None = None) -> csr_matrix:
+        """(n, L) csr, the scores of all labels whose names stand in the texts.
+
+        texts : each is a string, or has a string for each of its fields; no name goes on in the next field
+        """
         found = list(
             map_blocks(
                 lambda block: self._match(texts[block]),
@@ -172,36 +235,51 @@ class NameMatcher:
         )
         return vstack(found, format="csr") if len(found) > 1 else found[0] if found else self._match([])
 
-    def _match(self, texts: Sequence[str]) -> csr_matrix:
+    def _match(self, texts: Sequence[Text]) -> csr_matrix:
         pairs = MatchedPairs.of(*self._find(texts), self.index)
         scores = expit(pairs.logits(self.index))
         scores = np.maximum(scores, np.finfo(np.float32).tiny).astype(np.float32)
         indptr = np.searchsorted(pairs.texts, np.arange(len(texts) + 1))
         return csr_matrix((scores, pairs.labels, indptr), (len(texts), self.n_labels))
 
-    def matched_words(self, text: str, label: int) -> tuple[str, ...]:
+    def matched_words(self, text: Text, label: int) -> tuple[str, ...]:
         """The words of a text that are a name of the label, the longest first, each once."""
         occurrences, _ = self._find([text])
-        words, found = words_of(text), {}
-        for _, start, length, node, _ in zip(*(part.tolist() for part in occurrences)):
+        words, found = [word for field in fields_of(text) for word in words_of(field)], {}
+        starts, lengths, nodes = (part.tolist() for part in occurrences[1:4])
+        for start, length, node in zip(starts, lengths, nodes):
             own = slice(*self.index.label_starts[node : node + 2])
             if label in self.index.labels[own]:
                 found[" ".join(words[start : start + length])] = length
         return tuple(sorted(found, key=lambda name: -found[name]))
 
-    def _find(self, texts: Sequence[str]) -> tuple[name_match.Occurrences, Array]:
+    def _find(self, texts: Sequence[Text]) -> tuple[name_match.Occurrences, Array]:
         """All names in texts, by text, and (n,) numbers of words."""
-        words = [words_of(text) for text in texts]
+        n_fields = np.array([len(fields_of(text)) for text in texts], np.int64)
+        words = [words_of(field) for text in texts for field in fields_of(text)]
         indptr = np.concatenate(([0], np.cumsum(list(map(len, words)), dtype=np.int64)))
         found = []
         for tokens in self.tokens:
             if len(tokens) > MOST_CACHED:
                 tokens.clear()
-            ids = np.fromiter(map(tokens.__getitem__, chain.from_iterable(words)), np.int32, int(indptr[-1]))
-            found.append(name_match.find(self.index.trie, indptr, ids))
-        parts = [np.concatenate(part) for part in zip(*found)]
-        order = np.argsort(parts[0], kind="stable")
-        return name_match.Occurrences._make(part[order] for part in parts), np.diff(indptr)
+            found.append(self._find_by(tokens, words, indptr))
+        in_fields = name_match.Occurrences._make(np.concatenate(part) for part in zip(*found))
+        in_texts = name_match.join_fields(in_fields, indptr, n_fields)
+        order = np.argsort(in_texts.texts, kind="stable")
+        text_ends = np.concatenate(([0], np.cumsum(n_fields)))
+        return name_match.Occurrences._make(part[order] for part in in_texts), np.diff(indptr[text_ends])
+
+    def _find_by(
+        self, tokens: TokenTable | PartTable, words: list[list[str]], indptr: Array
+    ) -> name_match.Occurrences:
+        """All names in fields, by one stemming."""
+        in_order = chain.from_iterable(words)
+        if isinstance(tokens, TokenTable):
+            ids = np.fromiter(map(tokens.__getitem__, in_order), np.int32, int(indptr[-1]))
+            return name_match.find(self.index.trie, indptr, ids)
+        parts = [(at, token) for at, word in enumerate(in_order) for token in tokens[word]]
+        positions, of_parts = np.array(parts, np.int64).reshape(-1, 2).T
+        return name_match.find_single(self.index.trie, indptr, positions, of_parts)
 
 
 class MatchedPairs(NamedTuple):
@@ -217,7 +295,7 @@ class MatchedPairs(NamedTuple):
     @classmethod
     def of(cls, occurrences: name_match.Occurrences, text_lengths: Array, index: NameIndex) -> MatchedPairs:
         texts, labels, facts = name_match.collect(occurrences, index.label_starts, index.labels, index.kinds)
-        kinds, length, covered, count, start, n_shared, nodes = facts.T
+        kinds, length, covered, count, start, n_shared, nodes, count_in_first = facts.T
         of_text = np.maximum(text_lengths[texts], 1)
         log_length, rarity, shared = np.log(length), index.rarity[nodes], np.log(n_shared)
         evidence = [
@@ -229,14 +307,18 @@ class MatchedPairs(NamedTuple):
             np.log(of_text),
             rarity,
             shared,
-            kinds % LOOSE == REWRITTEN,
-            kinds % LOOSE == HEADING,
-            kinds % LOOSE == FIRST_PART,
-            kinds >= LOOSE,
+            kinds % N_FORMS == REWRITTEN,
+            kinds % N_FORMS == HEADING,
+            kinds % N_FORMS == FIRST_PART,
+            kinds // N_FORMS == LOOSELY,
             rarity * log_length,
             rarity * shared,
             log_length * covered,
             rarity * rarity,
+            count_in_first > 0,
+            np.log1p(count_in_first),
+            kinds // N_FORMS == AS_LAST_PART,
+            kinds // N_FORMS == AS_PART,
         ]
         return cls(texts, labels, evidence)
 
@@ -248,24 +330,83 @@ class MatchedPairs(NamedTuple):
         return found
 
 
-N_EVIDENCE = 16
+N_EVIDENCE = 20
 
 
-def _blocks(texts: Sequence[str]) -> list[slice]:
+def _tables(languages: list[str], agreements: list[int]) -> Iterator[TokenTable | PartTable]:
+    """The tables of stemmings, without tokens."""
+    by_stems = {language: TokenTable(language) for language in languages}
+    for language, agreement in zip(languages, agreements):
+        if agreement == BY_STEMS:
+            yield by_stems[language]
+        elif agreement == LOOSELY:
+            yield TokenTable(language, LOOSE_LETTERS)
+        else:
+            yield PartTable(by_stems[language])
+
+
+def _n_characters(text: Text) -> int:
+    return sum(map(len, fields_of(text)))
+
+
+def _blocks(texts: Sequence[Text]) -> list[slice]:
     """Blocks of texts with at most CHARACTERS together, or one text, and at most TEXTS."""
     least = CHARACTERS // TEXTS
-    return bounded_blocks([max(len(text), least) for text in texts], CHARACTERS)
+    return bounded_blocks([max(_n_characters(text), least) for text in texts], CHARACTERS)
+
+
+class NameForms(NamedTuple):
+    """All forms of all names, as sequences of tokens.
+
+    languages : of the names;  tokens : (t,) the language, how words agree, and the stem of each token
+    starts, sequences : (f + 1,) int64 and int32, the tokens of each form
+    labels, kinds : (f,) int64
+    """
+
+    languages: list[str]
+    tokens: list[tuple[str, int, str]]
+    starts: Array
+    sequences: Array
+    labels: Array
+    kinds: Array
 
 
 def _index(names: Iterable[LabelName], counts: Array) -> NameIndex:
     """The index of names, which nothing was learnt for yet; counts : (L,) training texts of each label."""
+    forms = _with_other_agreements(_forms_by_stems(names))
+    trie, nodes = name_match.build(forms.starts, forms.sequences, len(forms.tokens))
+    own, m = _forms_of_nodes(forms, nodes, counts), len(trie.ends)
+    stemmings = [
+        (language, agreement)
+        for agreement in (BY_STEMS, LOOSELY, AS_PART)
+        for language in forms.languages
+        if agreement != AS_PART or language in COMPOUNDING
+    ]
+    position = {stemming: number for number, stemming in enumerate(stemmings)}
+    return NameIndex(
+        _objects([language for language, _ in stemmings]),
+        np.array([agreement for _, agreement in stemmings], np.int8),
+        _objects([stem for _, _, stem in forms.tokens]),
+        np.array([position[language, agreement] for language, agreement, _ in forms.tokens], np.int16),
+        trie,
+        np.searchsorted(nodes[own], np.arange(m + 1)).astype(np.int64),
+        forms.labels[own].astype(np.int32),
+        forms.kinds[own].astype(np.int8),
+        np.zeros(m, np.float32),
+        np.zeros(N_EVIDENCE),
+        0.0,
+    )
+
+
+def _forms_by_stems(names: Iterable[LabelName]) -> NameForms:
+    """All forms of names, by the stems of their words."""
     tables: dict[str, TokenTable] = {}
-    numbers: dict[tuple[str, str], int] = {}  # of a language and a stem
+    numbers: dict[tuple[str, int, str], int] = {}
     flat: list[int] = []
     forms: list[tuple[int, int, int]] = []  # the number of words, the label and the kind of each form
     for label, text, language in names:
         if language not in tables:
-            tables[language] = TokenTable(language, is_loose=False)
+            tables[language] = TokenTable(language)
         tokens = tables[language]
         for form, kind in forms_of(text):
             words = words_of(form)
@@ -273,51 +414,64 @@ def _index(names: Iterable[LabelName], counts: Array) -> NameIndex:
                 continue
             for word in words:
                 if word not in tokens:
-                    tokens[word] = numbers.setdefault((language, tokens.stem(word)), len(numbers))
+                    key = language, BY_STEMS, tokens.stem(word)
+                    tokens[word] = numbers.setdefault(key, len(numbers))
                 flat.append(tokens[word])
             forms.append((len(words), label, kind))
-    languages = list(tables)
-    # Loose stemmings have the same names, with the first letters of the stems.
-    loose: dict[tuple[str, str], int] = {}
-    loosely = [loose.setdefault((language, stem[:LOOSE_LETTERS]), len(loose)) for language, stem in numbers]
-    sequences = np.array(flat, np.int32)
-    sequences = np.concatenate([sequences, np.array(loosely, np.int32)[sequences] + len(numbers)])
     lengths, labels, kinds = np.array(forms, np.int64).reshape(-1, 3).T
-    starts = np.concatenate(([0], np.cumsum(np.tile(lengths, 2))))
-    trie, nodes = name_match.build(starts, sequences, len(numbers) + len(loose))
-    labels, kinds = np.tile(labels, 2), np.concatenate([kinds, kinds + LOOSE])
+    starts = np.concatenate(([0], np.cumsum(lengths)))
+    return NameForms(list(tables), list(numbers), starts, np.array(flat, np.int32), labels, kinds)
+
+
+def _with_other_agreements(forms: NameForms) -> NameForms:
+    """The forms by stems, all of them loosely, and those of one word as parts of compounds."""
+    numbers = {token: number for number, token in enumerate(forms.tokens)}
+
+    def renamed(sequences: Array, agreement: int, stem_of: Callable[[str], str]) -> Array:
+        """Sequences with tokens of other stems."""
+        new = np.zeros(len(forms.tokens), np.int32)
+        for token in np.unique(sequences).tolist():
+            language, _, stem = forms.tokens[token]
+            new[token] = numbers.setdefault((language, agreement, stem_of(stem)), len(numbers))
+        return new[sequences]
+
+    lengths = np.diff(forms.starts)
+    may_be_part = np.array([language in COMPOUNDING for language, _, _ in forms.tokens], bool)
+    single = np.flatnonzero(lengths == 1)
+    single = single[may_be_part[forms.sequences[forms.starts[single]]]]
+    words = forms.sequences[forms.starts[single]]
+    copies = [forms.sequences, renamed(forms.sequences, LOOSELY, lambda stem: stem[:LOOSE_LETTERS])]
+    copies += [renamed(words, AS_PART, pattern.format) for pattern in PART_STEMS.values()]
+    own = np.concatenate([np.arange(len(lengths))] * 2 + [single] * len(PART_STEMS))
+    agreements = np.repeat(
+        [BY_STEMS, LOOSELY, *PART_STEMS], [len(lengths)] * 2 + [len(single)] * len(PART_STEMS)
+    )
+    return NameForms(
+        forms.languages,
+        list(numbers),
+        np.concatenate(([0], np.cumsum(lengths[own]))),
+        np.concatenate(copies),
+        forms.labels[own],
+        forms.kinds[own] + N_FORMS * agreements,
+    )
+
+
+def _forms_of_nodes(forms: NameForms, nodes: Array, counts: Array) -> Array:
+    """The forms that count at each node of the trie, in the order of nodes and labels.
+
+    nodes : (f,) where each form ends;  counts : (L,) training texts of each label
+    """
+    labels, kinds = forms.labels, forms.kinds
     # Each label once at a node, with its smallest kind.
     order = np.lexsort((kinds, labels, nodes))
     same = (np.diff(nodes[order]) == 0) & (np.diff(labels[order]) == 0)
     order = order[np.concatenate(([True], ~same))] if len(order) else order
     # Of many labels with the same heading, the most frequent ones.
-    is_limited = kinds[order] % LOOSE >= HEADING
+    is_limited = kinds[order] % N_FORMS >= HEADING
     order = order[np.lexsort((-counts[labels[order]], is_limited, nodes[order]))]
-    m = len(trie.ends)
-    rank = np.arange(len(order)) - np.searchsorted(nodes[order], np.arange(m))[nodes[order]]
-    order = order[(rank < MOST_WITH_A_HEADING) | (kinds[order] % LOOSE < HEADING)]
-    order = order[np.lexsort((labels[order], nodes[order]))]
-    stems = [*numbers, *loose]
-    position = {language: number for number, language in enumerate(languages)}
-    return NameIndex(
-        _objects(languages * 2),
-        np.repeat([False, True], len(languages)),
-        _objects([stem for _, stem in stems]),
-        np.array(
-            [
-                position[language] + len(languages) * (at >= len(numbers))
-                for at, (language, _) in enumerate(stems)
-            ],
-            np.int16,
-        ),
-        trie,
-        np.searchsorted(nodes[order], np.arange(m + 1)).astype(np.int64),
-        labels[order].astype(np.int32),
-        kinds[order].astype(np.int8),
-        np.zeros(m, np.float32),
-        np.zeros(N_EVIDENCE),
-        0.0,
-    )
+    rank = np.arange(len(order)) - np.searchsorted(nodes[order], nodes[order])
+    order = order[(rank < MOST_WITH_A_HEADING) | (kinds[order] % N_FORMS < HEADING)]
+    return order[np.lexsort((labels[order], nodes[order]))]
 
 
 def _rarity(occurrences: name_match.Occurrences, n: int, index: NameIndex) -> Array:
@@ -350,7 +504,7 @@ def check(index: Any, n_labels: int) -> None:
     s = len(stored.strings(index.languages, "the languages of names", None))
     known = set(index.languages.tolist()) <= {"", *Stemmer.algorithms()}
     stored.require(known, "the names are in languages without a stemmer")
-    stored.array(index.is_loose, "the stemmings of names", "bool", s)
+    stored.ids(index.agreements, "the stemmings of names", s, N_AGREEMENTS, dtypes="int8")
     t = len(stored.strings(index.stems, "the stems of names", None))
     stored.require(t == len(index.trie.first_nodes), "the names have other words than their trie")
     stored.ids(index.stemmings, "the stemmings of names", t, s, dtypes="int16")

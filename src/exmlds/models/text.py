@@ -32,7 +32,7 @@ from .analyzers import ANALYZERS, MAX_FIELDS, TermVectorizer, languages_of_texts
 from .concepts import LabelNames, all_labels, as_concepts
 from .encoders import EncoderVectorizer, UnionVectorizer, is_encoder
 from .exmlds import ExMLDS
-from .name_matcher import NameIndex, NameMatcher
+from .name_matcher import NameIndex, NameMatcher, Text
 
 Array = np.ndarray
 
@@ -96,7 +96,8 @@ class TextClassifier(LabelSpaceMixin):
         text; "auto" chooses on held-out texts
     vocabulary : the names of labels, as `exmlds.data.read_vocabulary` reads them, which the model keeps;
         labels of the training data are ids of its concepts, or their preferred names. Where the estimator is
-        an `ExMLDS`, names that stand in a text are evidence for their labels
+        an `ExMLDS`, names that stand in a text are evidence for their labels, and those in the first field of
+        a document, such as its title, are evidence of their own kind
     allow_untrained : let such names suggest labels of the vocabulary that no training text has, from the next
         fit on
     language : the language in which labels are named, such as "en"; None is the main one of the vocabulary.
@@ -259,7 +260,7 @@ class TextClassifier(LabelSpaceMixin):
         if sample_weight is not None:
             side["sample_weight"] = sample_weight
         own_labels: list[Any] = []
-        kept: list[str] = []
+        kept: list[Text] = []
         ids: list[str | None] = []
         uses_names = self.vocabulary is not None and "name_matches" in self._unfitted._side
         vectorizer, vectors = self._fit_vectorizer(
@@ -287,13 +288,13 @@ class TextClassifier(LabelSpaceMixin):
         self.vocabulary_ = self.vocabulary
         if hasattr(vectorizer, "get_feature_names_out"):
             self.feature_names_ = vectorizer.get_feature_names_out().astype(object)
-        self.texts_ = np.array(kept, object) if self.keep_rows else None
+        self.texts_ = np.array(list(map(encoders.joined, kept)), object) if self.keep_rows else None
         self.ids_ = np.array([id or "" for id in ids], object) if self.keep_rows and any(ids) else None
         self.training_digest_ = None
         return self
 
     def _fit_names(
-        self, texts: list[str], labels: Any, label_names: Sequence[str] | None, side: dict[str, Any]
+        self, texts: list[Text], labels: Any, label_names: Sequence[str] | None, side: dict[str, Any]
     ) -> tuple[NameMatcher | None, Any, Sequence[str] | None]:
         """A matcher of the names of labels, and labels and names as they are fitted; `side` gets the matches.
 
@@ -324,7 +325,7 @@ class TextClassifier(LabelSpaceMixin):
         self,
         X: Any,
         labels: list[Any] | None,
-        kept: list[str] | None = None,
+        kept: list[Text] | None = None,
         ids: list[str | None] | None = None,
         y: Any = None,
         sample_weight: Any = None,
@@ -453,7 +454,7 @@ class TextClassifier(LabelSpaceMixin):
             yield from super()._explanations(X, label, n, feature_names)
             return
         X = list(X) if isinstance(X, Iterator) else X
-        texts: list[str] = []
+        texts: list[Text] = []
         list(_texts(X, kept=texts))
         allowed = None if label is None else [label]
         best, scores = self.predict_topk(X, 1, allow=allowed)
@@ -503,7 +504,7 @@ class TextClassifier(LabelSpaceMixin):
     def _rows_with_side(self, X: Any) -> tuple[Matrix, dict[str, Matrix]]:
         if self._matcher is None:
             return super()._rows_with_side(X)
-        texts: list[str] = []
+        texts: list[Text] = []
         vectors, ids = self._read(X, texts)
         matches = self._matcher.match(texts, self.n_jobs)
         _warn_of_no_words(vectors, ids, matches)
@@ -524,7 +525,7 @@ class TextClassifier(LabelSpaceMixin):
         _warn_of_no_words(vectors, ids)
         return vectors
 
-    def _read(self, X: Any, kept: list[str] | None = None) -> tuple[csr_matrix, list[str | None]]:
+    def _read(self, X: Any, kept: list[Text] | None = None) -> tuple[csr_matrix, list[str | None]]:
         """The vectors of texts, and ids of documents; texts are added to the list, if given."""
         check_is_fitted(self)
         ids: list[str | None] = []
@@ -646,13 +647,14 @@ def text_column(X: Any) -> Any:
 def _texts(
     X: Any,
     labels: list[Any] | None = None,
-    kept: list[str] | None = None,
+    kept: list[Text] | None = None,
     ids: list[str | None] | None = None,
     *,
     fields: bool = False,
 ) -> Iterator[Any]:
     """The texts one by one; labels and ids of documents and the texts are added to lists, if given.
 
+    kept : gets the `fields` of a document that has several, and other texts as they are
     fields : give the `fields` of a document that has several, a tuple of texts, in place of their join
     """
     if isinstance(X, str):
@@ -677,17 +679,18 @@ def _texts(
                     f"Row {row}, counted from 0, is not a text but {reprlib.repr(text)}, "
                     f"a {type(text).__name__}. {advice}"
                 )
+            with_fields = getattr(item, "fields", None) or text
             if labels is not None:
                 if not hasattr(item, "labels"):
                     raise ValueError("Give the labels of the texts as y; only documents bring their own.")
                 labels.append(item.labels)
             if kept is not None:
-                kept.append(text)
+                kept.append(with_fields)
             if ids is not None:
                 own = getattr(item, "id", None)
                 ids.append(None if own is None else str(own))
             advance(1)
-            yield (getattr(item, "fields", None) or text) if fields else text
+            yield with_fields if fields else text
 
 
 def _warn_of_no_words_to_learn(vectors: csr_matrix, ids: list[str | None]) -> None:

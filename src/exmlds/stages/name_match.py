@@ -50,6 +50,7 @@ class Occurrences(NamedTuple):
     texts : int64, the text;  starts : int64, the position of the first token in it
     lengths : int32, number of tokens;  nodes : int32, the node of the trie where the name ends
     covered : bool, whether it is a part of a longer name there
+    in_first : bool, whether it stands in the first of several fields of the text, such as the title
     """
 
     texts: Array
@@ -57,6 +58,7 @@ class Occurrences(NamedTuple):
     lengths: Array
     nodes: Array
     covered: Array
+    in_first: Array
 
 
 def build(starts: Array, tokens: Array, n_tokens: int) -> tuple[NameTrie, Array]:
@@ -113,7 +115,7 @@ def check(trie: Any) -> int:
 
 
 def find(trie: NameTrie, indptr: Array, tokens: Array, *, engine: Engine = DEFAULT) -> Occurrences:
-    """All occurrences of names in texts.
+    """All occurrences of names in texts of one field.
 
     indptr, tokens : (n + 1,) int64 and int32, the tokens of each text; −1 is a word of no name
     """
@@ -123,14 +125,54 @@ def find(trie: NameTrie, indptr: Array, tokens: Array, *, engine: Engine = DEFAU
     n = engine.find_names(*trie[:5], indptr, tokens, starts, lengths, nodes, covered)
     texts = np.searchsorted(indptr, starts[:n], "right") - 1
     return Occurrences(
-        texts, starts[:n] - indptr[texts], lengths[:n].copy(), nodes[:n].copy(), covered[:n].astype(bool)
+        texts,
+        starts[:n] - indptr[texts],
+        lengths[:n].copy(),
+        nodes[:n].copy(),
+        covered[:n].astype(bool),
+        np.zeros(n, bool),
+    )
+
+
+def find_single(trie: NameTrie, indptr: Array, positions: Array, tokens: Array) -> Occurrences:
+    """The occurrences of names of one token, in texts of one field.
+
+    indptr : (n + 1,) int64, where each text starts
+    positions, tokens : (h,) where tokens stand, ascending, several perhaps at one place; each is a name
+    """
+    nodes = trie.first_nodes[tokens]
+    positions, nodes = positions[nodes >= 0], nodes[nodes >= 0]
+    texts = np.searchsorted(indptr, positions, "right") - 1
+    return Occurrences(
+        texts,
+        positions - indptr[texts],
+        np.ones(len(texts), np.int32),
+        nodes,
+        np.zeros(len(texts), bool),
+        np.zeros(len(texts), bool),
+    )
+
+
+def join_fields(occurrences: Occurrences, indptr: Array, n_fields: Array) -> Occurrences:
+    """The occurrences in fields as those in the texts of which they are fields, one after the other.
+
+    occurrences : of `find`, with fields for texts;  indptr : (Σ n_fields + 1,) where the tokens of each start
+    n_fields : (n,) int64, number of fields of each text
+    """
+    first_fields = np.cumsum(n_fields) - n_fields
+    fields, text_of_field = occurrences.texts, np.repeat(np.arange(len(n_fields)), n_fields)
+    texts = text_of_field[fields]
+    return occurrences._replace(
+        texts=texts,
+        starts=occurrences.starts + indptr[fields] - indptr[first_fields[texts]],
+        in_first=(fields == first_fields[texts]) & (n_fields[texts] > 1),
     )
 
 
 def collect(
     occurrences: Occurrences, label_starts: Array, labels: Array, kinds: Array, *, engine: Engine = DEFAULT
 ) -> tuple[Array, Array, Array]:
-    """Pairs of a text and a label whose name occurs in it: (m,) texts, (m,) labels, and (m, 7) facts.
+    """Pairs of a text and a label whose name occurs in it: (m,) texts, (m,) labels, and (m, 8) facts.
 
     The facts are those of the kernel `collect_matches`.
 
@@ -139,7 +181,7 @@ def collect(
     """
     room = int(np.diff(label_starts)[occurrences.nodes].sum())
     texts, own = np.empty(room, np.int64), np.empty(room, np.int64)
-    facts, slots = np.empty((room, 7), np.int32), np.full(int(labels.max(initial=-1)) + 1, -1, np.int64)
+    facts, slots = np.empty((room, 8), np.int32), np.full(int(labels.max(initial=-1)) + 1, -1, np.int64)
     n = engine.collect_matches(*occurrences, label_starts, labels, kinds, slots, texts, own, facts)
     return texts[:n], own[:n], facts[:n]
 
@@ -337,9 +379,13 @@ def logistic_regression(evidence: Array, hits: Array) -> tuple[Array, float]:
     from sklearn.linear_model import LogisticRegression  # not needed to predict
 
     mean, scale = evidence.mean(axis=0), evidence.std(axis=0)
-    scale[scale < MIN_SPREAD] = np.inf  # what is the same everywhere gets no weight
-    model = LogisticRegression(solver="newton-cholesky").fit((evidence - mean) / scale, hits)
-    weights = model.coef_[0] / scale
+    varies = scale >= MIN_SPREAD  # what is the same everywhere gets no weight
+    if not varies.any():
+        return np.zeros(len(mean)), float(logit(hits.mean()))
+    scaled = (evidence[:, varies] - mean[varies]) / scale[varies]
+    model = LogisticRegression(solver="newton-cholesky").fit(scaled, hits)
+    weights = np.zeros(len(mean))
+    weights[varies] = model.coef_[0] / scale[varies]
     return weights, float(model.intercept_[0] - mean @ weights)
 
 

@@ -79,7 +79,7 @@ RECORDS = {
     "name-index/1": _record(
         "models.name_matcher",
         "NameIndex",
-        "languages is_loose stems stemmings trie label_starts labels kinds rarity weights bias",
+        "languages agreements stems stemmings trie label_starts labels kinds rarity weights bias",
     ),
     "name-trie/1": _record(
         "stages.name_match",

@@ -61,6 +61,7 @@ def collect_matches(
     lengths,
     nodes,
     covered,
+    in_first,
     label_starts,
     labels,
     kinds,
@@ -88,6 +89,7 @@ def collect_matches(
             slots[out_labels[pair]] = pair
             out_texts[pair] = texts[first]
             facts[pair, 3] = 0
+            facts[pair, 7] = 0
         for which in range(first, last):
             node = nodes[which]
             n_shared = label_starts[node + 1] - label_starts[node]
@@ -109,6 +111,7 @@ def collect_matches(
                         facts[pair, 5] = n_shared
                         facts[pair, 6] = node
                 facts[pair, 3] += 1
+                facts[pair, 7] += in_first[which]
         for pair in range(begin, n):
             slots[out_labels[pair]] = -1
         first = last

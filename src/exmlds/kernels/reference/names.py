@@ -73,6 +73,7 @@ def collect_matches(
     lengths: Array,
     nodes: Array,
     covered: Array,
+    in_first: Array,
     label_starts: Array,
     labels: Array,
     kinds: Array,
@@ -85,33 +86,34 @@ def collect_matches(
 
     Pairs are in the order of the texts, and those of a text in the order of the labels.
 
-    texts, starts, lengths, nodes, covered : (h,) occurrences of names, by text
+    texts, starts, lengths, nodes, covered, in_first : (h,) occurrences of names, by text
     label_starts, labels, kinds : (m + 1,), (p,) and (p,), the labels of each node, and the kinds of names
     slots : (L,) int64 of −1, used as scratch and left as it was
     out_texts, out_labels : int64, written
-    facts : (…, 7) int32, written: the smallest kind, the largest length, 1 if all occurrences are covered,
-        their number, the first start, the fewest labels that share such a name, and the node of the name
-        that the fewest share, the first of these
+    facts : (…, 8) int32, written: the smallest kind, the largest length, 1 if all occurrences are covered,
+        their number, the first start, the fewest labels that share such a name, the node of the name that the
+        fewest share, the first of these, and the number of occurrences in the first of several fields
     """
     found: dict[tuple[int, int], list[int]] = {}
-    for text, start, length, node, is_covered in zip(
-        *(part.tolist() for part in (texts, starts, lengths, nodes, covered))
+    for text, start, length, node, is_covered, is_first in zip(
+        *(part.tolist() for part in (texts, starts, lengths, nodes, covered, in_first))
     ):
         own = slice(label_starts[node], label_starts[node + 1])
         n_shared = int(label_starts[node + 1] - label_starts[node])
         for label, kind in zip(labels[own].tolist(), kinds[own].tolist()):
-            now = [kind, length, int(is_covered), 1, start, n_shared, node]
+            now = [kind, length, int(is_covered), 1, start, n_shared, node, int(is_first)]
             if (text, label) in found:
                 before = found[text, label]
                 if before[5] <= n_shared:
-                    now[5:] = before[5:]
+                    now[5:7] = before[5:7]
                 now = [
                     min(before[0], kind),
                     max(before[1], length),
                     min(before[2], now[2]),
                     before[3] + 1,
                     min(before[4], start),
-                    *now[5:],
+                    *now[5:7],
+                    before[7] + now[7],
                 ]
             found[text, label] = now
     for at, (text, label) in enumerate(sorted(found)):
