@@ -22,6 +22,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,7 +33,7 @@ from exmlds.errors import DataWarning
 from measure import destination, parser_of, write_results
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "storage"))
-import growing
+growing: Any = import_module("growing")
 
 FORK = multiprocessing.get_context("fork")  # A forked process need not import anything.
 LONGEST = 0.05  # seconds after the first change, at most, before a kill

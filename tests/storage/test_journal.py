@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import shutil
@@ -441,6 +442,34 @@ def test_an_interruption_leaves_memory_and_disk_alike(path: Path, monkeypatch: p
         assert model.state() == in_memory(1).state()
         growing.change(model, 1)
     assert exmlds.load(path).state() == in_memory(2).state()
+
+
+def exmlds_command(*arguments: Any) -> Any:
+    """What a command prints as JSON."""
+    done = subprocess.run(
+        [sys.executable, "-m", "exmlds", *map(str, arguments), "--method", "growing:NoteCounter", "--json"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])},
+        capture_output=True,
+        text=True,
+    )
+    assert not done.returncode, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_commands_show_and_compact_the_journal(path: Path) -> None:
+    expected = grown(path, 0, 5)
+    size = journal_of(path).stat().st_size
+    shown = exmlds_command("inspect", path)
+    (arrays,) = path.glob("arrays-*")
+    assert shown["generation"] in arrays.name
+    assert (shown["journal records"], shown["journal bytes"]) == (5, size)
+    assert shown["training rows"] == expected.n_samples_fit_
+    compacted = exmlds_command("compact", path, "--purge")
+    (arrays,) = path.glob("arrays-*")
+    assert compacted == {"generation": arrays.name[7:-4], "changes": 5, "bytes": arrays.stat().st_size}
+    assert growing.facts(exmlds.load(path)) == growing.facts(expected)
+    assert not exmlds.load(path).removed_.any()
+    assert not list(path.glob("journal-*"))
 
 
 # Several processes.

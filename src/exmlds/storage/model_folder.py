@@ -243,6 +243,11 @@ def generation_of(manifest: dict[str, Any]) -> str:
     return found[1]
 
 
+def journal_of(path: PathLike) -> Contents:
+    """The changes since the generation of a model folder was written."""
+    return journal.read(Path(path), generation_of(read_manifest(path)))
+
+
 def size(path: PathLike) -> int:
     """The bytes of all arrays of a model."""
     return read_manifest(path)["file"]["bytes"]
