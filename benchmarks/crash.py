@@ -29,6 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import exmlds
+from exmlds.base import imported_methods
 from exmlds.errors import DataWarning
 from measure import destination, parser_of, write_results
 
@@ -153,6 +154,7 @@ def _look(subject: Subject, path: Path, pipe: Any) -> None:
 
 def crash(subject: Subject, folder: Path, kills: int, seed: int) -> dict[str, int]:
     """Kill workers one after another; a WrongModelError where an acknowledged change is lost."""
+    imported_methods()  # once, rather than in each forked process
     rng = np.random.default_rng(seed)
     counts: Counter[str] = Counter()
     path, number, oracle = folder / "none", 0, None
