@@ -431,6 +431,15 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
         if self._journal is not None:
             self._journal.close()
 
+    def _leave_folder(self) -> None:
+        """Another fit has nothing to do with the folder that the model was loaded from."""
+        if self._journal is not None and self._journal.lock.is_held:
+            raise ValueError(
+                "The model is open for writing, and a fit is not a change that its journal can hold: fit "
+                "another one (sklearn.base.clone), close this one, and save the other to its folder."
+            )
+        self._journal = None
+
     def __enter__(self) -> Self:
         return self
 
@@ -844,11 +853,7 @@ class XMCEstimator(XMCPredictor):
         is_part : whether the model is a part of another one, with the same columns
         """
         self._check_parameters()
-        if self._journal is not None:
-            raise ValueError(
-                "The model is open for writing, and a fit is not a change that its journal can hold: fit "
-                "another one (sklearn.base.clone), close this one, and save the other to its folder."
-            )
+        self._leave_folder()
         targets.warn_of_order(X, Y)
         self.training_digest_ = None
         X = self._checked_rows(X, reset=True)

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from copy import copy
 from importlib import import_module
 from itertools import count, product
@@ -113,6 +114,9 @@ def test_a_fit_of_an_open_model_is_refused(path: Path) -> None:
         with pytest.raises(ValueError, match="open for writing, and a fit is not a change"):
             model.fit(np.ones((2, 2)), [[0], [1]])
         assert model.state() == before
+    model.fit(np.ones((2, 2)), [[0], [1]])  # after `close`, the folder is another model's
+    model.add(0, ["new"])
+    assert exmlds.load(path).state() == before
 
 
 def test_a_change_that_cannot_be_stored_changes_nothing(path: Path) -> None:
@@ -123,6 +127,15 @@ def test_a_change_that_cannot_be_stored_changes_nothing(path: Path) -> None:
         assert model.state() == before
         growing.change(model, 0)
     assert exmlds.load(path).state() == in_memory(1).state()
+
+
+def test_a_failed_change_leaves_inner_models_as_they_were() -> None:
+    model = growing.fitted()
+    model.inner_ = growing.fitted()
+    with suppress(KeyboardInterrupt), model._all_or_nothing():
+        model.inner_.add(0, ["x"])
+        raise KeyboardInterrupt
+    assert model.inner_.state() == growing.fitted().state()
 
 
 # Torn tails and damage.
@@ -548,6 +561,12 @@ def test_a_forked_process_cannot_write(path: Path) -> None:
         with pytest.raises(ModelError, match="in this process"):  # the child has not unlocked it
             exmlds.load(path, writable=True)
     assert exmlds.load(path).state() == in_memory(2).state()
+
+
+def test_a_model_that_is_dropped_is_not_left_locked(path: Path) -> None:
+    model = exmlds.load(path, writable=True)
+    model._journal.lock.file.close()  # as the garbage collector does, without a ResourceWarning
+    assert grown(path, 0, 1).state() == in_memory(1).state()
 
 
 def test_a_model_that_cannot_be_loaded_is_not_left_locked(path: Path) -> None:

@@ -20,7 +20,7 @@ import struct
 import time
 import zlib
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -221,9 +221,9 @@ class Journal:
         """The position after all whole records; what is after them is cut off."""
         self.check_open()
         if contents.n_torn:
-            with open_regular(contents.path, os.O_RDWR, "r+b") as file:
-                file.truncate(contents.end)
-                sync(file)
+            with _explained(contents.path), open_regular(contents.path, os.O_RDWR, "r+b") as file:
+                os.ftruncate(file.fileno(), contents.end)
+                os.fsync(file.fileno())
         return Position(self.generation, contents.end)
 
     def append(self, change: Any, position: Position) -> Position:
@@ -237,14 +237,10 @@ class Journal:
         # A save has replaced the generation since: it holds all changes before this one.
         end = position.end if position.generation == self.generation else 0
         path = path_of(self.folder, self.generation)
-        try:
+        with _explained(path):
             if not end:
                 end = self._create(path)
             return Position(self.generation, self._write(path, plain, end))
-        except OSError as error:
-            raise ModelError(
-                f"{path}: cannot be written ({error.strerror or error}). The model is unchanged."
-            ) from error
 
     def _create(self, path: Path) -> int:
         temporary = self.folder / TEMPORARY
@@ -262,8 +258,7 @@ class Journal:
         header = _RECORD.pack(_MARK, *sizes, _header_crc(*sizes, end, self.generation))
         with open_regular(path, os.O_RDWR, "r+b") as file:
             handle = file.fileno()
-            size = os.fstat(handle).st_size
-            if size < end:
+            if os.fstat(handle).st_size < end:
                 raise ModelError(f"{path} has become shorter since it was opened. {ADVICE}")
             try:
                 os.ftruncate(handle, end)
@@ -276,6 +271,16 @@ class Journal:
                     os.fsync(handle)
                 raise
         return end + len(header) + len(payload)
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise ModelError(
+            f"{path}: cannot be written ({error.strerror or error}). The model is unchanged."
+        ) from error
 
 
 def _write_all(handle: int, data: bytes) -> None:

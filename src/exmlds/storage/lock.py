@@ -6,15 +6,13 @@ import os
 import time
 import warnings
 from pathlib import Path
+from typing import ClassVar
+from weakref import WeakSet
 
 from ..errors import DataWarning, ModelError
 from .array_file import open_regular
 
 LOCK_SECONDS = 120.0  # that a writer waits for another one of the same folder
-
-# The lock files (device and inode) of the models that a process has open for writing, with its id: waiting
-# for such a lock in the same process would be in vain.
-_KEPT: dict[tuple[int, int], int] = {}
 
 
 class WriterLock:
@@ -22,6 +20,9 @@ class WriterLock:
 
     is_kept : whether it is held for longer than one save, by a model that is open for writing
     """
+
+    # The kept locks of this process, for which it would wait in vain.
+    _kept: ClassVar[WeakSet[WriterLock]] = WeakSet()
 
     def __init__(self, folder: Path, *, is_kept: bool = False) -> None:
         self.process = os.getpid()
@@ -34,12 +35,12 @@ class WriterLock:
             self.file.close()
             raise
         if is_kept:
-            _KEPT[self.inode] = self.process
+            self._kept.add(self)
 
     def _wait(self, folder: Path) -> None:
         deadline, is_waiting = time.monotonic() + LOCK_SECONDS, False
         while not _try_to_lock(self.file.fileno()):
-            if _KEPT.get(self.inode) == self.process:
+            if any(other.inode == self.inode and other.is_held for other in self._kept):
                 raise ModelError(
                     f"{folder} is open for writing in this process: use the model that has it open, or close "
                     "that first."
@@ -67,7 +68,6 @@ class WriterLock:
 
     def release(self) -> None:
         if self.is_held:
-            _KEPT.pop(self.inode, None)
             _unlock(self.file.fileno())  # also where a forked process has the file open
         self.file.close()
 
