@@ -438,7 +438,7 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
                 "The model is open for writing, and a fit is not a change that its journal can hold: fit "
                 "another one (sklearn.base.clone), close this one, and save the other to its folder."
             )
-        self._journal = None
+        self.__dict__.pop("_journal", None)
 
     def __enter__(self) -> Self:
         return self

@@ -279,6 +279,35 @@ def test_crafted_records_are_refused(path: Path) -> None:
             exmlds.load(path)
 
 
+def test_records_with_one_crafted_value_are_refused_or_harmless(path: Path) -> None:
+    crafted, rng = import_module("crafted"), np.random.default_rng(0)
+    refused = 0
+    for case in range(300):
+        kind = (growing.NotesAdded, growing.NotesRemoved)[case % 2]
+        rows = np.array(["x"], object) if case % 2 == 0 else np.array([0])
+        raw = tree.dumps(kind(np.array([1, 0, 0]), rows), "change")
+        start = 8 + int.from_bytes(raw[:8], "little")
+        head = json.loads(raw[8:start])
+        holders = list(dicts_in(head))
+        holder = holders[rng.integers(len(holders))]
+        holder[list(holder)[rng.integers(len(holder))]] = crafted.VALUES[rng.integers(len(crafted.VALUES))]
+        text = json.dumps(head).encode()
+        payload = len(text).to_bytes(8, "little") + text + raw[start:]
+        with_record(path, payload, len(payload))
+        try:
+            growing.facts(exmlds.load(path))
+        except ModelError:
+            refused += 1
+    assert refused > 200
+
+
+def dicts_in(value: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(value, dict):
+        yield value
+        for part in value.values():
+            yield from dicts_in(part)
+
+
 @posix
 def test_a_crafted_length_takes_no_memory(path: Path) -> None:
     import resource
