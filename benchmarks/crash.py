@@ -34,7 +34,7 @@ from exmlds.errors import DataWarning
 from measure import destination, parser_of, write_results
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "storage"))
-growing: Any = import_module("growing")
+note_counter: Any = import_module("note_counter")
 
 FORK = multiprocessing.get_context("fork")  # A forked process need not import anything.
 LONGEST = 0.05  # seconds after the first change, at most, before a kill
@@ -52,7 +52,7 @@ class Subject(NamedTuple):
     facts: Callable[[Any], Any]
 
 
-SUBJECTS = {"NoteCounter": Subject(growing.fitted, growing.change, growing.facts)}
+SUBJECTS = {"NoteCounter": Subject(note_counter.fitted, note_counter.change, note_counter.facts)}
 
 
 class WrongModelError(Exception):

@@ -49,6 +49,7 @@ Array = np.ndarray
 
 BLOCK = 256  # rows predicted at a time
 MOST_COMPARED = 50_000  # labels that a mistyped one is compared with
+_OF_FOLDER = ("_journal", "_position")  # attributes that belong to the folder that a model has open
 METHODS = "exmlds.methods"  # the group of entry points that name a package's own estimators
 
 
@@ -449,7 +450,7 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
     def __getstate__(self) -> Any:
         """Copies, and models in other processes, do not write to the folder that this one has open."""
         state: Any = super().__getstate__()
-        return {name: value for name, value in state.items() if name not in ("_journal", "_position")}
+        return {name: value for name, value in state.items() if name not in _OF_FOLDER}
 
     def _apply_change(self, change: Any) -> None:
         """Apply a change to the fitted model: attributes are replaced, arrays are never changed in place.
@@ -467,6 +468,19 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
             self._apply_change(change)
             if self._journal is not None:
                 self._position = self._journal.append(change, self._position)
+
+    def _become(self, other: XMCPredictor) -> None:
+        """Take over all attributes of another fitted model of this class.
+
+        The folder of a model that is open for writing gets a new generation, because a fit is not a change.
+        """
+        with self._all_or_nothing():
+            own = {name: value for name, value in vars(self).items() if name in _OF_FOLDER}
+            self.__dict__.clear()
+            self.__dict__.update(vars(other) | own)
+            if self._journal is not None:
+                self._journal.check_open()
+                self._save(self._journal.folder)
 
     def _replay(self, journal: Contents) -> None:
         """Apply the changes of a journal."""

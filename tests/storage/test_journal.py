@@ -27,7 +27,7 @@ from exmlds.storage import journal, lock, model_folder, tree
 HERE = Path(__file__).parent
 BENCHMARKS = HERE.parents[1] / "benchmarks"
 sys.path.insert(0, str(HERE))
-growing: Any = import_module("growing")
+note_counter: Any = import_module("note_counter")
 
 posix = pytest.mark.skipif(os.name != "posix", reason="locks, limits and signals of POSIX")
 
@@ -36,7 +36,7 @@ posix = pytest.mark.skipif(os.name != "posix", reason="locks, limits and signals
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A model folder without a journal."""
     monkeypatch.setattr(journal, "_PAUSE", 0.0)
-    growing.fitted().save(tmp_path / "model")
+    note_counter.fitted().save(tmp_path / "model")
     return tmp_path / "model"
 
 
@@ -49,14 +49,14 @@ def grown(folder: Path, first: int, last: int) -> Any:
     """Make changes to a model on disk; returns the model, closed."""
     with exmlds.load(folder, writable=True) as model:
         for number in range(first, last):
-            growing.change(model, number)
+            note_counter.change(model, number)
     return model
 
 
 def in_memory(n: int) -> Any:
-    model = growing.fitted()
+    model = note_counter.fitted()
     for number in range(n):
-        growing.change(model, number)
+        note_counter.change(model, number)
     return model
 
 
@@ -70,7 +70,7 @@ def test_changes_are_replayed(path: Path) -> None:
 def test_a_reader_sees_each_change_at_once(path: Path) -> None:
     with exmlds.load(path, writable=True) as model:
         for number in range(9):
-            growing.change(model, number)
+            note_counter.change(model, number)
             assert exmlds.load(path).state() == model.state()
 
 
@@ -83,7 +83,7 @@ def test_a_model_that_is_not_open_grows_in_memory_alone(path: Path) -> None:
     model = exmlds.load(path)
     model.add(0, ["new"])
     assert len(model.notes_) == 5
-    assert exmlds.load(path).state() == growing.fitted().state()
+    assert exmlds.load(path).state() == note_counter.fitted().state()
     with pytest.raises(ModelError, match=r"not open for writing: load it with exmlds.load\(path, writable"):
         model.compact()
 
@@ -104,7 +104,7 @@ def test_copies_do_not_write_to_the_folder(path: Path) -> None:
             other.add(0, ["only here"])
         assert clone(model)._journal is None
         assert not list(path.glob("journal-*"))
-        growing.change(model, 0)
+        note_counter.change(model, 0)
     assert exmlds.load(path).state() == in_memory(1).state()
 
 
@@ -125,17 +125,17 @@ def test_a_change_that_cannot_be_stored_changes_nothing(path: Path) -> None:
         with pytest.raises(ModelError, match="notes cannot be saved: it holds objects other than strings"):
             model.add(0, [7])
         assert model.state() == before
-        growing.change(model, 0)
+        note_counter.change(model, 0)
     assert exmlds.load(path).state() == in_memory(1).state()
 
 
 def test_a_failed_change_leaves_inner_models_as_they_were() -> None:
-    model = growing.fitted()
-    model.inner_ = growing.fitted()
+    model = note_counter.fitted()
+    model.inner_ = note_counter.fitted()
     with suppress(KeyboardInterrupt), model._all_or_nothing():
         model.inner_.add(0, ["x"])
         raise KeyboardInterrupt
-    assert model.inner_.state() == growing.fitted().state()
+    assert model.inner_.state() == note_counter.fitted().state()
 
 
 # Torn tails and damage.
@@ -160,7 +160,7 @@ def test_a_tail_that_is_torn_anywhere_is_left_out_and_cut(path: Path) -> None:
         with model:
             assert journal_of(path).stat().st_size == whole
             if size % 16 == 0:
-                growing.change(model, 2)
+                note_counter.change(model, 2)
                 assert exmlds.load(path).state() == after.state()
 
 
@@ -208,14 +208,14 @@ def test_a_journal_of_another_generation_is_refused(path: Path, tmp_path: Path) 
     shutil.copytree(path, tmp_path / "copy")
     grown(tmp_path / "copy", 0, 2)
     raw = journal_of(tmp_path / "copy").read_bytes()
-    growing.fitted().save(path)
+    note_counter.fitted().save(path)
     generation = model_folder.generation_of(model_folder.read_manifest(path))
     journal.path_of(path, generation).write_bytes(raw)
     with pytest.raises(ModelError, match="belongs to another generation"):
         exmlds.load(path)
     journal.path_of(path, generation).unlink()
     (path / journal_of(tmp_path / "copy").name).write_bytes(raw)
-    assert exmlds.load(path).state() == growing.fitted().state(), "a file of another name is not read"
+    assert exmlds.load(path).state() == note_counter.fitted().state(), "a file of another name is not read"
     exmlds.load(path).save(path)
     assert not list(path.glob("journal-*")), "it is removed by the next save"
 
@@ -254,11 +254,11 @@ def with_record(folder: Path, payload: bytes, n_plain: int, n_stored: int | None
 
 
 def test_crafted_records_are_refused(path: Path) -> None:
-    good = tree.dumps(growing.NotesAdded(np.array([1, 0, 0]), np.array(["x"], object)), "change")
+    good = tree.dumps(note_counter.NotesAdded(np.array([1, 0, 0]), np.array(["x"], object)), "change")
     with_record(path, good, len(good))
     assert exmlds.load(path).notes_[-1] == "x"
-    wrong_counts = growing.NotesAdded(np.array([2, 0, 0]), np.array(["x"], object))
-    beyond = growing.NotesRemoved(np.array([1, 0, 0]), np.array([4]))
+    wrong_counts = note_counter.NotesAdded(np.array([2, 0, 0]), np.array(["x"], object))
+    beyond = note_counter.NotesRemoved(np.array([1, 0, 0]), np.array([4]))
     bomb = journal.zlib.compress(bytes(10**8))
     for payload, n_plain, message in [
         (b"", 0, "longer than its record"),
@@ -283,7 +283,7 @@ def test_records_with_one_crafted_value_are_refused_or_harmless(path: Path) -> N
     crafted, rng = import_module("crafted"), np.random.default_rng(0)
     refused = 0
     for case in range(300):
-        kind = (growing.NotesAdded, growing.NotesRemoved)[case % 2]
+        kind = (note_counter.NotesAdded, note_counter.NotesRemoved)[case % 2]
         rows = np.array(["x"], object) if case % 2 == 0 else np.array([0])
         raw = tree.dumps(kind(np.array([1, 0, 0]), rows), "change")
         start = 8 + int.from_bytes(raw[:8], "little")
@@ -295,7 +295,7 @@ def test_records_with_one_crafted_value_are_refused_or_harmless(path: Path) -> N
         payload = len(text).to_bytes(8, "little") + text + raw[start:]
         with_record(path, payload, len(payload))
         try:
-            growing.facts(exmlds.load(path))
+            note_counter.facts(exmlds.load(path))
         except ModelError:
             refused += 1
     assert refused > 200
@@ -324,7 +324,7 @@ def test_a_crafted_length_takes_no_memory(path: Path) -> None:
 
 def test_a_model_that_does_not_grow_refuses_a_journal(path: Path, tmp_path: Path) -> None:
     MostFrequent().fit(np.ones((4, 2)), [[0], [1], [2], [0]]).save(tmp_path / "other")
-    good = tree.dumps(growing.NotesAdded(np.array([1, 0, 0]), np.array(["x"], object)), "change")
+    good = tree.dumps(note_counter.NotesAdded(np.array([1, 0, 0]), np.array(["x"], object)), "change")
     with_record(tmp_path / "other", good, len(good))
     with pytest.raises(
         ModelError, match="record 1, cannot be used: MostFrequent takes no change of the kind"
@@ -352,7 +352,7 @@ def test_a_journal_that_is_a_link_or_a_pipe_is_refused(path: Path, tmp_path: Pat
 def test_a_save_to_the_own_folder_begins_a_new_generation(path: Path) -> None:
     with exmlds.load(path, writable=True) as model:
         for number in range(8):
-            growing.change(model, number)
+            note_counter.change(model, number)
             if number in (3, 5):
                 old = model_folder.read_manifest(path)["file"]["name"]
                 model.save(os.path.relpath(path))
@@ -364,13 +364,22 @@ def test_a_save_to_the_own_folder_begins_a_new_generation(path: Path) -> None:
 
 def test_a_save_to_another_folder_has_all_changes_and_no_journal(path: Path, tmp_path: Path) -> None:
     with exmlds.load(path, writable=True) as model:
-        growing.change(model, 0)
+        note_counter.change(model, 0)
         model.save(tmp_path / "other")
         assert not list((tmp_path / "other").glob("journal-*"))
         assert exmlds.load(tmp_path / "other").state() == in_memory(1).state()
-        growing.change(model, 1)
+        note_counter.change(model, 1)
     assert exmlds.load(path).state() == in_memory(2).state()
     assert exmlds.load(tmp_path / "other").state() == in_memory(1).state()
+
+
+def test_a_refit_of_an_open_model_begins_a_new_generation(path: Path) -> None:
+    with exmlds.load(path, writable=True) as model:
+        note_counter.change(model, 0)
+        model._become(in_memory(6))
+        assert exmlds.load(path).state() == model.state() == in_memory(6).state()
+        note_counter.change(model, 6)
+    assert exmlds.load(path).state() == in_memory(7).state()
 
 
 def test_purged_rows_leave_no_byte(path: Path) -> None:
@@ -428,7 +437,7 @@ def failing(part: str) -> Callable[..., None]:
 def test_a_failed_compaction_keeps_journal_and_model(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with exmlds.load(path, writable=True) as model:
         for number in range(4):
-            growing.change(model, number)
+            note_counter.change(model, number)
         before = model.state()
 
         def broken(*_: Any) -> None:
@@ -439,7 +448,7 @@ def test_a_failed_compaction_keeps_journal_and_model(path: Path, monkeypatch: py
             model.compact(purge=True)
         monkeypatch.undo()
         assert model.state() == before
-        growing.change(model, 4)
+        note_counter.change(model, 4)
     assert exmlds.load(path).state() == in_memory(5).state()
     assert len(list(path.glob("arrays-*"))) == 1
 
@@ -470,7 +479,7 @@ def test_a_full_disk_leaves_memory_and_disk_as_before(path: Path) -> None:
 def test_an_interruption_leaves_memory_and_disk_alike(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where it comes after the record was written."""
     with exmlds.load(path, writable=True) as model:
-        growing.change(model, 0)
+        note_counter.change(model, 0)
         real = journal.Journal.append
 
         def interrupted(*args: Any) -> None:
@@ -482,14 +491,22 @@ def test_an_interruption_leaves_memory_and_disk_alike(path: Path, monkeypatch: p
             model.add(2, ["a long note that was never acknowledged " * 9])
         monkeypatch.undo()
         assert model.state() == in_memory(1).state()
-        growing.change(model, 1)
+        note_counter.change(model, 1)
     assert exmlds.load(path).state() == in_memory(2).state()
 
 
 def exmlds_command(*arguments: Any) -> Any:
     """What a command prints as JSON."""
     done = subprocess.run(
-        [sys.executable, "-m", "exmlds", *map(str, arguments), "--method", "growing:NoteCounter", "--json"],
+        [
+            sys.executable,
+            "-m",
+            "exmlds",
+            *map(str, arguments),
+            "--method",
+            "note_counter:NoteCounter",
+            "--json",
+        ],
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])},
         capture_output=True,
         text=True,
@@ -509,7 +526,7 @@ def test_commands_show_and_compact_the_journal(path: Path) -> None:
     compacted = exmlds_command("compact", path, "--purge")
     (arrays,) = path.glob("arrays-*")
     assert compacted == {"generation": arrays.name[7:-4], "changes": 5, "bytes": arrays.stat().st_size}
-    assert growing.facts(exmlds.load(path)) == growing.facts(expected)
+    assert note_counter.facts(exmlds.load(path)) == note_counter.facts(expected)
     assert not exmlds.load(path).removed_.any()
     assert not list(path.glob("journal-*"))
 
@@ -519,7 +536,7 @@ def test_commands_show_and_compact_the_journal(path: Path) -> None:
 OPEN = """
 import sys
 sys.path.insert(0, {here!r})
-import exmlds, growing
+import exmlds, note_counter
 model = exmlds.load(sys.argv[1], writable=True)
 print("open", flush=True)
 sys.stdin.readline()
@@ -550,13 +567,13 @@ def test_a_second_writer_waits_and_is_refused(
     path: Path, other_writer: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lock, "LOCK_SECONDS", 0.2)
-    for write in (lambda: exmlds.load(path, writable=True), lambda: growing.fitted().save(path)):
+    for write in (lambda: exmlds.load(path, writable=True), lambda: note_counter.fitted().save(path)):
         with (
             pytest.warns(DataWarning, match="has it open for writing; waiting at most 0.2 seconds"),
             pytest.raises(ModelError, match="locked by another process.*open for writing.*Wait for it"),
         ):
             write()
-    assert exmlds.load(path).state() == growing.fitted().state(), "a reader is not disturbed"
+    assert exmlds.load(path).state() == note_counter.fitted().state(), "a reader is not disturbed"
     other_writer.kill()
     other_writer.wait()
     assert grown(path, 0, 1).state() == in_memory(1).state(), "the lock ends with its process"
@@ -565,10 +582,10 @@ def test_a_second_writer_waits_and_is_refused(
 @posix
 def test_the_same_process_is_refused_at_once(path: Path) -> None:
     with exmlds.load(path, writable=True) as model:
-        for write in (lambda: exmlds.load(path, writable=True), lambda: growing.fitted().save(path)):
+        for write in (lambda: exmlds.load(path, writable=True), lambda: note_counter.fitted().save(path)):
             with pytest.raises(ModelError, match="is open for writing in this process"):
                 write()
-        growing.change(model, 0)
+        note_counter.change(model, 0)
     assert grown(path, 1, 2).state() == in_memory(2).state()
 
 
@@ -576,7 +593,7 @@ def test_the_same_process_is_refused_at_once(path: Path) -> None:
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_forked_process_cannot_write(path: Path) -> None:
     with exmlds.load(path, writable=True) as model:
-        growing.change(model, 0)
+        note_counter.change(model, 0)
         child = os.fork()
         if not child:
             try:
@@ -586,7 +603,7 @@ def test_a_forked_process_cannot_write(path: Path) -> None:
                 os._exit(7)
             os._exit(0)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
-        growing.change(model, 1)
+        note_counter.change(model, 1)
         with pytest.raises(ModelError, match="in this process"):  # the child has not unlocked it
             exmlds.load(path, writable=True)
     assert exmlds.load(path).state() == in_memory(2).state()
@@ -605,8 +622,8 @@ def test_a_model_that_cannot_be_loaded_is_not_left_locked(path: Path) -> None:
     journal_of(path).write_bytes(raw)
     with pytest.raises(ModelError, match="is damaged"):
         exmlds.load(path, writable=True)
-    growing.fitted().save(path)
-    assert exmlds.load(path).state() == growing.fitted().state()
+    note_counter.fitted().save(path)
+    assert exmlds.load(path).state() == note_counter.fitted().state()
 
 
 def test_no_model_is_made_by_opening_one(tmp_path: Path) -> None:
@@ -621,13 +638,13 @@ READER = """
 import sys, warnings
 warnings.simplefilter("error")
 sys.path.insert(0, {here!r})
-import exmlds, growing
-expected, n, last = growing.fitted(), 0, growing.facts(growing.fitted())
+import exmlds, note_counter
+expected, n, last = note_counter.fitted(), 0, note_counter.facts(note_counter.fitted())
 while n < {n}:
-    found = growing.facts(exmlds.load(sys.argv[1]))
+    found = note_counter.facts(exmlds.load(sys.argv[1]))
     while found != last:
-        growing.change(expected, n)
-        n, last = n + 1, growing.facts(expected)
+        note_counter.change(expected, n)
+        n, last = n + 1, note_counter.facts(expected)
 print("fine")
 """
 
@@ -644,7 +661,7 @@ def test_a_reader_sees_whole_changes_in_their_order(path: Path) -> None:
     )
     with exmlds.load(path, writable=True) as model:
         for number in range(n):
-            growing.change(model, number)
+            note_counter.change(model, number)
             if number % 10 == 9:
                 model.compact(purge=number % 20 == 9)
     try:
@@ -663,7 +680,7 @@ def test_many_small_changes_take_proportional_space(path: Path, monkeypatch: pyt
     with exmlds.load(path, writable=True) as model:
         monkeypatch.setattr(type(model), "_apply_change", lambda self, change: None)
         for number in range(10_000):
-            growing.change(model, 4 * number)
+            note_counter.change(model, 4 * number)
             if number in (999, 9_999):
                 sizes.append(journal_of(path).stat().st_size)
     assert sizes[1] < 10.2 * sizes[0] < 10_000 * 350
@@ -804,15 +821,15 @@ def test_a_power_failure_at_any_moment_loses_nothing(
 ) -> None:
     with monkeypatch.context() as patch:
         disk = Disk(path, patch)
-        number, done = 0, [growing.facts(growing.fitted())]
+        number, done = 0, [note_counter.facts(note_counter.fitted())]
         with exmlds.load(path, writable=True) as model:
             for step in "cccscxcccpcs":
                 if step == "c":
-                    growing.change(model, number)
+                    note_counter.change(model, number)
                     number += 1
                 else:
                     model.save(path) if step == "s" else model.compact(purge=step == "p")
-                done.append(growing.facts(model))
+                done.append(note_counter.facts(model))
                 disk.operations.append(("done",))
     kinds = {each[0] for each in disk.operations}
     assert kinds == {"link", "data", "write", "cut", "replace", "unlink", "sync", "done"}
@@ -826,7 +843,7 @@ def test_a_power_failure_at_any_moment_loses_nothing(
         (tmp_path / "left").mkdir()
         for name, content in files.items():
             (tmp_path / "left" / name).write_bytes(content)
-        found = growing.facts(exmlds.load(tmp_path / "left"))
+        found = note_counter.facts(exmlds.load(tmp_path / "left"))
         assert found in done[n_done : n_done + 2], f"after {n} operations: {disk.operations[n - 1][:2]}"
         shutil.rmtree(tmp_path / "left")
     assert len(seen) > 100
