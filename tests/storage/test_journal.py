@@ -21,7 +21,7 @@ import pytest
 from sklearn.base import clone
 
 import exmlds
-from exmlds import DataWarning, ModelError, MostFrequent
+from exmlds import DataWarning, ModelError, MostFrequent, TextClassifier
 from exmlds.storage import journal, lock, model_folder, tree
 
 HERE = Path(__file__).parent
@@ -380,6 +380,19 @@ def test_a_refit_of_an_open_model_begins_a_new_generation(path: Path) -> None:
         assert exmlds.load(path).state() == model.state() == in_memory(6).state()
         note_counter.change(model, 6)
     assert exmlds.load(path).state() == in_memory(7).state()
+
+
+def test_every_model_of_an_older_version_can_be_opened_and_compacted(tmp_path: Path) -> None:
+    shutil.unpack_archive(HERE / "saved-0.1.0.zip", tmp_path)
+    for folder in (each for each in tmp_path.iterdir() if each.is_dir()):
+        with exmlds.load(folder, writable=True) as model:
+            queries = list(model.texts_) if isinstance(model, TextClassifier) else None
+            rows = np.ones((3, model.n_features_in_), np.float32) if queries is None else queries
+            expected = model.predict_topk(rows, 2)
+            with pytest.raises(ValueError, match="open for writing, and a fit is not a change"):
+                model.fit(rows, [["a"]] * len(rows))
+            model.compact(purge=True)
+        np.testing.assert_array_equal(exmlds.load(folder).predict_topk(rows, 2), expected)
 
 
 def test_purged_rows_leave_no_byte(path: Path) -> None:
