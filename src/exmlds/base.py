@@ -17,6 +17,7 @@ from functools import cached_property
 from importlib import import_module
 from importlib.metadata import entry_points
 from inspect import getmembers, isfunction, signature
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -33,8 +34,9 @@ from .runtime import progress
 from .runtime.memory import LEAST, DataSize, Estimate, side_bytes
 from .runtime.parallel import blocks, map_blocks, one_blas_thread
 from .selection import HeldOutScores, HoldOut
-from .storage import model_card, model_folder
+from .storage import model_card, model_folder, records, tree
 from .storage.files import PathLike
+from .storage.journal import Contents, Journal, Position
 from .storage.model_card import ModelFacts
 from .topk import LabelFilter, Suggestion, Suggestions, check_candidates, padded, to_csr
 from .validation import arrays, params, stored, targets
@@ -47,6 +49,7 @@ Array = np.ndarray
 
 BLOCK = 256  # rows predicted at a time
 MOST_COMPARED = 50_000  # labels that a mistyped one is compared with
+_OF_FOLDER = ("_journal", "_position")  # attributes that belong to the folder that a model has open
 METHODS = "exmlds.methods"  # the group of entry points that name a package's own estimators
 
 
@@ -99,6 +102,10 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
     sparse_rows_: bool
 
     engine: kernels.Engine = kernels.DEFAULT  # runs the operations of the stages
+
+    # Of a model that is open for writing: its journal, and where the next change goes.
+    _journal: Journal | None = None
+    _position: Position
 
     # Parameters of every method.
     threshold: str | float
@@ -375,7 +382,13 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
         return known
 
     def save(self, path: PathLike) -> None:
-        """Write the model to a folder; a model that is there is replaced in one step."""
+        """Write the model to a folder; a model that is there is replaced in one step.
+
+        The folder of a model that is open for writing gets a new generation, which holds all changes.
+        """
+        self._save(path)
+
+    def _save(self, path: PathLike, *, purge: bool = False) -> None:
         check_is_fitted(self)
         self._check_parameters()
         description = {
@@ -384,7 +397,118 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
             "parameters": self.plain_parameters(),
         }
         self._usable_threshold()
-        model_folder.save(path, description, self._state(), self.card())
+        model_folder.save(
+            path, description, self._state(), self.card(), writer=self._writer_of(path), purge=purge
+        )
+
+    def _writer_of(self, path: PathLike) -> Journal | None:
+        """The open journal of the model, if it is that of this folder."""
+        journal = self._journal
+        is_own = journal is not None and journal.lock.is_held and journal.is_of(Path(path))
+        return journal if is_own else None
+
+    def compact(self, *, purge: bool = False) -> None:
+        """Write a new generation of a model that is open for writing; its journal begins anew.
+
+        Parameters
+        ----------
+        purge : whether removed rows leave the model and the folder altogether. Without it, they have no vote,
+            but their numbers may stay. Copies elsewhere, such as backups, are not touched
+        """
+        if self._journal is None:
+            raise ModelError(
+                "The model is not open for writing: load it with exmlds.load(path, writable=True)."
+            )
+        self._journal.check_open()
+        with self._all_or_nothing():
+            self._compact(purge)
+            self._save(self._journal.folder, purge=purge)
+
+    def _compact(self, purge: bool) -> None:
+        """Bring what was learnt into its shortest form; with purge, without anything of removed rows."""
+
+    def close(self) -> None:
+        """Let others write to the folder of a model that is open for writing; it cannot grow after that."""
+        if self._journal is not None:
+            self._journal.close()
+
+    def _leave_folder(self) -> None:
+        """Another fit has nothing to do with the folder that the model was loaded from."""
+        if self._journal is not None and self._journal.lock.is_held:
+            raise ValueError(
+                "The model is open for writing, and a fit is not a change that its journal can hold: fit "
+                "another one (sklearn.base.clone), close this one, and save the other to its folder."
+            )
+        self.__dict__.pop("_journal", None)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __getstate__(self) -> Any:
+        """Copies, and models in other processes, do not write to the folder that this one has open."""
+        state: Any = super().__getstate__()
+        return {name: value for name, value in state.items() if name not in _OF_FOLDER}
+
+    def _apply_change(self, change: Any) -> None:
+        """Apply a change to the fitted model: attributes are replaced, arrays are never changed in place.
+
+        change : a record that holds all results, also those of refits. It may come from a model folder of
+            anyone: ids and shapes are checked first, and a ValueError says what is wrong
+        """
+        raise ValueError(f"{type(self).__name__} takes no change of the kind {type(change).__name__}")
+
+    def _commit_change(self, change: Any) -> None:
+        """Apply a change in memory and, where the model is open for writing, on disk; both or neither."""
+        with self._all_or_nothing():
+            if self._journal is not None:
+                self._journal.check_open()
+            self._apply_change(change)
+            if self._journal is not None:
+                self._position = self._journal.append(change, self._position)
+
+    def _become(self, other: XMCPredictor) -> None:
+        """Take over all attributes of another fitted model of this class.
+
+        The folder of a model that is open for writing gets a new generation, because a fit is not a change.
+        """
+        with self._all_or_nothing():
+            own = {name: value for name, value in vars(self).items() if name in _OF_FOLDER}
+            self.__dict__.clear()
+            self.__dict__.update(vars(other) | own)
+            if self._journal is not None:
+                self._journal.check_open()
+                self._save(self._journal.folder)
+
+    def _replay(self, journal: Contents) -> None:
+        """Apply the changes of a journal."""
+        for number, change in enumerate(journal.changes(), 1):
+            with tree.explained(f"{journal.path}, record {number:,},"):
+                self._apply_change(change)
+        if journal.payloads:
+            with tree.explained(journal.path):
+                self._check_learnt()
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """A fit or a change that fails, or is stopped, leaves the model as it was before."""
+        before = [(each, dict(vars(each))) for each in self._with_inner()]
+        try:
+            yield
+        except BaseException:
+            for each, attributes in before:
+                each.__dict__.clear()
+                each.__dict__.update(attributes)
+            raise
+
+    def _with_inner(self) -> Iterator[XMCPredictor]:
+        """The estimator and those that it has learnt, such as the shortlisters of `ExMLDS`."""
+        yield self
+        for value in vars(self).values():
+            if isinstance(value, XMCPredictor):
+                yield from value._with_inner()
 
     def card(self) -> str:
         """The model card in Markdown, which `save` writes to README.md in the model folder."""
@@ -513,9 +637,9 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
             if isinstance(value, XMCPredictor)
             else value
             for name, value in vars(self).items()
-            if model_folder.is_learnt(name)
+            if records.is_learnt(name)
         }
-        return model_folder.to_stored_names(learnt)
+        return records.to_stored_names(learnt)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -740,17 +864,6 @@ class XMCEstimator(XMCPredictor):
             X, Y, rng, side = self._start(X, Y, label_names, **side)
             return self._train(X, Y, rng, side)
 
-    @contextmanager
-    def _all_or_nothing(self) -> Iterator[None]:
-        """A fit that fails, or is stopped, leaves the model as it was before."""
-        before = dict(self.__dict__)
-        try:
-            yield
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
-
     def _start(
         self, X: Any, Y: Any, label_names: Sequence[str] | None, *, is_part: bool = False, **side: Any
     ) -> tuple[Matrix, csr_matrix, np.random.Generator, dict[str, Any]]:
@@ -759,6 +872,7 @@ class XMCEstimator(XMCPredictor):
         is_part : whether the model is a part of another one, with the same columns
         """
         self._check_parameters()
+        self._leave_folder()
         targets.warn_of_order(X, Y)
         self.training_digest_ = None
         X = self._checked_rows(X, reset=True)
@@ -799,7 +913,7 @@ class XMCEstimator(XMCPredictor):
         unsaved = [
             name
             for name, value in vars(self).items()
-            if not model_folder.is_learnt(name)
+            if not records.is_learnt(name)
             and (name not in before or before[name] is not value)
             and name not in self.get_params(deep=False)
             and not isinstance(getattr(type(self), name, None), cached_property)
@@ -930,26 +1044,52 @@ def _generator(random_state: Any) -> Generator:
 _TRUSTED: ContextVar[frozenset[str]] = ContextVar("trusted", default=frozenset())
 
 
-def load(path: PathLike, *, trusted: Sequence[str] = ()) -> XMCPredictor:
-    """Load a model that `save` wrote, as the class that it was.
+def load(path: PathLike, *, trusted: Sequence[str] = (), writable: bool = False) -> XMCPredictor:
+    """Load a model that `save` wrote, as the class that it was, with all changes since then.
 
     Parameters
     ----------
     trusted : import names, such as "module:Class", of the encoders of a `TextClassifier` that may be imported
         and run; without them, `load` runs no code that a model folder names
+    writable : whether changes of the model are written to the folder before the call that makes them returns.
+        One process at a time may do so, until `close`, the end of a `with` block or of the process; another
+        one waits for a limited time and gets a `ModelError`. Readers need not wait
     """
     if isinstance(trusted, str) or not all(isinstance(name, str) for name in trusted):
         raise ValueError(
             f'trusted must be a list of names, such as ["module:Class"]. Got {trusted!r} instead.'
         )
-    manifest, state = model_folder.load(path)
+    if not writable:
+        return _loaded(path, trusted)[0]
+    journal = model_folder.open_for_writing(path)
+    try:
+        model, contents = _loaded(path, trusted)
+        model._journal, model._position = journal, journal.start(contents)
+        return model
+    except BaseException:
+        journal.close()
+        raise
+
+
+def _loaded(path: PathLike, trusted: Sequence[str]) -> tuple[XMCPredictor, Contents]:
+    """The model of a folder with its changes, and the journal that they are from."""
+    manifest, state, journal = model_folder.load_with_journal(path)
     if not state:
         raise ModelError(f"{path} is not a fitted model.")
+    if journal.n_torn:
+        warnings.warn(
+            f"{journal.path}: the last {journal.n_torn:,} bytes are an incomplete change, which was never "
+            "acknowledged; it is left out.",
+            DataWarning,
+            stacklevel=3,
+        )
     token = _TRUSTED.set(frozenset(trusted))
     try:
-        return restored(manifest.get("class"), manifest.get("parameters"), state, path)
+        model = restored(manifest.get("class"), manifest.get("parameters"), state, path)
+        model._replay(journal)
     finally:
         _TRUSTED.reset(token)
+    return model, journal
 
 
 def trusted_names() -> frozenset[str]:
@@ -961,8 +1101,8 @@ def restored(name: Any, parameters: Any, state: Any, path: PathLike) -> XMCPredi
     """A method by its name, with parameters and what it learnt; path : named in errors."""
     if not isinstance(name, str) or not isinstance(parameters, dict) or not isinstance(state, dict):
         raise ModelError(f"{path} is damaged: its manifest does not describe an estimator.")
-    learnt = model_folder.to_attributes(state)
-    strange = [attribute for attribute in learnt if not model_folder.is_learnt(attribute)]
+    learnt = records.to_attributes(state)
+    strange = [attribute for attribute in learnt if not records.is_learnt(attribute)]
     if strange:
         raise ModelError(f"{path} is damaged: {strange[0]!r} is not what an estimator learns.")
     method = find_method(name)
@@ -974,7 +1114,7 @@ def restored(name: Any, parameters: Any, state: Any, path: PathLike) -> XMCPredi
             if own
             else f"{path} is a {name}, which this version of exmlds does not have."
         )
-    with model_folder.explained(path):
+    with tree.explained(path):
         try:
             model = method.from_plain(parameters)
         except (TypeError, KeyError) as error:

@@ -177,7 +177,7 @@ class GrowingEstimator(XMCEstimator):
         names = None if self.names_ is None else self.names_.tolist()
         fresh = clone(self).with_engine(self.engine)
         fresh.fit(self._given_rows(rows), given, label_names=names, ids=growth.ids[rows], **side)
-        self.__dict__.update(vars(fresh))
+        self._become(fresh)
         return self
 
     @property
@@ -186,20 +186,28 @@ class GrowingEstimator(XMCEstimator):
         return self._growth().ids[self._live_rows()].tolist()
 
     def drop_removed(self) -> Self:
-        """Free the space of removed rows, and merge the rows that were added; predictions stay the same."""
+        """Free the space of removed rows, and merge the rows that were added; predictions stay the same.
+
+        A model that is open for writing does it by `compact`.
+        """
+        if self._journal is not None:
+            self.compact(purge=True)
+        else:
+            with self._all_or_nothing():
+                self._compact(purge=True)
+        return self
+
+    def _compact(self, purge: bool) -> None:
         growth = self._growth()
-        removed = np.flatnonzero(growth.is_removed)
-        if len(removed):
+        if purge and growth.is_removed.any():
             rows = self._live_rows()
-            number = np.cumsum(~growth.is_removed) - 1
-            self._drop_voters(growth.is_removed, number)
+            self._drop_voters(growth.is_removed, np.cumsum(~growth.is_removed) - 1)
             self.kept_rows_ = self._kept(rows)
             self.growth_ = growth._replace(
                 labels=growth.labels[rows], ids=growth.ids[rows], is_removed=np.zeros(len(rows), bool)
             )
             self.n_samples_fit_ = len(rows)
         self._merge_segments()
-        return self
 
     # What a method implements.
 
@@ -239,10 +247,6 @@ class GrowingEstimator(XMCEstimator):
         change = change._replace(results=self._results_of(change, **(side or {})))
         self._commit_change(change)
         return self
-
-    def _commit_change(self, change: Any) -> None:
-        with self._all_or_nothing():
-            self._apply_change(change)
 
     def _apply_change(self, change: RowsChange) -> None:
         growth = self._growth()

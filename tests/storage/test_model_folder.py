@@ -37,7 +37,7 @@ from exmlds.errors import NoKnownWordWarning
 from exmlds.stages import cells
 from exmlds.stages.index import Index, Segment
 from exmlds.stages.joint import JointState
-from exmlds.storage import array_file, model_folder
+from exmlds.storage import array_file, lock, model_folder, records
 from exmlds.storage.checkpoint import Checkpoint
 from exmlds.storage.files import replacing
 from exmlds.voting.votes import Settings
@@ -375,7 +375,7 @@ def test_a_manifest_names_registered_records_only(saved: Path, tag: Any) -> None
 
 
 def test_every_record_is_a_named_tuple_with_as_many_fields() -> None:
-    for tag, record in model_folder.RECORDS.items():
+    for tag, record in records.RECORDS.items():
         kind = getattr(import_module(record.module), record.name)
         assert len(kind._fields) == len(record.fields), tag
 
@@ -387,15 +387,16 @@ class Own(NamedTuple):
 def test_a_record_without_a_tag_is_refused_and_one_with_a_tag_comes_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(model_folder, "RECORDS", dict(model_folder.RECORDS))
+    monkeypatch.setitem(records.RECORDS, "own/1", records.RECORDS["router/1"])
+    del records.RECORDS["own/1"]  # and again after the test
     monkeypatch.setitem(sys.modules, Own.__module__, sys.modules[__name__])
     with pytest.raises(ModelError, match="Own has no tag"):
         model_folder.save(tmp_path / "model", {}, {"own": Own(np.arange(3))})
-    model_folder.register("own/1", Own)
+    records.register("own/1", Own)
     model_folder.save(tmp_path / "model", {}, {"own": Own(np.arange(3))})
     assert model_folder.load(tmp_path / "model")[1]["own"].numbers.tolist() == [0, 1, 2]
     with pytest.raises(ValueError, match="is taken"):
-        model_folder.register("router/1", Own)
+        records.register("router/1", Own)
 
 
 @pytest.mark.parametrize(
@@ -516,7 +517,7 @@ def test_manifests_name_neither_modules_nor_attributes(tmp_path: Path) -> None:
     shutil.unpack_archive(archive, tmp_path)
     for path in tmp_path.glob("*/manifest.json"):
         manifest = json.loads(path.read_text())
-        assert set(manifest["state"]["$dict"]) <= set(model_folder.ATTRIBUTES.values()), path
+        assert set(manifest["state"]["$dict"]) <= set(records.ATTRIBUTES.values()), path
         assert "exmlds." not in json.dumps(manifest["state"])
 
 
@@ -649,7 +650,7 @@ def test_a_lock_that_is_held_is_waited_for_and_then_refused(
 ) -> None:
     import fcntl
 
-    monkeypatch.setattr(model_folder, "LOCK_SECONDS", 0.2)
+    monkeypatch.setattr(lock, "LOCK_SECONDS", 0.2)
     with (saved / ".lock").open("r+b") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         with (

@@ -14,6 +14,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from ..errors import DataError
+from .compact import compact
 from .compare import compare
 from .convert import convert
 from .demo import demo
@@ -39,7 +40,23 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-COMMANDS = (demo, train, predict, explain, evaluate, report, compare, tune, inspect, labels, info, convert)
+COMMANDS = (
+    *(
+        demo,
+        train,
+        predict,
+        explain,
+        evaluate,
+        report,
+        compare,
+        tune,
+        inspect,
+        compact,
+        labels,
+        info,
+        convert,
+    ),
+)
 for command in COMMANDS:
     app.command(cls=Command)(command)
 

@@ -19,7 +19,8 @@ def inspect(
 ) -> None:
     """Check a saved model, and show its properties, parameters and arrays.
 
-    "chosen" is what the fit has used for a parameter, for example where that is "auto".
+    The arrays are those of its generation; the journal has the changes since then. "chosen" is what the fit
+    has used for a parameter, for example where that is "auto".
     """
     from .. import load
     from ..storage import model_folder
@@ -29,6 +30,7 @@ def inspect(
     manifest = model_folder.read_manifest(model)
     import_methods(method)
     fitted = load(model)  # compares every byte with its checksum
+    changes = model_folder.journal_of(model)
     if card:
         for line in fitted.card().removesuffix("\n").split("\n"):
             say(line)
@@ -43,6 +45,9 @@ def inspect(
         "threshold": round(float(fitted.threshold_), 6),
         "bytes": model_folder.size(model),
         "written by": f"exmlds {manifest.get('version')}, format {manifest['format']}",
+        "generation": model_folder.generation_of(manifest),
+        "journal records": len(changes.payloads),
+        "journal bytes": changes.end,
         "checksums": "all match",
     }
     for name, value in (fitted.held_out_metrics_ or {}).items():
@@ -51,7 +56,7 @@ def inspect(
     if as_json:
         print_json({**facts, "parameters": manifest["parameters"], "arrays": sizes})
         return
-    facts["bytes"] = size(model_folder.size(model))
+    facts |= {"bytes": size(model_folder.size(model)), "journal bytes": size(changes.end)}
     print_table(("property", "value"), list(facts.items()))
     print_table(("parameter", "value"), _flat(manifest["parameters"]))
     print_table(("array", "size"), [(name, size(n_bytes)) for name, n_bytes in sizes.items()])

@@ -256,6 +256,7 @@ class TextClassifier(LabelSpaceMixin):
         sample_weight : (n,) weight of each text, where the estimator takes weights, as `ExMLDS` does
         side : other arguments of the estimator's `fit`
         """
+        self._leave_folder()
         targets.warn_of_order(X, y)
         if sample_weight is not None:
             side["sample_weight"] = sample_weight

@@ -23,7 +23,7 @@ UNTRAINED = np.float32(1e-6)  # dual variable of an example that its classifier 
 MIN_CHANGE = 0.1  # share of its rows that a label gains or loses before its classifier is trained again
 # A classifier is trained again where the share of rows that changed is large, as long as all examples of such
 # labels are at most so many times as many as those of the changed rows would be.
-EXAMPLES_PER_ROW = 10.0
+EXAMPLES_PER_ROW = 20.0
 
 
 class RerankerUpdate(NamedTuple):

@@ -20,7 +20,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from ..errors import ModelError
-from . import model_folder
+from . import model_folder, tree
 from .files import PathLike
 
 Array = np.ndarray
@@ -70,7 +70,7 @@ class Checkpoint:
     def rng(self) -> np.random.Generator:
         """The random generator of the fit, in its initial state."""
         seed = model_folder.load(self.folder / "run")[1]
-        with model_folder.explained(self.folder / "run"):
+        with tree.explained(self.folder / "run"):
             words = [int(word) for word in seed["entropy"]]
             sequence = np.random.SeedSequence(
                 words[0] if len(words) == 1 else words,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import io
 import os
@@ -66,6 +67,26 @@ def listing(path: Path) -> str:
     return ""
 
 
+def sync(file: IO[bytes]) -> None:
+    """Return when what was written to a file is on the disk."""
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def sync_folder(folder: Path) -> None:
+    """Return when the names of the files in a folder are on the disk."""
+    if os.name != "posix":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # Some file systems cannot sync a folder.
+            raise
+    finally:
+        os.close(handle)
+
+
 @contextmanager
 def replacing(path: PathLike) -> Iterator[IO[bytes]]:
     """Write a file under a temporary name, and rename it on success; gzipped if the name ends in .gz.
@@ -89,8 +110,7 @@ def replacing(path: PathLike) -> Iterator[IO[bytes]]:
                     yield packed  # type: ignore[misc]
             else:
                 yield raw
-            raw.flush()
-            os.fsync(raw.fileno())
+            sync(raw)
         umask = os.umask(0)
         os.umask(umask)
         os.chmod(temporary, 0o666 & ~umask)

@@ -1,0 +1,202 @@
+"""Kill processes that change a model on disk, at random moments, and look at what they leave.
+
+    python benchmarks/crash.py                       # 1,000 kills, some minutes
+    python benchmarks/crash.py --kills 50 --seed 1   # only these; the results are printed
+
+A process opens the model folder for writing and makes changes, compactions and saves in a random order, and
+reports each change once it has returned. It is ended by SIGKILL. Whatever the moment, the folder must load,
+and hold all changes that were reported, and at most the one after them, exactly as a process that was never
+killed has them. `SUBJECTS` has the methods: how to fit a small model, how to make the change of a number,
+and what to compare.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import signal
+import sys
+import tempfile
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import exmlds
+from exmlds.base import imported_methods
+from exmlds.errors import DataWarning
+from measure import destination, parser_of, write_results
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "storage"))
+note_counter: Any = import_module("note_counter")
+
+FORK = multiprocessing.get_context("fork")  # A forked process need not import anything.
+LONGEST = 0.05  # seconds after the first change, at most, before a kill
+CHANGES = 400  # after which a new model is begun
+
+
+class Subject(NamedTuple):
+    """A method that grows.
+
+    fitted : makes a small model;  change : makes the change of a number;  facts : what is compared, as JSON
+    """
+
+    fitted: Callable[[], Any]
+    change: Callable[[Any, int], None]
+    facts: Callable[[Any], Any]
+
+
+SUBJECTS = {"NoteCounter": Subject(note_counter.fitted, note_counter.change, note_counter.facts)}
+
+
+class WrongModelError(Exception):
+    """A folder that does not hold what was acknowledged."""
+
+
+class Oracle:
+    """A process that makes the same changes in memory, and tells what a model is after n of them."""
+
+    def __init__(self, subject: Subject, path: Path) -> None:
+        self.pipe, other = FORK.Pipe()
+        self.process = FORK.Process(target=self._answer, args=(subject, path, other), daemon=True)
+        self.process.start()
+        self.known = [self.pipe.recv()]
+
+    @staticmethod
+    def _answer(subject: Subject, path: Path, pipe: Any) -> None:
+        model, number = exmlds.load(path), 0
+        while True:
+            pipe.send(json.dumps(subject.facts(model)))
+            pipe.recv()
+            subject.change(model, number)
+            number += 1
+
+    def facts(self, n: int) -> str:
+        while len(self.known) <= n:
+            self.pipe.send(None)
+            self.known.append(self.pipe.recv())
+        return self.known[n]
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.join()
+        self.pipe.close()
+
+
+def _work(subject: Subject, path: Path, seed: int, number: int, report: int) -> None:
+    """Change the model until the process is killed; report is the descriptor for what is acknowledged."""
+    rng = np.random.default_rng(seed)
+    warnings.simplefilter("ignore", DataWarning)  # of a tail that is cut
+    with exmlds.load(path, writable=True) as model:
+        os.write(report, b"open\n")
+        while True:
+            action = rng.random()
+            if action < 0.15:
+                os.write(report, b"compact\n")
+                model.compact(purge=bool(rng.integers(2)))
+            elif action < 0.3:
+                os.write(report, b"save\n")
+                model.save(path)
+            else:
+                os.write(report, b"change\n")
+                subject.change(model, number)
+                number += 1
+                os.write(report, b"%d\n" % number)
+
+
+def _killed(subject: Subject, path: Path, seed: int, number: int, wait: float) -> tuple[int, str]:
+    """Kill a worker some seconds after it has opened the model; the acknowledged changes, and the moment."""
+    reading, writing = os.pipe()
+    worker = FORK.Process(target=_work, args=(subject, path, seed, number, writing))
+    worker.start()
+    os.close(writing)
+    with os.fdopen(reading) as reports:
+        first = reports.readline()
+        if first != "open\n":
+            raise WrongModelError(f"the worker could not open the model: seed {seed}")
+        time.sleep(wait)
+        worker.kill()
+        worker.join()
+        lines = reports.read().split()
+    if worker.exitcode != -signal.SIGKILL:
+        raise WrongModelError(f"the worker failed by itself: seed {seed}")
+    numbers = [int(line) for line in lines if line.isdigit()]
+    during = lines[-1] if lines and not lines[-1].isdigit() else "between"
+    return max(numbers, default=number), during
+
+
+def _found(subject: Subject, path: Path) -> tuple[str, bool]:
+    """What a folder holds, and whether a torn tail was reported; by a process of its own."""
+    pipe, other = FORK.Pipe(duplex=False)
+    process = FORK.Process(target=_look, args=(subject, path, other))
+    process.start()
+    other.close()
+    try:
+        return pipe.recv()
+    except EOFError:
+        raise WrongModelError(f"{path} does not load") from None
+    finally:
+        process.join()
+
+
+def _look(subject: Subject, path: Path, pipe: Any) -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", DataWarning)
+        found = json.dumps(subject.facts(exmlds.load(path)))
+    pipe.send((found, any("incomplete change" in str(each.message) for each in caught)))
+
+
+def crash(subject: Subject, folder: Path, kills: int, seed: int) -> dict[str, int]:
+    """Kill workers one after another; a WrongModelError where an acknowledged change is lost."""
+    imported_methods()  # once, rather than in each forked process
+    rng = np.random.default_rng(seed)
+    counts: Counter[str] = Counter()
+    path, number, oracle = folder / "none", 0, None
+    for kill in range(kills):
+        if oracle is None or number > CHANGES:
+            if oracle is not None:
+                oracle.close()
+            path, number = folder / f"model-{kill}", 0
+            subject.fitted().save(path)
+            oracle = Oracle(subject, path)
+        acknowledged, during = _killed(
+            subject, path, int(rng.integers(2**31)), number, float(rng.uniform(0, LONGEST))
+        )
+        found, is_torn = _found(subject, path)
+        after = [n for n in (acknowledged, acknowledged + 1) if found == oracle.facts(n)]
+        if not after:
+            raise WrongModelError(f"{path} is neither after {acknowledged:,} changes nor after one more")
+        counts["kills"] += 1
+        counts["acknowledged changes"] += acknowledged - number
+        counts["torn tails"] += is_torn
+        counts["changes on disk that were not acknowledged yet"] += after[0] - acknowledged
+        counts[f"kills during {during}" if during != "between" else "kills between calls"] += 1
+        number = after[0]
+    if oracle is not None:
+        oracle.close()
+    return dict(counts)
+
+
+def main() -> None:
+    parser = parser_of(__doc__)
+    parser.add_argument("--methods", nargs="+", choices=SUBJECTS, default=list(SUBJECTS))
+    parser.add_argument("--kills", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    path = destination(parser, options, "crash")
+    results = {}
+    for name in options.methods:
+        with tempfile.TemporaryDirectory() as folder:
+            results[name] = crash(SUBJECTS[name], Path(folder), options.kills, options.seed)
+        print(name, results[name], flush=True)
+    write_results(path, {"methods": results})
+
+
+if __name__ == "__main__":
+    main()
