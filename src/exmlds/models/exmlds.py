@@ -331,6 +331,8 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
                 else label_lift.with_labels(self.lifts_, n_labels)
             )
         if update is not None:
+            stored.require(self.classifiers_ and self.trained_, "a change trains classifiers that are not there")
+            assert self.classifiers_ is not None and self.trained_ is not None
             check_update(update, len(self.rows_), n_labels, self.classifiers_)
             labels_of_rows = self.shortlister_.labels_
             self.trained_ = apply_update(self.trained_, update, labels_of_rows, engine=self.engine)
@@ -469,6 +471,7 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
         if self.trained_ is not None:
             stored.record(self.trained_, "the examples of classifiers", TrainedExamples)
             stored.require(self.classifiers_ is not None, "there are examples without classifiers")
+            assert self.classifiers_ is not None
             rerank.check_examples(self.trained_.examples, n, len(self.classifiers_.bias))
             stored.array(self.trained_.alphas, "dual variables", "float32", len(self.trained_.examples.rows))
         check_rows(self.rows_, n, self.n_samples_fit_, self.kept_rows_, d)
@@ -480,7 +483,7 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
             stored.number(getattr(self, name), name)
         stored.record(self.search_results_, "the search", dict)
         has_classifiers = self.classifiers_ is not None and self.feature_map_ is not None
-        if has_classifiers:
+        if self.classifiers_ is not None and self.feature_map_ is not None:
             n_trained = min(len(self.classifiers_.bias), n_labels)  # labels that came later have none
             rerank.check(self.classifiers_, features.check(self.feature_map_, d), n_trained)
         if self.stacker_ is not None:

@@ -305,8 +305,8 @@ class NeighborVoting(LabelSpaceMixin, GrowingEstimator):
         return other
 
     def _apply_rows(self, change: RowsChange, n_labels: int) -> None:
-        added, rows = np.flatnonzero(np.diff(change.labels.indptr)), self.rows_
-        n = len(self._growth().ids)
+        added, n = np.flatnonzero(np.diff(change.labels.indptr)), len(self._growth().ids)
+        rows = np.asarray(self.rows_)
         other = self.grown(voters_of(rows, change.removed, n), change.X[added], change.labels[added])
         for name in ("learners_", "labels_", "scorer_", "voter_weights_"):
             setattr(self, name, getattr(other, name))
@@ -356,7 +356,7 @@ class NeighborVoting(LabelSpaceMixin, GrowingEstimator):
         return other
 
     def _merge_segments(self) -> None:
-        self.learners_ = self.merged().learners_
+        setattr(self, "learners_", self.merged().learners_)
 
     def _fit_voting(
         self, X: Matrix, Y: csr_matrix, rng: Generator, run: FitRun, **side: Any
