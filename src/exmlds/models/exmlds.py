@@ -315,11 +315,11 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
                 else label_lift.with_labels(self.lifts_, n_labels)
             )
         if update is not None:
-            rerank.check_update(update.weights, len(update.labels), self.classifiers_)
+            classifiers = self._checked_update(update, n_labels)
             trained = trained.copy()
             trained[update.labels] = self.column_counts_[update.labels]
             self.classifiers_ = rerank.replace(
-                self.classifiers_, update.labels, update.weights, n_labels, engine=self.engine
+                classifiers, update.labels, update.weights, n_labels, engine=self.engine
             )
         self.trained_counts_ = trained
         if self.match_lifts_ is not None:
@@ -328,6 +328,16 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
             self.gains_ = _inverse_propensity_gains(self.column_counts_, len(self.rows_))
         if self.untrained_ is not None:
             self.untrained_ = self.untrained_.with_labels(self.n_labels_)
+
+    def _checked_update(self, update: Any, n_labels: int) -> rerank.Classifiers:
+        """The classifiers, some of which an update that may come from a file is to replace."""
+        stored.record(update, "the results of a change", RerankerUpdate)
+        labels = stored.ids(update.labels, "the labels of trained classifiers", None, n_labels)
+        stored.ascending(labels, "the labels of trained classifiers")
+        if self.classifiers_ is None:
+            raise ValueError("there are no classifiers to be replaced")
+        rerank.check_update(update.weights, len(labels), self.classifiers_)
+        return self.classifiers_
 
     def _drop_voters(self, is_removed: Array, number: Array) -> None:
         is_dropped = is_removed[self.rows_]
@@ -451,14 +461,14 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
         for name in ("cost_", "held_out_quality_", "shortlist_recall_"):
             stored.number(getattr(self, name), name)
         stored.record(self.search_results_, "the search", dict)
-        has_classifiers = self.classifiers_ is not None and self.feature_map_ is not None
-        if has_classifiers:
+        if self.classifiers_ is not None and self.feature_map_ is not None:
+            stored.record(self.classifiers_, "the classifiers", rerank.Classifiers)
             n_trained = min(len(self.classifiers_.bias), n_labels)  # labels that came later have none
             rerank.check(self.classifiers_, features.check(self.feature_map_, d), n_trained)
         if self.stacker_ is not None:
             names = stacking.evidence_names(
                 self.second_shortlister_ is not None,
-                has_classifiers and self.lifts_ is not None,
+                self.classifiers_ is not None and self.lifts_ is not None,
                 self.match_lifts_ is not None,
             )
             stacking.check(self.stacker_, len(names), n_labels)

@@ -99,7 +99,7 @@ class UsedColumns(NamedTuple):
         position = int(np.searchsorted(self.labels, label))
         if position < len(self.labels) and self.labels[position] == label:
             return position
-        added = [] if self.added_labels is None else np.flatnonzero(self.added_labels == label)
+        added = np.flatnonzero(() if self.added_labels is None else self.added_labels == label)
         return len(self.labels) + int(added[0]) if len(added) else None
 
     def spread(self, values: Array, n_labels: int) -> Array:

@@ -310,7 +310,7 @@ class NeighborVoting(LabelSpaceMixin, GrowingEstimator):
         other = self.grown(voters_of(rows, change.removed, n), change.X[added], change.labels[added])
         for name in ("learners_", "labels_", "scorer_", "voter_weights_"):
             setattr(self, name, getattr(other, name))
-        self.rows_ = np.concatenate([rows, n + added]).astype(np.int32)
+        self.rows_: Array = np.concatenate([rows, n + added]).astype(np.int32)
 
     def without_voters(self, is_dropped: Array) -> Self:
         """The model without the space of some voters, (n,) bool, that were removed."""
@@ -356,7 +356,7 @@ class NeighborVoting(LabelSpaceMixin, GrowingEstimator):
         return other
 
     def _merge_segments(self) -> None:
-        self.learners_ = self.merged().learners_
+        self.learners_: list[Learner] = self.merged().learners_
 
     def _fit_voting(
         self, X: Matrix, Y: csr_matrix, rng: Generator, run: FitRun, **side: Any
