@@ -395,7 +395,7 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
         frequent = np.argsort(-counts, kind="stable")[:10].tolist()
         n_untrained = self._n_rankable - len(counts)
         rows = {
-            "training rows": self._n_rows,
+            "training rows": self.n_samples_fit_,
             "features": self.n_features_in_,
             "labels": self.n_labels_,
         }
@@ -644,14 +644,9 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
         label = column if self.names_ is None else self.names_[column]
         return label.item() if isinstance(label, np.generic) else label
 
-    @property
-    def _n_rows(self) -> int:
-        """The number of training rows; those that were removed do not count."""
-        return int(self.n_samples_fit_)
-
     def _prior(self, column: int) -> float:
         """The share of training rows that have the label of a column that the model was fitted on."""
-        return float(self.column_counts_[column] / self._n_rows)
+        return float(self.column_counts_[column] / self.n_samples_fit_)
 
     def _columns(self) -> dict[Any, int] | range:
         if self.names_ is None:

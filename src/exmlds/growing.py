@@ -200,7 +200,6 @@ class GrowingEstimator(XMCEstimator):
             self.growth_ = growth._replace(
                 labels=growth.labels[rows], ids=growth.ids[rows], is_removed=np.zeros(len(rows), bool)
             )
-            self.n_samples_fit_ = len(rows)
         self._merge_segments()
         return self
 
@@ -309,7 +308,7 @@ class GrowingEstimator(XMCEstimator):
             growth.next_number
             + len(set(change.ids.tolist()).difference(growth.ids[change.removed].tolist())),
         )
-        self.n_samples_fit_ = len(is_removed)
+        self.n_samples_fit_ = self.growth_.n_live
 
     def _check_change(self, change: RowsChange, growth: GrowthState) -> None:
         """Check a change, which may come from a file."""
@@ -319,6 +318,8 @@ class GrowingEstimator(XMCEstimator):
         stored.matrix(change.X, "added rows", m, self._widths[0])
         is_alike = issparse(change.X) == issparse(self.kept_rows_)
         stored.require(is_alike, "added rows are sparse and the others are not, or the reverse")
+        n_left = int(self.column_counts_.sum()) - growth.labels[change.removed].nnz + change.labels.nnz
+        stored.require(n_left, "No row with a label would be left, but a model needs one.")
         n_given = self.n_labels_ + len(change.names)
         stored.ids(change.used, "the labels of added rows", None, n_given)
         n_used = n_given if self.columns_.labels is None else len(self.column_counts_) + len(change.used)
@@ -329,11 +330,12 @@ class GrowingEstimator(XMCEstimator):
         if self.growth_ is None:
             return
         stored.record(self.growth_, "the state of growth", GrowthState)
-        n, growth = self.n_samples_fit_, self.growth_
+        n, growth = self._n_stored, self.growth_
         stored.require(self.kept_rows_ is not None, "a growing model has no rows")
         stored.matrix(growth.labels, "the labels of rows", n, self._widths[1])
         stored.strings(growth.ids, "the ids of rows", n)
         stored.array(growth.is_removed, "which rows are removed", "bool", n)
+        stored.require(growth.n_live == self.n_samples_fit_, "the number of training rows is another one")
         stored.whole(growth.n_fitted, "the number of rows at the last fit", 1)
         for number in (growth.n_removed, growth.n_pending, growth.next_number):
             stored.whole(number, "the number of changed rows", 0)
@@ -353,8 +355,9 @@ class GrowingEstimator(XMCEstimator):
             )
 
     @property
-    def _n_rows(self) -> int:
-        return super()._n_rows if self.growth_ is None else self.growth_.n_live
+    def _n_stored(self) -> int:
+        """The number of rows that the model has numbers for, those that are removed among them."""
+        return self.n_samples_fit_ if self.growth_ is None else len(self.growth_.ids)
 
     def _live_rows(self) -> Array:
         return np.flatnonzero(~self._growth().is_removed)

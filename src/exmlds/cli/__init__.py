@@ -25,11 +25,13 @@ from .inspect import inspect
 from .labels import labels
 from .output import harmless
 from .predict import predict
+from .remove import remove
 from .report import report
 from .standard_input import with_display_name
 from .texts import OPTIONS
 from .train import train
 from .tune import tune
+from .update import update
 
 app = typer.Typer(
     cls=Group,
@@ -39,7 +41,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-COMMANDS = (demo, train, predict, explain, evaluate, report, compare, tune, inspect, labels, info, convert)
+COMMANDS = (
+    *(demo, train, predict, explain, evaluate, report, compare, tune, update, remove),
+    *(inspect, labels, info, convert),
+)
 for command in COMMANDS:
     app.command(cls=Command)(command)
 

@@ -134,7 +134,7 @@ class FeatureNeighbors(GrowingEstimator):
 
     def _check_learnt(self) -> None:
         super()._check_learnt()
-        n = len(stored.ids(self.voters_, "the rows that vote", None, self.n_samples_fit_))
+        n = len(stored.ids(self.voters_, "the rows that vote", None, self._n_stored))
         index.check(self.index_, self.metric, n, self._widths[0])
         stored.require(issparse(self.labels_), "the labels that rows vote for are not sparse")
         stored.matrix(self.labels_, "the labels that rows vote for", n, self._widths[1])

@@ -453,7 +453,7 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
         stored.array(self.counts_, "counts of labels of the stacker", stored.FLOATS, n_labels)
         stored.array(self.trained_counts_, "counts of trained labels", stored.INTEGERS, n_labels)
         n = self.shortlister_.labels_.shape[0]
-        check_rows(self.rows_, n, self.n_samples_fit_, self.kept_rows_, d)
+        check_rows(self.rows_, n, self._n_stored, self.kept_rows_, d)
         for values in (self.gains_, self.lifts_):
             if values is not None:
                 shape = (n_labels,) * (1 if values is self.gains_ else 2)

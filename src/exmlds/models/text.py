@@ -480,8 +480,8 @@ class TextClassifier(LabelSpaceMixin):
         self.texts_ = np.concatenate([self.texts_, change.texts])
         self.field_lengths_ = _stacked_lengths(self.field_lengths_, change.field_lengths)
         self.model_, self.ids_ = model, model._growth().ids
-        if self.name_index_ is not None:
-            self._matcher = NameMatcher(self.name_index_, model.n_labels_)
+        if self._matcher is not None and self._matcher.n_labels < model.n_labels_:
+            self._matcher = NameMatcher(self._matcher.index, model.n_labels_)
 
     def _fit_names(
         self, texts: list[str], labels: Any, label_names: Sequence[str] | None, side: dict[str, Any]
@@ -627,10 +627,6 @@ class TextClassifier(LabelSpaceMixin):
     def predict_proba(self, X: Any) -> csr_matrix:
         """The scores or probabilities of the estimator: calibrated probabilities where it is an `ExMLDS`."""
         return super().predict_proba(X)
-
-    @property
-    def _n_rows(self) -> int:
-        return self.model_._n_rows
 
     def _as_probabilities(self, scores: csr_matrix) -> csr_matrix:
         return self.model_._as_probabilities(scores)
@@ -828,12 +824,13 @@ class TextClassifier(LabelSpaceMixin):
         self._check_language(self.vocabulary_, self.language)
         n_terms = self.vectorizer_.transform([""]).shape[1]
         stored.require(n_terms == self.n_features_in_, "the vectorizer has other features than the model")
+        n = self.n_samples_fit_ if self.field_lengths_ is None else len(self._growth().ids)
         if self.texts_ is not None:
-            stored.strings(self.texts_, "the training texts", self.n_samples_fit_)
+            stored.strings(self.texts_, "the training texts", n)
         if self.ids_ is not None:
-            stored.strings(self.ids_, "the ids of the training texts", self.n_samples_fit_)
+            stored.strings(self.ids_, "the ids of the training texts", n)
         if self.field_lengths_ is not None:
-            _check_lengths(self.field_lengths_, self.n_samples_fit_)
+            _check_lengths(self.field_lengths_, n)
             stored.require(self.texts_ is not None, "a growing model has no texts")
             is_alike = self.ids_ is not None and self.ids_.tolist() == self._growth().ids.tolist()
             stored.require(is_alike, "the ids of the training texts differ from those of the rows")
@@ -895,10 +892,15 @@ def _texts(
 
 
 def _given_ids(ids: Any, own_ids: list[str | None]) -> Any:
-    """The ids as given, or those of the documents where all have one; None otherwise."""
-    if ids is None and own_ids and None not in own_ids:
-        return own_ids
-    return ids
+    """The ids as given, or those of the documents; None where they have none."""
+    if ids is not None or not any(own_ids):
+        return ids
+    if None in own_ids:
+        row = own_ids.index(None)
+        raise ValueError(
+            f"Text {row}, counted from 0, has no id, but others have one. Give ids to all texts, or to none."
+        )
+    return own_ids
 
 
 def _strings(values: Iterable[str]) -> Array:

@@ -533,7 +533,7 @@ class NeighborVoting(LabelSpaceMixin, GrowingEstimator):
             stored.number(self.temperature_, "the temperature") > 0, "the temperature is not above 0"
         )
         stored.require(self.features_ in features.KINDS, "the kind of features is not known")
-        check_rows(self.rows_, n, self.n_samples_fit_, self.kept_rows_, d)
+        check_rows(self.rows_, n, self._n_stored, self.kept_rows_, d)
         if self.voter_weights_ is not None:
             stored.array(self.voter_weights_, "the weights of rows", stored.FLOATS, n)
         for name in ("l2_", "n_epochs_", "complete_labels_", "visible_share_"):
