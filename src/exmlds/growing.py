@@ -213,6 +213,10 @@ class GrowingEstimator(XMCEstimator):
         """What a method computes of a change before it is applied: a record, or None."""
         return None
 
+    def _check_results(self, results: Any, n_labels: int) -> None:
+        """Check what was computed of a change, which may come from a file."""
+        stored.require(results is None, "the change has results that the method does not take")
+
     def _drop_voters(self, is_removed: Array, number: Array) -> None:
         """Free the space of removed rows, (n,) bool; number : (n,) the new numbers of the others."""
         raise NotImplementedError
@@ -279,8 +283,8 @@ class GrowingEstimator(XMCEstimator):
 
     def _apply_change(self, change: RowsChange) -> None:
         growth = self._growth()
-        n_labels = change.labels.shape[1]
         self._check_change(change, growth)
+        n_labels = change.labels.shape[1]
         self.columns_ = self.columns_.with_labels(change.used)
         if len(change.names):
             names = self.names_
@@ -312,18 +316,41 @@ class GrowingEstimator(XMCEstimator):
 
     def _check_change(self, change: RowsChange, growth: GrowthState) -> None:
         """Check a change, which may come from a file."""
+        stored.record(change, "the change", RowsChange)
         n_before, m = len(growth.ids), len(stored.strings(change.ids, "the ids of rows", None))
         stored.ids(change.removed, "removed rows", None, n_before)
-        stored.require(not growth.is_removed[change.removed].any(), "a row is removed twice")
+        is_twice = len(np.unique(change.removed)) < len(change.removed)
+        stored.require(not is_twice and not growth.is_removed[change.removed].any(), "a row is removed twice")
+        is_left = ~growth.is_removed
+        is_left[change.removed] = False
+        ids = set(change.ids.tolist())
+        is_free = len(ids) == m and ids.isdisjoint(growth.ids[is_left].tolist())
+        stored.require(is_free, "two rows have the same id")
         stored.matrix(change.X, "added rows", m, self._widths[0])
         is_alike = issparse(change.X) == issparse(self.kept_rows_)
         stored.require(is_alike, "added rows are sparse and the others are not, or the reverse")
+        self._check_new_labels(change)
         n_left = int(self.column_counts_.sum()) - growth.labels[change.removed].nnz + change.labels.nnz
         stored.require(n_left, "No row with a label would be left, but a model needs one.")
-        n_given = self.n_labels_ + len(change.names)
-        stored.ids(change.used, "the labels of added rows", None, n_given)
-        n_used = n_given if self.columns_.labels is None else len(self.column_counts_) + len(change.used)
-        stored.matrix(change.labels, "the labels of added rows", m, n_used)
+
+    def _check_new_labels(self, change: RowsChange) -> None:
+        n_given, known = self.n_labels_ + len(change.names), self.columns_.all_labels
+        stored.ids(change.used, "the used labels of added rows", None, n_given)
+        others: list[int] = [] if known is None else known.tolist()
+        is_new = len(np.unique([*change.used, *others])) == len(change.used) + len(others)
+        stored.require(is_new and (known is not None or not len(change.used)), "a label is used twice")
+        if self.names_ is None:
+            stored.ids(change.names, "the new labels", None, n_given, low=self.n_labels_)
+        else:
+            stored.record(change.names, "the new labels", np.ndarray)
+            names = np.concatenate([self.names_, change.names]).tolist()
+            is_alike = len(set(names)) == n_given and len(set(map(type, names))) == 1
+            stored.require(is_alike, "the new labels are not further ones like the others")
+        n_used = n_given if known is None else len(known) + len(change.used)
+        stored.matrix(change.labels, "the labels of added rows", len(change.ids), n_used)
+        stored.record(change.labels, "the labels of added rows", csr_matrix)
+        stored.require((change.labels.data == 1).all(), "the labels of added rows are not ones")
+        self._check_results(change.results, n_used)
 
     def _check_learnt(self) -> None:
         super()._check_learnt()
@@ -441,6 +468,16 @@ def widened(labels: csr_matrix, n_labels: int) -> csr_matrix:
     if labels.shape[1] == n_labels:
         return labels
     return csr_matrix((labels.data, labels.indices, labels.indptr), (labels.shape[0], n_labels))
+
+
+def emptied(labels: csr_matrix, rows: Array) -> csr_matrix:
+    """The matrix without the labels of these rows, which stay in their places."""
+    counts = np.diff(labels.indptr)
+    is_kept = np.ones(len(counts), bool)
+    is_kept[rows] = False
+    is_stored = np.repeat(is_kept, counts)
+    starts = np.concatenate(([0], np.cumsum(np.where(is_kept, counts, 0))))
+    return csr_matrix((labels.data[is_stored], labels.indices[is_stored], starts), labels.shape)
 
 
 def _row_names(ids: Any, n: int, first: int = 0) -> Array:

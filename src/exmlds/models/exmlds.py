@@ -315,12 +315,16 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
                 else label_lift.with_labels(self.lifts_, n_labels)
             )
         if update is not None:
-            classifiers = self._checked_update(update, n_labels)
+            assert self.classifiers_ is not None
             trained = trained.copy()
             trained[update.labels] = self.column_counts_[update.labels]
             self.classifiers_ = rerank.replace(
-                classifiers, update.labels, update.weights, n_labels, engine=self.engine
+                self.classifiers_, update.labels, update.weights, n_labels, engine=self.engine
             )
+        gone = np.flatnonzero((trained > 0) & (self.column_counts_ == 0))
+        if len(gone) and self.classifiers_ is not None:
+            self.classifiers_ = rerank.without(self.classifiers_, gone)
+            trained = np.where(self.column_counts_ == 0, 0, trained)
         self.trained_counts_ = trained
         if self.match_lifts_ is not None:
             self.match_lifts_ = _padded(self.match_lifts_, n_labels)
@@ -329,15 +333,15 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
         if self.untrained_ is not None:
             self.untrained_ = self.untrained_.with_labels(self.n_labels_)
 
-    def _checked_update(self, update: Any, n_labels: int) -> rerank.Classifiers:
-        """The classifiers, some of which an update that may come from a file is to replace."""
-        stored.record(update, "the results of a change", RerankerUpdate)
-        labels = stored.ids(update.labels, "the labels of trained classifiers", None, n_labels)
+    def _check_results(self, results: Any, n_labels: int) -> None:
+        if results is None:
+            return
+        stored.record(results, "the results of a change", RerankerUpdate)
+        labels = stored.ids(results.labels, "the labels of trained classifiers", None, n_labels)
         stored.ascending(labels, "the labels of trained classifiers")
         if self.classifiers_ is None:
             raise ValueError("there are no classifiers to be replaced")
-        rerank.check_update(update.weights, len(labels), self.classifiers_)
-        return self.classifiers_
+        rerank.check_update(results.weights, len(labels), self.classifiers_)
 
     def _drop_voters(self, is_removed: Array, number: Array) -> None:
         is_dropped = is_removed[self.rows_]
