@@ -393,7 +393,7 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
         chosen = method.chosen_threshold_
         defaults = {name: given.default for name, given in signature(type(method)).parameters.items()}
         frequent = np.argsort(-counts, kind="stable")[:10].tolist()
-        n_untrained = self._n_rankable - len(counts)
+        n_untrained, growth = self._n_rankable - len(counts), getattr(self, "growth_", None)
         rows = {
             "training rows": self.n_samples_fit_,
             "features": self.n_features_in_,
@@ -418,6 +418,8 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
                 parameters=changed,
                 keeps_data=getattr(self, "texts_", None) is not None
                 or getattr(self, "kept_rows_", None) is not None,
+                n_added=0 if growth is None else growth.n_added,
+                n_removed=0 if growth is None else growth.n_removed,
             )
         )
 
