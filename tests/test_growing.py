@@ -235,6 +235,18 @@ def test_a_change_that_fails_midway_leaves_the_model_as_it_was(
     model.partial_fit(rows_of(0, 3, n=10), [[6]] * 10)
 
 
+@every_method
+def test_the_label_space_follows(method: Any, model: Any) -> None:
+    if isinstance(model, FeatureNeighbors):
+        return
+    model.partial_fit(rows_of(1, 4, n=10), [[6]] * 10)
+    assert model.label_embeddings().shape[0] == 7
+    assert {label for label, _ in model.similar_labels(6, 2)} == {1, 4}
+    assert {row for row, _ in model.typical_rows(6, 3)} <= set(range(120, 130))
+    (why,) = model.explain(rows_of(1, 4, seed=1), label=6)
+    assert {voter.row for voter in why.voters} & set(range(120, 130))
+
+
 def test_an_unfitted_model_is_fitted_and_one_that_keeps_no_rows_says_what_to_set(data: Dataset) -> None:
     model = FeatureNeighbors(growable=True).partial_fit(data.X, data.Y, ids=range(1, 121))
     assert model.row_ids_[0] == "1"
