@@ -41,10 +41,11 @@ BELOW: dict[str, set[str]] = {
         "topk",
         "validation",
     },
-    "voting": {"base", "display", "metrics", "runtime", "selection", "stages", "validation"},
+    "growing": {"base", "validation"},
+    "voting": {"base", "display", "growing", "metrics", "runtime", "selection", "stages", "validation"},
     "reranking": {"base", "runtime", "selection", "stages", "validation", "voting"},
     "models": {
-        *("base", "errors", "metrics", "reranking", "runtime", "selection", "stages", "storage"),
+        *("base", "errors", "growing", "metrics", "reranking", "runtime", "selection", "stages", "storage"),
         *("validation", "vocabulary", "voting"),
     },
     "report": {"base", "display", "errors", "metrics", "models", "storage"},

@@ -424,6 +424,14 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
             self._compact(purge)
             self._save(self._journal.folder, purge=purge)
 
+    def _free_space(self) -> None:
+        """Leave nothing of removed rows, also on disk where the model is open for writing."""
+        if self._journal is not None:
+            self.compact(purge=True)
+            return
+        with self._all_or_nothing():
+            self._compact(purge=True)
+
     def _compact(self, purge: bool) -> None:
         """Bring what was learnt into its shortest form; with purge, without anything of removed rows."""
 
@@ -517,7 +525,7 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
         chosen = method.chosen_threshold_
         defaults = {name: given.default for name, given in signature(type(method)).parameters.items()}
         frequent = np.argsort(-counts, kind="stable")[:10].tolist()
-        n_untrained = self._n_rankable - len(counts)
+        n_untrained, growth = self._n_rankable - len(counts), getattr(self, "growth_", None)
         rows = {
             "training rows": self.n_samples_fit_,
             "features": self.n_features_in_,
@@ -542,6 +550,8 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
                 parameters=changed,
                 keeps_data=getattr(self, "texts_", None) is not None
                 or getattr(self, "kept_rows_", None) is not None,
+                n_added=0 if growth is None else growth.n_added,
+                n_removed=0 if growth is None else growth.n_removed,
             )
         )
 

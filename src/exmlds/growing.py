@@ -29,14 +29,28 @@ class GrowthState(NamedTuple):
 
     labels : (n, L) csr of ones;  ids : (n,) object, strings that the rows are called by
     is_removed : (n,) bool, rows that are not used any more
-    n_fitted : number of rows at the last fit;  n_pending : rows added or removed since a refit of its parts
+    n_fitted : number of rows at the last fit;  n_removed : rows removed since then, also those that are gone
+    n_pending : rows added or removed since a refit of its parts
+    next_number : what the next row is called that is given no id
     """
 
     labels: csr_matrix
     ids: Array
     is_removed: Array
     n_fitted: int
+    n_removed: int
     n_pending: int
+    next_number: int
+
+    @property
+    def n_live(self) -> int:
+        """The number of rows that are used."""
+        return len(self.ids) - int(self.is_removed.sum())
+
+    @property
+    def n_added(self) -> int:
+        """The number of rows added since the last fit, also those that were removed again."""
+        return self.n_live + self.n_removed - self.n_fitted
 
     def positions(self, ids: Iterable[Any]) -> Array:
         """(m,) the rows with these ids; a ValueError names one that is not there."""
@@ -114,12 +128,22 @@ class GrowingEstimator(XMCEstimator):
         super()._train(X, Y, rng, side, **run)
         self.growth_ = None
         if self._keeps_rows:
-            self.growth_ = GrowthState(Y, names, np.zeros(Y.shape[0], bool), Y.shape[0], 0)
+            n = Y.shape[0]
+            self.growth_ = GrowthState(
+                Y, names, np.zeros(n, bool), n, n_removed=0, n_pending=0, next_number=n
+            )
         return self
 
     @explained
     def partial_fit(
-        self, X: Any, y: Any, *, ids: Any = None, label_names: Sequence[str] | None = None, **side: Any
+        self,
+        X: Any,
+        y: Any,
+        *,
+        ids: Any = None,
+        replace: bool = False,
+        label_names: Sequence[str] | None = None,
+        **side: Any,
     ) -> Self:
         """Add rows to a fitted model, which predicts with them at once; an unfitted one is fitted to them.
 
@@ -129,54 +153,33 @@ class GrowingEstimator(XMCEstimator):
             or further columns of a matrix. Features are those of the fit
         ids : m names of the rows, strings or whole numbers, by which `remove_rows` and `relabel` find them;
             the numbers of the rows, counted from the first fit on, if not given
+        replace : whether a row replaces one that has its id already, which is an error otherwise
         label_names : the names of further columns, where y is a matrix and classes have names
         """
         if not hasattr(self, "n_labels_"):
             self._require_growable(self._keeps_rows)
             return self.fit(X, y, label_names=label_names, ids=ids, **side)
-        growth = self._growth()
-        X = self._checked_rows(X, reset=False)
-        Y, names = self._grown_labels(y, label_names)
-        if Y.shape[0] != X.shape[0]:
-            raise ValueError(f"X has {X.shape[0]} rows, but Y has {Y.shape[0]}.")
-        own = _row_names(ids, X.shape[0], len(growth.ids))
-        taken = set(growth.ids[~growth.is_removed].tolist()).intersection(own.tolist())
-        if taken:
-            raise ValueError(
-                f"There is a row with the id {min(taken)!r} already; `relabel` changes its labels."
-            )
-        return self._change_rows(np.zeros(0, np.int64), X, Y, own, names, side)
+        change = self._rows_added(X, y, ids, replace, label_names)
+        return self._change_rows(change, **side)
 
     def remove_rows(self, ids: Iterable[Any]) -> Self:
         """Remove rows by their ids: they do not vote any more, and are not counted.
 
         What classifiers have learnt from them remains until these are refitted, at the latest by `refresh`.
         """
-        removed = self._growth().positions(ids)
-        none = self._no_rows()
-        return self._change_rows(
-            removed, none, csr_matrix((0, self.n_labels_), dtype=np.float32), _objects([])
-        )
+        return self._change_rows(self._rows_removed(ids))
 
     def relabel(self, ids: Iterable[Any], y: Any) -> Self:
         """Replace the labels of rows, by the ids of the rows; y as `partial_fit` takes it."""
-        growth, names = self._growth(), _objects(row_ids(ids))
-        rows = growth.positions(names)
-        Y, new = self._grown_labels(y, None)
-        if Y.shape[0] != len(rows):
-            raise ValueError(f"There are {len(rows)} ids, but Y has {Y.shape[0]} rows.")
-        return self._change_rows(rows, self._kept(rows), Y, names, new)
+        return self._change_rows(self._rows_relabelled(ids, y))
 
     def refresh(self, **side: Any) -> Self:
         """Fit the model again to all its rows, and replace it by the result."""
         growth, rows = self._growth(), self._live_rows()
-        labels = growth.labels[rows]
-        given = csr_matrix(
-            (labels.data, self.columns_.given(labels.indices), labels.indptr), (len(rows), self.n_labels_)
-        )
-        names = None if self.names_ is None else self.names_.tolist()
+        given, names = self._given_labels(rows)
         fresh = clone(self).with_engine(self.engine)
         fresh.fit(self._given_rows(rows), given, label_names=names, ids=growth.ids[rows], **side)
+        fresh.growth_ = fresh._growth()._replace(next_number=growth.next_number)
         self._become(fresh)
         return self
 
@@ -190,14 +193,13 @@ class GrowingEstimator(XMCEstimator):
 
         A model that is open for writing does it by `compact`.
         """
-        if self._journal is not None:
-            self.compact(purge=True)
-        else:
-            with self._all_or_nothing():
-                self._compact(purge=True)
+        self._growth()
+        self._free_space()
         return self
 
     def _compact(self, purge: bool) -> None:
+        if self.growth_ is None:
+            return
         growth = self._growth()
         if purge and growth.is_removed.any():
             rows = self._live_rows()
@@ -206,7 +208,6 @@ class GrowingEstimator(XMCEstimator):
             self.growth_ = growth._replace(
                 labels=growth.labels[rows], ids=growth.ids[rows], is_removed=np.zeros(len(rows), bool)
             )
-            self.n_samples_fit_ = len(rows)
         self._merge_segments()
 
     # What a method implements.
@@ -219,6 +220,10 @@ class GrowingEstimator(XMCEstimator):
         """What a method computes of a change before it is applied: a record, or None."""
         return None
 
+    def _check_results(self, change: RowsChange) -> None:
+        """Check what was computed of a change, which may come from a file."""
+        stored.require(change.results is None, "the change has results that the method does not take")
+
     def _drop_voters(self, is_removed: Array, number: Array) -> None:
         """Free the space of removed rows, (n,) bool; number : (n,) the new numbers of the others."""
         raise NotImplementedError
@@ -228,30 +233,61 @@ class GrowingEstimator(XMCEstimator):
 
     # Computing and applying a change.
 
-    def _change_rows(
-        self,
-        removed: Array,
-        X: Matrix,
-        Y: csr_matrix,
-        ids: Array,
-        names: Sequence[Any] = (),
-        side: Mapping[str, Any] | None = None,
-    ) -> Self:
+    def _change_rows(self, change: RowsChange, **side: Any) -> Self:
+        self._commit_change(self._with_results(change, **side))
+        return self
+
+    def _rows_added(
+        self, X: Any, y: Any, ids: Any, replace: bool, label_names: Sequence[str] | None
+    ) -> RowsChange:
+        """The change by which `partial_fit` adds rows."""
+        growth = self._growth()
+        X = self._checked_rows(X, reset=False)
+        Y, names = self._grown_labels(y, label_names)
+        if Y.shape[0] != X.shape[0]:
+            raise ValueError(f"X has {X.shape[0]} rows, but Y has {Y.shape[0]}.")
+        own = _row_names(ids, X.shape[0], growth.next_number)
+        taken = set(growth.ids[~growth.is_removed].tolist()).intersection(own.tolist())
+        if taken and not replace:
+            raise ValueError(
+                f"There is a row with the id {min(taken)!r} already; `relabel` changes its labels, and "
+                "replace=True replaces it."
+            )
+        return self._rows_change(growth.positions(sorted(taken)), X, Y, own, names)
+
+    def _rows_removed(self, ids: Iterable[Any]) -> RowsChange:
+        """The change by which `remove_rows` removes rows."""
+        rows = self._growth().positions(ids)
+        none = csr_matrix((0, self.n_labels_), dtype=np.float32)
+        return self._rows_change(rows, self._no_rows(), none, _objects([]))
+
+    def _rows_relabelled(self, ids: Iterable[Any], y: Any) -> RowsChange:
+        """The change by which `relabel` replaces rows, by rows with the same features."""
+        names = _objects(row_ids(ids))
+        rows = self._growth().positions(names)
+        Y, new = self._grown_labels(y, None)
+        if Y.shape[0] != len(rows):
+            raise ValueError(f"There are {len(rows)} ids, but Y has {Y.shape[0]} rows.")
+        return self._rows_change(rows, self._kept(rows), Y, names, new)
+
+    def _rows_change(
+        self, removed: Array, X: Matrix, Y: csr_matrix, ids: Array, names: Sequence[Any] = ()
+    ) -> RowsChange:
         """Y : (m, L) in the columns of `classes_` and of the new names"""
         used = np.zeros(0, np.int64)
         known = self.columns_.all_labels
         if known is not None:
             used = np.setdiff1d(Y.indices, known).astype(np.int64)
         labels = self.columns_.with_labels(used).of_labels(Y)
-        change = RowsChange(removed, X, labels, ids, self._new_names(names), used)
-        change = change._replace(results=self._results_of(change, **(side or {})))
-        self._commit_change(change)
-        return self
+        return RowsChange(removed, X, labels, ids, self._new_names(names), used)
+
+    def _with_results(self, change: RowsChange, **side: Any) -> RowsChange:
+        return change._replace(results=self._results_of(change, **side))
 
     def _apply_change(self, change: RowsChange) -> None:
         growth = self._growth()
-        n_labels = change.labels.shape[1]
         self._check_change(change, growth)
+        n_labels = change.labels.shape[1]
         self.columns_ = self.columns_.with_labels(change.used)
         if len(change.names):
             names = self.names_
@@ -274,35 +310,65 @@ class GrowingEstimator(XMCEstimator):
             np.concatenate([growth.ids, change.ids]),
             is_removed,
             growth.n_fitted,
+            growth.n_removed + len(change.removed),
             growth.n_pending + n_changed if change.results is None else 0,
+            growth.next_number
+            + len(set(change.ids.tolist()).difference(growth.ids[change.removed].tolist())),
         )
-        self.n_samples_fit_ = len(is_removed)
+        self.n_samples_fit_ = self.growth_.n_live
 
     def _check_change(self, change: RowsChange, growth: GrowthState) -> None:
         """Check a change, which may come from a file."""
+        stored.record(change, "the change", RowsChange)
         n_before, m = len(growth.ids), len(stored.strings(change.ids, "the ids of rows", None))
         stored.ids(change.removed, "removed rows", None, n_before)
-        stored.require(not growth.is_removed[change.removed].any(), "a row is removed twice")
+        is_twice = len(np.unique(change.removed)) < len(change.removed)
+        stored.require(not is_twice and not growth.is_removed[change.removed].any(), "a row is removed twice")
+        is_left = ~growth.is_removed
+        is_left[change.removed] = False
+        ids = set(change.ids.tolist())
+        is_free = len(ids) == m and ids.isdisjoint(growth.ids[is_left].tolist())
+        stored.require(is_free, "two rows have the same id")
         stored.matrix(change.X, "added rows", m, self._widths[0])
         is_alike = issparse(change.X) == issparse(self.kept_rows_)
         stored.require(is_alike, "added rows are sparse and the others are not, or the reverse")
-        n_given = self.n_labels_ + len(change.names)
-        stored.ids(change.used, "the labels of added rows", None, n_given)
-        n_used = n_given if self.columns_.labels is None else len(self.column_counts_) + len(change.used)
-        stored.matrix(change.labels, "the labels of added rows", m, n_used)
+        self._check_new_labels(change)
+        n_left = int(self.column_counts_.sum()) - growth.labels[change.removed].nnz + change.labels.nnz
+        stored.require(n_left, "No row with a label would be left, but a model needs one.")
+
+    def _check_new_labels(self, change: RowsChange) -> None:
+        n_given, known = self.n_labels_ + len(change.names), self.columns_.all_labels
+        stored.ids(change.used, "the used labels of added rows", None, n_given)
+        others: list[int] = [] if known is None else known.tolist()
+        is_new = len(np.unique([*change.used, *others])) == len(change.used) + len(others)
+        stored.require(is_new and (known is not None or not len(change.used)), "a label is used twice")
+        if self.names_ is None:
+            stored.ids(change.names, "the new labels", None, n_given, low=self.n_labels_)
+        else:
+            stored.record(change.names, "the new labels", np.ndarray)
+            names = np.concatenate([self.names_, change.names]).tolist()
+            is_alike = len(set(names)) == n_given and len(set(map(type, names))) == 1
+            stored.require(is_alike, "the new labels are not further ones like the others")
+        n_used = n_given if known is None else len(known) + len(change.used)
+        stored.matrix(change.labels, "the labels of added rows", len(change.ids), n_used)
+        stored.record(change.labels, "the labels of added rows", csr_matrix)
+        stored.require((change.labels.data == 1).all(), "the labels of added rows are not ones")
+        self._check_results(change)
 
     def _check_learnt(self) -> None:
         super()._check_learnt()
         if self.growth_ is None:
             return
         stored.record(self.growth_, "the state of growth", GrowthState)
-        n, growth = self.n_samples_fit_, self.growth_
+        n, growth = self._n_stored, self.growth_
         stored.require(self.kept_rows_ is not None, "a growing model has no rows")
         stored.matrix(growth.labels, "the labels of rows", n, self._widths[1])
         stored.strings(growth.ids, "the ids of rows", n)
         stored.array(growth.is_removed, "which rows are removed", "bool", n)
+        stored.require(growth.n_live == self.n_samples_fit_, "the number of training rows is another one")
         stored.whole(growth.n_fitted, "the number of rows at the last fit", 1)
-        stored.whole(growth.n_pending, "the number of pending rows", 0)
+        for number in (growth.n_removed, growth.n_pending, growth.next_number):
+            stored.whole(number, "the number of changed rows", 0)
 
     def _growth(self) -> GrowthState:
         check_is_fitted(self)
@@ -318,6 +384,11 @@ class GrowingEstimator(XMCEstimator):
                 f"{name}(growable=True)."
             )
 
+    @property
+    def _n_stored(self) -> int:
+        """The number of rows that the model has numbers for, those that are removed among them."""
+        return self.n_samples_fit_ if self.growth_ is None else len(self.growth_.ids)
+
     def _live_rows(self) -> Array:
         return np.flatnonzero(~self._growth().is_removed)
 
@@ -332,6 +403,14 @@ class GrowingEstimator(XMCEstimator):
             return X
         return csr_matrix((X.data, features[X.indices], X.indptr), (len(rows), self.n_features_in_))
 
+    def _given_labels(self, rows: Array) -> tuple[csr_matrix, list[Any] | None]:
+        """The labels of rows in all columns of `classes_`, and the names of these, as `fit` takes them."""
+        labels = self._growth().labels[rows]
+        given = csr_matrix(
+            (labels.data, self.columns_.given(labels.indices), labels.indptr), (len(rows), self.n_labels_)
+        )
+        return given, None if self.names_ is None else self.names_.tolist()
+
     def _no_rows(self) -> Matrix:
         return self._kept(np.zeros(0, np.int64))
 
@@ -343,14 +422,9 @@ class GrowingEstimator(XMCEstimator):
             n_new = matrix.shape[1] - n
             if n_new < 0:
                 raise ValueError(f"Y has {matrix.shape[1]} columns, but the model has {n} labels.")
-            names = [] if label_names is None else [targets.plain_name(name) for name in label_names][-n_new:]
-            if n_new and self.names_ is not None and len(names) != n_new:
-                raise ValueError(f"Y has {n_new} new columns: give their names as label_names.")
-            if self.names_ is not None and (
-                len(set(names)) < n_new or set(names) & set(self.names_.tolist())
-            ):
-                raise ValueError("The names of new columns must differ from each other and from all classes.")
-            return matrix, list(range(n, n + n_new)) if self.names_ is None else names[:n_new]
+            if label_names is None and hasattr(Y, "columns"):
+                label_names = list(map(str, Y.columns))
+            return matrix, self._names_of_columns(label_names, n_new)
         rows = targets.label_rows(Y)
         targets.refuse_indicator_rows(Y, rows)
         if self.names_ is None:
@@ -363,6 +437,23 @@ class GrowingEstimator(XMCEstimator):
         if strange is not None:
             raise ValueError(f"The labels of this model are of type {known.__name__}. Got {strange!r}.")
         return matrix, new
+
+    def _names_of_columns(self, label_names: Sequence[str] | None, n_new: int) -> list[Any]:
+        """The names of new columns; label_names : theirs, or those of all columns."""
+        n = self.n_labels_
+        if self.names_ is None:
+            return list(range(n, n + n_new))
+        names, known = list(map(targets.plain_name, label_names or [])), self.names_.tolist()
+        if len(names) == n + n_new and list(map(str, known)) == names[:n]:
+            names = names[n:]
+        if len(names) != n_new and (n_new or names):
+            raise ValueError(
+                f"label_names must be the names of the {n_new} new columns, or of all columns, those of "
+                "`classes_` first."
+            )
+        if len(set(names)) < n_new or set(names) & set(known):
+            raise ValueError("The names of new columns must differ from each other and from all classes.")
+        return names
 
     def _new_names(self, names: Sequence[Any]) -> Array:
         return np.array(names, np.int64) if self.names_ is None else _like(self.names_, names)
@@ -380,6 +471,16 @@ def widened(labels: csr_matrix, n_labels: int) -> csr_matrix:
     if labels.shape[1] == n_labels:
         return labels
     return csr_matrix((labels.data, labels.indices, labels.indptr), (labels.shape[0], n_labels))
+
+
+def emptied(labels: csr_matrix, rows: Array) -> csr_matrix:
+    """The matrix without the labels of these rows, which stay in their places."""
+    counts = np.diff(labels.indptr)
+    is_kept = np.ones(len(counts), bool)
+    is_kept[rows] = False
+    is_stored = np.repeat(is_kept, counts)
+    starts = np.concatenate(([0], np.cumsum(np.where(is_kept, counts, 0))))
+    return csr_matrix((labels.data[is_stored], labels.indices[is_stored], starts), labels.shape)
 
 
 def _row_names(ids: Any, n: int, first: int = 0) -> Array:

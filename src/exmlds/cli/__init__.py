@@ -26,11 +26,13 @@ from .inspect import inspect
 from .labels import labels
 from .output import harmless
 from .predict import predict
+from .remove import remove
 from .report import report
 from .standard_input import with_display_name
 from .texts import OPTIONS
 from .train import train
 from .tune import tune
+from .update import update
 
 app = typer.Typer(
     cls=Group,
@@ -41,21 +43,8 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 COMMANDS = (
-    *(
-        demo,
-        train,
-        predict,
-        explain,
-        evaluate,
-        report,
-        compare,
-        tune,
-        inspect,
-        compact,
-        labels,
-        info,
-        convert,
-    ),
+    *(demo, train, predict, explain, evaluate, report, compare, tune, update, remove, compact),
+    *(inspect, labels, info, convert),
 )
 for command in COMMANDS:
     app.command(cls=Command)(command)

@@ -8,7 +8,7 @@ from typer.core import TyperCommand, TyperGroup
 
 GROUPS = {
     "Data": (
-        *("text", "row", "rows", "predictions", "labels", "train", "split", "one_based", "filter_"),
+        *("text", "row", "rows", "file", "predictions", "labels", "train", "split", "one_based", "filter_"),
         *("text_column", "label_column", "label_separator", "id_column", "format"),
     ),
     "Model": (
@@ -24,6 +24,7 @@ GROUPS = {
         "field_weights",
         "vocabulary",
         "keep_rows",
+        "growable",
     ),
     "Output": (
         *(

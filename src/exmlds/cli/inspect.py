@@ -50,6 +50,10 @@ def inspect(
         "journal bytes": changes.end,
         "checksums": "all match",
     }
+    growth = getattr(fitted, "growth_", None)
+    if growth is not None:
+        facts["rows added since the fit"] = growth.n_added
+        facts["rows removed since the fit"] = growth.n_removed
     for name, value in (fitted.held_out_metrics_ or {}).items():
         facts[f"held-out {name}"] = round(value, 4)
     facts |= {f"chosen {name}": value for name, value in _chosen(fitted)}

@@ -20,6 +20,7 @@ from .texts import (
     EncodingErrors,
     FieldWeights,
     Format,
+    IdColumn,
     LabelColumn,
     LabelSeparator,
     Language,
@@ -108,9 +109,18 @@ def train(
             "--keep-rows", help="Store the training rows, or texts and ids, so that `explain` can show them."
         ),
     ] = False,
+    growable: Annotated[
+        bool,
+        Option(
+            "--growable",
+            help="Store the training rows, and texts and ids, so that `update` and `remove` can change the "
+            "model.",
+        ),
+    ] = False,
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
     label_separator: LabelSeparator = None,
+    id_column: IdColumn = None,
     format: Format = None,
     encoding: Encoding = "utf-8",
     encoding_errors: EncodingErrors = "strict",
@@ -128,8 +138,10 @@ def train(
     model = _configured(method, config, set_, effort, complete_labels, seed)
     side = {"label_cooccurrence": label_cooccurrence, "checkpoint": checkpoint}
     _check_method(model, output, observed=observed, **side)
+    if growable:
+        _set_growable(model)
     options = TextOptions(
-        text_column, format, encoding_errors, label_column, label_separator, encoding=encoding
+        text_column, format, encoding_errors, label_column, label_separator, id_column, encoding
     )
     terms = analysis(analyzer, max_words, field_weights)
     path, is_texts = check_data(model, data, labels, options, vectorizer, keep_rows, terms)
@@ -214,6 +226,15 @@ def _check_method(
         check_output_folder(folder)
     if checkpoint is not None and _overlap(output, checkpoint):
         raise DataError("--output and --checkpoint must be separate folders, neither within the other.")
+
+
+def _set_growable(model: Any) -> None:
+    from ..errors import DataError
+    from .settings import method_name
+
+    if "growable" not in model.get_params():
+        raise DataError(f"{method_name(type(model).__name__)} takes no --growable.")
+    model.set_params(growable=True)
 
 
 def check_data(

@@ -11,7 +11,7 @@ from numpy.random import Generator
 from scipy.sparse import csr_matrix, issparse, vstack
 
 from ..base import XMCEstimator
-from ..growing import GrowingEstimator, RowsChange, widened
+from ..growing import GrowingEstimator, RowsChange, emptied, widened
 from ..runtime import parallel
 from ..runtime.memory import LEAST, DataSize, Estimate
 from ..selection import MAX_HELD_OUT, HeldOutScores
@@ -118,7 +118,7 @@ class FeatureNeighbors(GrowingEstimator):
         n, added = len(self._growth().ids), np.flatnonzero(np.diff(change.labels.indptr))
         removed = np.flatnonzero(np.isin(self.voters_, change.removed))
         self.index_ = index.exclude(self.index_, removed)
-        labels = widened(self.labels_, n_labels)
+        labels = emptied(widened(self.labels_, n_labels), removed)
         if len(added):
             self.index_ = index.append(self.index_, change.X[added], n_jobs=self.n_jobs)
             labels = vstack([labels, change.labels[added]], format="csr")
@@ -134,7 +134,7 @@ class FeatureNeighbors(GrowingEstimator):
 
     def _check_learnt(self) -> None:
         super()._check_learnt()
-        n = len(stored.ids(self.voters_, "the rows that vote", None, self.n_samples_fit_))
+        n = len(stored.ids(self.voters_, "the rows that vote", None, self._n_stored))
         index.check(self.index_, self.metric, n, self._widths[0])
         stored.require(issparse(self.labels_), "the labels that rows vote for are not sparse")
         stored.matrix(self.labels_, "the labels that rows vote for", n, self._widths[1])

@@ -331,9 +331,8 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
                 else label_lift.with_labels(self.lifts_, n_labels)
             )
         if update is not None:
-            stored.require(self.classifiers_ and self.trained_, "a change trains classifiers that are not there")
-            assert self.classifiers_ is not None and self.trained_ is not None
-            check_update(update, len(self.rows_), n_labels, self.classifiers_)
+            assert self.classifiers_ is not None
+            assert self.trained_ is not None
             labels_of_rows = self.shortlister_.labels_
             self.trained_ = apply_update(self.trained_, update, labels_of_rows, engine=self.engine)
             self.n_listed_ = len(self.rows_)
@@ -342,6 +341,10 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
             self.classifiers_ = rerank.replace(
                 self.classifiers_, update.labels, update.weights, n_labels, engine=self.engine
             )
+        gone = np.flatnonzero((trained > 0) & (self.column_counts_ == 0))
+        if len(gone) and self.classifiers_ is not None:
+            self.classifiers_ = rerank.without(self.classifiers_, gone)
+            trained = np.where(self.column_counts_ == 0, 0, trained)
         self.trained_counts_ = trained
         if self.match_lifts_ is not None:
             self.match_lifts_ = _padded(self.match_lifts_, n_labels)
@@ -349,6 +352,15 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
             self.gains_ = _inverse_propensity_gains(self.column_counts_, len(self.rows_))
         if self.untrained_ is not None:
             self.untrained_ = self.untrained_.with_labels(self.n_labels_)
+
+    def _check_results(self, change: RowsChange) -> None:
+        results = change.results
+        if results is None:
+            return
+        if self.classifiers_ is None or self.trained_ is None:
+            raise ValueError("there are no classifiers to be trained again")
+        n_added = int(np.count_nonzero(np.diff(change.labels.indptr)))
+        check_update(results, len(self.rows_) + n_added, change.labels.shape[1], self.classifiers_)
 
     def _drop_voters(self, is_removed: Array, number: Array) -> None:
         is_dropped = is_removed[self.rows_]
@@ -474,7 +486,7 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
             assert self.classifiers_ is not None
             rerank.check_examples(self.trained_.examples, n, len(self.classifiers_.bias))
             stored.array(self.trained_.alphas, "dual variables", "float32", len(self.trained_.examples.rows))
-        check_rows(self.rows_, n, self.n_samples_fit_, self.kept_rows_, d)
+        check_rows(self.rows_, n, self._n_stored, self.kept_rows_, d)
         for values in (self.gains_, self.lifts_):
             if values is not None:
                 shape = (n_labels,) * (1 if values is self.gains_ else 2)
@@ -482,14 +494,14 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
         for name in ("cost_", "held_out_quality_", "shortlist_recall_"):
             stored.number(getattr(self, name), name)
         stored.record(self.search_results_, "the search", dict)
-        has_classifiers = self.classifiers_ is not None and self.feature_map_ is not None
         if self.classifiers_ is not None and self.feature_map_ is not None:
+            stored.record(self.classifiers_, "the classifiers", rerank.Classifiers)
             n_trained = min(len(self.classifiers_.bias), n_labels)  # labels that came later have none
             rerank.check(self.classifiers_, features.check(self.feature_map_, d), n_trained)
         if self.stacker_ is not None:
             names = stacking.evidence_names(
                 self.second_shortlister_ is not None,
-                has_classifiers and self.lifts_ is not None,
+                self.classifiers_ is not None and self.lifts_ is not None,
                 self.match_lifts_ is not None,
             )
             stacking.check(self.stacker_, len(names), n_labels)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import reprlib
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from itertools import chain
 from numbers import Integral
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy.sparse import csr_matrix, issparse
@@ -17,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..base import XMCEstimator, class_reference, restored
 from ..errors import Argument, DataError, DataWarning, NoKnownWordWarning, some
+from ..growing import GrowingEstimator, GrowthState, RowsChange, row_ids
 from ..runtime import progress
 from ..runtime.memory import Estimate
 from ..validation import params, stored, targets
@@ -30,9 +32,9 @@ from ..voting.votes import VotingModel
 from . import analyzer_search, encoders, name_matcher, vectorizers
 from .analyzers import ANALYZERS, MAX_FIELDS, TermVectorizer, languages_of_texts
 from .concepts import LabelNames, all_labels, as_concepts
-from .encoders import EncoderVectorizer, UnionVectorizer, is_encoder
+from .encoders import EncoderVectorizer, Text, UnionVectorizer, is_encoder, joined
 from .exmlds import ExMLDS
-from .name_matcher import NameIndex, NameMatcher, Text
+from .name_matcher import NameIndex, NameMatcher
 
 Array = np.ndarray
 
@@ -52,6 +54,7 @@ OWN = (
     "name_index_",
     "feature_names_",
     "texts_",
+    "field_lengths_",
     "ids_",
     "training_digest_",
 )  # what is learnt beside the model
@@ -75,6 +78,25 @@ LIST_OF_VECTORIZERS = params.Constraint(
     "a list of such",
     lambda value: isinstance(value, (list, tuple)) and len(value) > 0 and all(map(VECTORIZER.allows, value)),
 )
+
+
+class TextWithFields(NamedTuple):
+    """A text and its fields, which it joins by newlines."""
+
+    text: str
+    fields: tuple[str, ...]
+
+
+class TextsChange(NamedTuple):
+    """Texts that one call removes and adds, and what follows from it.
+
+    texts : (m,) object, the added texts;  field_lengths : (m, F) int32, of their fields; F is 0 without
+    rows : the change of the estimator, whose rows are the vectors of the texts
+    """
+
+    texts: Array
+    field_lengths: Array
+    rows: RowsChange
 
 
 class TextClassifier(LabelSpaceMixin):
@@ -103,6 +125,8 @@ class TextClassifier(LabelSpaceMixin):
     language : the language in which labels are named, such as "en"; None is the main one of the vocabulary.
         A fitted model takes another one by `set_params`
     keep_rows : keep the training texts and their ids with the model, so that `explain` can show them
+    growable : keep them and their vectors, so that the model can grow: `partial_fit`, `remove_rows`,
+        `relabel`, `refresh`. An estimator with growable=True has the same effect
 
     The parameters of every method, such as `threshold`, are those of the estimator; where the classifier is
     fitted, those that predictions use are the ones of `model_`.
@@ -119,7 +143,9 @@ class TextClassifier(LabelSpaceMixin):
         "field_weights" and "score", the mean of P@1, P@3 and P@5 of the votes of near texts
     name_index_ : the names of labels as they are looked up in texts, or None
     feature_names_ : (d,) the terms, or None where they are hashed
-    texts_, ids_ : (n,) the training texts and the ids of documents, or None; "" where one has no id
+    texts_, ids_ : (n,) the training texts and the ids of documents, or None; "" where one has no id. Texts
+        of a model that grows stay in their places where they are removed, until `drop_removed`
+    row_ids_ : the ids of all texts that a growable model uses
     classes_, label_counts_, threshold_, search_results_ : those of `model_`, as all others
 
     Examples
@@ -147,6 +173,7 @@ class TextClassifier(LabelSpaceMixin):
         ),
         "allow_untrained": params.one_of(False, True),
         "keep_rows": params.one_of(False, True),
+        "growable": params.one_of(False, True),
         "analyzer": params.one_of("auto", *ANALYZERS),
         "max_words": params.either(params.one_of("auto", None), params.whole(1)),
         "field_weights": params.either(
@@ -171,6 +198,8 @@ class TextClassifier(LabelSpaceMixin):
     vocabulary_: Vocabulary | None = None
     name_index_: NameIndex | None = None
     ids_: Array | None = None
+    texts_: Any
+    field_lengths_: Any = None  # (n, F) int32, characters of each field, −1 where a text has fewer
     _matcher: NameMatcher | None = None  # made of the index
 
     def __init__(
@@ -185,6 +214,7 @@ class TextClassifier(LabelSpaceMixin):
         language: str | None = None,
         allow_untrained: bool = True,
         keep_rows: bool = False,
+        growable: bool = False,
     ) -> None:
         self.model = model
         self.vectorizer = vectorizer
@@ -195,6 +225,7 @@ class TextClassifier(LabelSpaceMixin):
         self.language = language
         self.allow_untrained = allow_untrained
         self.keep_rows = keep_rows
+        self.growable = growable
 
     def __getattr__(self, name: str) -> Any:
         model = vars(self).get("model_")
@@ -242,6 +273,7 @@ class TextClassifier(LabelSpaceMixin):
         *,
         label_names: Sequence[str] | None = None,
         sample_weight: Any = None,
+        ids: Any = None,
         **side: Any,
     ) -> Self:
         """Fit the model to texts and their labels, in one pass over the texts.
@@ -254,25 +286,28 @@ class TextClassifier(LabelSpaceMixin):
             strings; or documents with `text` and `labels`, such as those of `exmlds.data.open_texts`
         y, label_names : as for every method; y is None where documents have their labels
         sample_weight : (n,) weight of each text, where the estimator takes weights, as `ExMLDS` does
+        ids : n names of the texts, as in `partial_fit`; those of documents if not given
         side : other arguments of the estimator's `fit`
         """
         self._leave_folder()
         targets.warn_of_order(X, y)
+        model = self._model_to_fit()
         if sample_weight is not None:
             side["sample_weight"] = sample_weight
         own_labels: list[Any] = []
         kept: list[Text] = []
-        ids: list[str | None] = []
+        own_ids: list[str | None] = []
         uses_names = self.vocabulary is not None and "name_matches" in self._unfitted._side
+        keeps_texts = self.keep_rows or self._is_growable
         vectorizer, vectors = self._fit_vectorizer(
             X,
             own_labels if y is None else None,
-            kept if self.keep_rows or uses_names else None,
-            ids,
+            kept if keeps_texts or uses_names else None,
+            own_ids,
             y,
             sample_weight,
         )
-        _warn_of_no_words_to_learn(vectors, ids)
+        _warn_of_no_words_to_learn(vectors, own_ids)
         labels, matcher = own_labels if y is None else y, None
         if self.vocabulary is not None and not targets.is_indicator(targets.as_array(labels)):
             labels = as_concepts(labels, self.vocabulary)
@@ -281,18 +316,181 @@ class TextClassifier(LabelSpaceMixin):
             if uses_names and self.allow_untrained and label_names is None and not has_columns:
                 label_names = all_labels(labels, self.vocabulary)
         if self.vocabulary is not None and uses_names:
-            matcher, labels, label_names = self._fit_names(kept, labels, label_names, side)
-        self.model_ = clone(self._unfitted).fit(vectors, labels, label_names=label_names, **side)
+            texts = list(map(joined, kept))
+            matcher, labels, label_names = self._fit_names(texts, labels, label_names, side)
+        if self._is_growable:
+            side["ids"] = _given_ids(ids, own_ids)
+        self.model_ = model.fit(vectors, labels, label_names=label_names, **side)
         self.vectorizer_, self.feature_names_ = vectorizer, None
         self._matcher, self.name_index_ = matcher, None if matcher is None else matcher.index
         self._record_choices()
         self.vocabulary_ = self.vocabulary
         if hasattr(vectorizer, "get_feature_names_out"):
             self.feature_names_ = vectorizer.get_feature_names_out().astype(object)
-        self.texts_ = np.array(list(map(encoders.joined, kept)), object) if self.keep_rows else None
-        self.ids_ = np.array([id or "" for id in ids], object) if self.keep_rows and any(ids) else None
+        self.texts_ = self.ids_ = self.field_lengths_ = None
+        if keeps_texts:
+            self._keep_texts(kept, own_ids if ids is None else row_ids(ids))
         self.training_digest_ = None
         return self
+
+    def _model_to_fit(self) -> XMCEstimator:
+        """A clone of the estimator, which keeps its rows where the classifier is to grow."""
+        model = clone(self._unfitted)
+        if self.growable:
+            if not isinstance(model, GrowingEstimator):
+                raise ValueError(f"{type(model).__name__} can't grow; leave out growable=True.")
+            model.growable = True
+        return model
+
+    @property
+    def _is_growable(self) -> bool:
+        """Whether a fit makes a model that can grow."""
+        return self.growable or bool(getattr(self._unfitted, "growable", False))
+
+    def _keep_texts(self, texts: list[Text], ids: list[Any]) -> None:
+        self.texts_ = _strings(map(joined, texts))
+        if self._is_growable:
+            self.ids_, self.field_lengths_ = self.model_.growth_.ids, _lengths_of_fields(texts)
+        elif any(ids):
+            self.ids_ = _strings(id or "" for id in ids)
+
+    # Growing.
+
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        ids: Any = None,
+        replace: bool = False,
+        label_names: Sequence[str] | None = None,
+    ) -> Self:
+        """Add texts to a fitted model, which predicts with them at once; an unfitted one is fitted to them.
+
+        Words that the model does not know are ignored until `refresh`. A label of the vocabulary that gets
+        its first text is a trained one from then on; other new labels become further classes.
+
+        Parameters
+        ----------
+        X, y : as `fit` takes them
+        ids : m names of the texts, strings or whole numbers, by which `remove_rows` and `relabel` find them;
+            those of documents if not given, or else the numbers of the texts, counted from the first fit on
+        replace : whether a text replaces one that has its id already, which is an error otherwise
+        label_names : the names of further columns, where y is a matrix and classes have names
+        """
+        if not hasattr(self, "model_"):
+            self._require_growable(self._is_growable)
+            return self.fit(X, y, label_names=label_names, ids=ids)
+        growing = self._growing_model()
+        own_labels: list[Any] = []
+        kept: list[Text] = []
+        vectors, own_ids = self._read(X, kept, own_labels if y is None else None)
+        if not kept:
+            raise ValueError("There is no text; give at least one.")
+        _warn_of_no_words_to_learn(vectors, own_ids)
+        labels = self._as_concepts(own_labels if y is None else y)
+        change = growing._rows_added(vectors, labels, _given_ids(ids, own_ids), replace, label_names)
+        return self._change_texts(_strings(map(joined, kept)), _lengths_of_fields(kept), change)
+
+    def remove_rows(self, ids: Iterable[Any]) -> Self:
+        """Remove texts by their ids: they do not vote any more, and are not counted.
+
+        What classifiers and the vectorizer have learnt from them remains until `refresh`, and the texts
+        themselves are kept until `drop_removed`.
+        """
+        change = self._growing_model()._rows_removed(ids)
+        return self._change_texts(_strings([]), np.empty((0, 0), np.int32), change)
+
+    def relabel(self, ids: Iterable[Any], y: Any) -> Self:
+        """Replace the labels of texts, by the ids of the texts; y as `partial_fit` takes it."""
+        change = self._growing_model()._rows_relabelled(ids, self._as_concepts(y))
+        rows = change.removed
+        return self._change_texts(self.texts_[rows], self.field_lengths_[rows], change)
+
+    def refresh(self, **side: Any) -> Self:
+        """Fit the model again to all its texts, also what analyzes them, and replace it by the result.
+
+        side : other arguments of `fit`, such as weights of the texts that the model uses, in their order
+        """
+        growing = self._growing_model()
+        rows = growing._live_rows()
+        texts = [
+            _split(text, lengths)
+            for text, lengths in zip(self.texts_[rows].tolist(), self.field_lengths_[rows].tolist())
+        ]
+        labels, label_names = growing._given_labels(rows)
+        fresh = clone(self).with_engine(self.engine)
+        fresh.fit(texts, labels, label_names=label_names, ids=growing.row_ids_, **side)
+        fresh.model_.growth_ = fresh._growth()._replace(next_number=self._growth().next_number)
+        self._become(fresh)
+        return self
+
+    @property
+    def row_ids_(self) -> list[str]:
+        """The ids of all texts that the model uses."""
+        return self._growing_model().row_ids_
+
+    def drop_removed(self) -> Self:
+        """Free the space of removed texts, and merge those that were added; predictions stay the same.
+
+        A model that is open for writing does it by `compact`.
+        """
+        self._growing_model()
+        self._free_space()
+        return self
+
+    def _compact(self, purge: bool) -> None:
+        if self.field_lengths_ is None:
+            return
+        growing, is_kept = self._growing_model(), ~self._growth().is_removed
+        model = copy.copy(growing)
+        model._compact(purge)
+        if purge:
+            self.texts_, self.field_lengths_ = self.texts_[is_kept], self.field_lengths_[is_kept]
+        self.model_, self.ids_ = model, model._growth().ids
+
+    def _growing_model(self) -> GrowingEstimator:
+        check_is_fitted(self)
+        model = self.model_
+        self._require_growable(self.field_lengths_ is not None and isinstance(model, GrowingEstimator))
+        assert isinstance(model, GrowingEstimator)
+        return model
+
+    def _growth(self) -> GrowthState:
+        return self._growing_model()._growth()
+
+    def _require_growable(self, is_growable: bool) -> None:
+        if not is_growable:
+            raise ValueError(
+                "This model does not keep its training texts, which it needs to grow: fit it with "
+                "TextClassifier(growable=True)."
+            )
+
+    def _as_concepts(self, labels: Any) -> Any:
+        """Labels that are lists as ids of the vocabulary, if there is one."""
+        if self.vocabulary_ is None or targets.is_indicator(targets.as_array(labels)):
+            return labels
+        return as_concepts(labels, self.vocabulary_)
+
+    def _change_texts(self, texts: Array, field_lengths: Array, rows: RowsChange) -> Self:
+        growing = self._growing_model()
+        self._commit_change(TextsChange(texts, field_lengths, growing._with_results(rows)))
+        return self
+
+    def _apply_change(self, change: TextsChange) -> None:
+        growing = self._growing_model()
+        stored.record(change, "the change", TextsChange)
+        stored.record(change.rows, "the change of rows", RowsChange)
+        m = len(stored.strings(change.texts, "the added texts", None))
+        stored.strings(change.rows.ids, "the ids of the added texts", m)
+        _check_lengths(change.field_lengths, m)
+        model = copy.copy(growing)  # arrays are never changed in place, so that the model before is whole
+        model._apply_change(change.rows)
+        self.texts_ = np.concatenate([self.texts_, change.texts])
+        self.field_lengths_ = _stacked_lengths(self.field_lengths_, change.field_lengths)
+        self.model_, self.ids_ = model, model._growth().ids
+        if self._matcher is not None and self._matcher.n_labels < model.n_labels_:
+            self._matcher = NameMatcher(self._matcher.index, model.n_labels_)
 
     def _fit_names(
         self, texts: list[Text], labels: Any, label_names: Sequence[str] | None, side: dict[str, Any]
@@ -364,7 +562,7 @@ class TextClassifier(LabelSpaceMixin):
             encoder = EncoderVectorizer(given)
             return encoder, encoder.transform(texts)
         vectorizer = NAMED[given]() if isinstance(given, str) else clone(given)
-        return vectorizer, _fitted_vectors(vectorizer, map(encoders.joined, texts))
+        return vectorizer, _fitted_vectors(vectorizer, map(joined, texts))
 
     @property
     def _has_terms(self) -> bool:
@@ -526,12 +724,14 @@ class TextClassifier(LabelSpaceMixin):
         _warn_of_no_words(vectors, ids)
         return vectors
 
-    def _read(self, X: Any, kept: list[Text] | None = None) -> tuple[csr_matrix, list[str | None]]:
-        """The vectors of texts, and ids of documents; texts are added to the list, if given."""
+    def _read(
+        self, X: Any, kept: list[Text] | None = None, labels: list[Any] | None = None
+    ) -> tuple[csr_matrix, list[str | None]]:
+        """The vectors of texts, and ids of documents; texts and labels are added to the lists, if given."""
         check_is_fitted(self)
         ids: list[str | None] = []
         takes_fields = isinstance(self.vectorizer_, (TermVectorizer, UnionVectorizer))
-        texts = _texts(X, kept=kept, ids=ids, fields=takes_fields)
+        texts = _texts(X, labels, kept, ids, fields=takes_fields)
         first = next(texts, None)
         if first is None:
             return csr_matrix((0, self.n_features_in_), dtype=np.float32), ids
@@ -579,6 +779,7 @@ class TextClassifier(LabelSpaceMixin):
             "language": self.language,
             "allow_untrained": self.allow_untrained,
             "keep_rows": self.keep_rows,
+            "growable": self.growable,
         }
 
     @classmethod
@@ -591,8 +792,9 @@ class TextClassifier(LabelSpaceMixin):
             vectorizer=vectorizer,
             **{name: parameters[name] for name in added if name in parameters},
             model=model,
-            language=parameters.get("language"),  # folders of earlier versions have neither
+            language=parameters.get("language"),  # folders of earlier versions have none of these
             allow_untrained=parameters.get("allow_untrained", True),
+            growable=parameters.get("growable", False),
             keep_rows=parameters["keep_rows"],
         )
 
@@ -632,10 +834,16 @@ class TextClassifier(LabelSpaceMixin):
         self._check_language(self.vocabulary_, self.language)
         n_terms = self.vectorizer_.transform([""]).shape[1]
         stored.require(n_terms == self.n_features_in_, "the vectorizer has other features than the model")
+        n = self.n_samples_fit_ if self.field_lengths_ is None else len(self._growth().ids)
         if self.texts_ is not None:
-            stored.strings(self.texts_, "the training texts", self.n_samples_fit_)
+            stored.strings(self.texts_, "the training texts", n)
         if self.ids_ is not None:
-            stored.strings(self.ids_, "the ids of the training texts", self.n_samples_fit_)
+            stored.strings(self.ids_, "the ids of the training texts", n)
+        if self.field_lengths_ is not None:
+            _check_lengths(self.field_lengths_, n)
+            stored.require(self.texts_ is not None, "a growing model has no texts")
+            is_alike = self.ids_ is not None and self.ids_.tolist() == self._growth().ids.tolist()
+            stored.require(is_alike, "the ids of the training texts differ from those of the rows")
 
 
 def text_column(X: Any) -> Any:
@@ -652,7 +860,7 @@ def _texts(
     ids: list[str | None] | None = None,
     *,
     fields: bool = False,
-) -> Iterator[Any]:
+) -> Iterator[Text]:
     """The texts one by one; labels and ids of documents and the texts are added to lists, if given.
 
     kept : gets the `fields` of a document that has several, and other texts as they are
@@ -692,6 +900,54 @@ def _texts(
                 ids.append(None if own is None else str(own))
             advance(1)
             yield with_fields if fields else text
+
+
+def _given_ids(ids: Any, own_ids: list[str | None]) -> Any:
+    """The ids as given, or those of the documents; None where they have none."""
+    if ids is not None or not any(own_ids):
+        return ids
+    if None in own_ids:
+        row = own_ids.index(None)
+        raise ValueError(
+            f"Text {row}, counted from 0, has no id, but others have one. Give ids to all texts, or to none."
+        )
+    return own_ids
+
+
+def _strings(values: Iterable[str]) -> Array:
+    """(n,) object"""
+    return np.array(list(values), object)
+
+
+def _lengths_of_fields(texts: Sequence[Text]) -> Array:
+    """(n, F) int32, characters of each field, −1 where a text has fewer; F is 0 where none has several."""
+    found = [() if isinstance(text, str) else tuple(map(len, text)) for text in texts]
+    lengths = np.full((len(texts), max(map(len, found), default=0)), -1, np.int32)
+    for own, row in zip(lengths, found):
+        own[: len(row)] = row
+    return lengths
+
+
+def _split(text: str, lengths: Sequence[int]) -> Any:
+    """A text as a vectorizer takes it: a document with several fields, or the text itself."""
+    lengths = [length for length in lengths if length >= 0]
+    if not lengths:
+        return text
+    starts = [sum(lengths[:i]) + i for i in range(len(lengths))]  # a newline is between two fields
+    return TextWithFields(text, tuple(text[start : start + n] for start, n in zip(starts, lengths)))
+
+
+def _stacked_lengths(before: Array, added: Array) -> Array:
+    width = max(before.shape[1], added.shape[1])
+    parts = [
+        np.pad(part, ((0, 0), (0, width - part.shape[1])), constant_values=-1) for part in (before, added)
+    ]
+    return np.concatenate(parts)
+
+
+def _check_lengths(lengths: Any, n: int) -> None:
+    """Check the lengths of the fields of n texts that come from a file."""
+    stored.array(lengths, "the lengths of fields", "int32", n, None)
 
 
 def _warn_of_no_words_to_learn(vectors: csr_matrix, ids: list[str | None]) -> None:

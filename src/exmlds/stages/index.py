@@ -118,6 +118,8 @@ def append(index: Index, X: Matrix, storage: str = "float32", *, n_jobs: int | N
     if is_inverted != issparse(X):
         X = csr_matrix(X) if is_inverted else X.toarray()
     first, *others = extend(index, X, storage).segments
+    if not len(first.bias):
+        return index._replace(segments=others)
     tail = _join(others)
     grown = index._replace(segments=[first, tail])
     n_tail, n = len(tail.bias), len(first.bias) + len(tail.bias)
@@ -148,8 +150,12 @@ def drop(index: Index, rows: Array) -> Index:
         own = is_kept[start : start + len(segment.bias)]
         start += len(own)
         segments.append(_keep(segment, own))
-    first, *others = (segment for segment in segments if len(segment.bias))
-    return index._replace(segments=[first, *others])
+    filled = [segment for segment in segments if len(segment.bias)]
+    return index._replace(segments=filled or [_without_cells(segments[0])])
+
+
+def _without_cells(segment: Segment) -> Segment:
+    return segment if issparse(segment.rows) else segment._replace(rows=_packed(segment))
 
 
 def _keep(segment: Segment, is_kept: Array) -> Segment:
@@ -238,7 +244,12 @@ def search(
     """
     Q, offset, found = _prepare(index, Q), 0, []
     for segment in index.segments:
-        if issparse(segment.rows):
+        if not len(segment.bias):  # all rows were dropped
+            ids, scores = (
+                np.full((Q.shape[0], k), -1, np.int64),
+                np.full((Q.shape[0], k), -np.inf, np.float32),
+            )
+        elif issparse(segment.rows):
             ids, scores = _search_sparse(segment, Q, index.metric, k, engine)
         else:
             ids, scores = _search_dense(segment, Q, index.metric, k, n_probes, engine)

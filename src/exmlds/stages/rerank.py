@@ -354,6 +354,14 @@ def replace(
     )
 
 
+def without(classifiers: Classifiers, labels: Array) -> Classifiers:
+    """The classifiers, in which some labels have the margin −1 for every row."""
+    scale, bias = classifiers.scale.copy(), classifiers.bias.copy()
+    known = labels[labels < len(bias)]
+    scale[known], bias[known] = 0, -1
+    return classifiers._replace(scale=scale, bias=bias)
+
+
 def score(classifiers: Classifiers, X: csr_matrix, ids: Array, *, engine: Engine = DEFAULT) -> Array:
     """(n, k) float32, margins w x + b of the labels on short lists; −inf for pads.
 

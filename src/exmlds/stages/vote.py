@@ -54,7 +54,8 @@ def _fill_with_prior(no_votes: Array, Y: csr_matrix, ids: Array, shares: Array) 
     """Write the most frequent labels into the rows of the mask no_votes, (q,) bool."""
     if not no_votes.any():
         return
-    prior = np.bincount(Y.indices, weights=Y.data, minlength=Y.shape[1]) / max(Y.shape[0], 1)
+    n = int((np.diff(Y.indptr) > 0).sum())  # rows that were removed have no label any more
+    prior = np.bincount(Y.indices, weights=Y.data, minlength=Y.shape[1]) / max(n, 1)
     frequent = np.argsort(-prior, kind="stable")[: ids.shape[1]]
     ids[no_votes, : len(frequent)], shares[no_votes, : len(frequent)] = frequent, prior[frequent]
 

@@ -27,6 +27,7 @@ class ModelFacts(NamedTuple):
     quality : metrics on held-out rows by name, with "rows", their number; None where no rows were held out
     parameters : those that are not the defaults
     keeps_data : whether training rows or texts are in the folder
+    n_added, n_removed : training rows that came and went after the fit
     """
 
     method: str
@@ -40,6 +41,8 @@ class ModelFacts(NamedTuple):
     quality: Mapping[str, float] | None
     parameters: Mapping[str, Any]
     keeps_data: bool
+    n_added: int = 0
+    n_removed: int = 0
 
 
 def render(facts: ModelFacts) -> str:
@@ -54,6 +57,11 @@ def render(facts: ModelFacts) -> str:
             f"Measured on {facts.quality['rows']:,} rows that were held out during training. "
             f"{chosen} chosen on the same rows, so the figures are a little too good.\n\n"
             + _table(("metric", "value"), measures)
+        )
+    if facts.n_added or facts.n_removed:
+        held_out += (
+            f"\n\n{facts.n_added:,} rows were added and {facts.n_removed:,} removed since then, which these "
+            "figures do not show."
         )
     kept = "the training data themselves" if facts.keeps_data else "none of the training rows"
     unknown = "It never suggests a label that was not there, and"

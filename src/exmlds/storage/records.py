@@ -31,7 +31,9 @@ RECORDS = {
     ),
     "examples/1": _record("stages.rerank", "Examples", "starts rows signs"),
     "feature-map/1": _record("stages.features", "Features", "kind center scale landmarks projection gamma"),
-    "growth/1": _record("growing", "GrowthState", "labels ids is_removed n_fitted n_pending"),
+    "growth/1": _record(
+        "growing", "GrowthState", "labels ids is_removed n_fitted n_removed n_pending next_number"
+    ),
     "held-out-scores/1": _record("selection", "HeldOutScores", "rows ids scores"),
     "index/1": _record("stages.index", "Index", "segments metric center"),
     "joint-state/1": _record("stages.joint", "JointState", "V squares seed epoch"),
@@ -59,6 +61,7 @@ RECORDS = {
         "stages.stacking", "Stacker", "mean scale weights bias label_bias logits probabilities top_weights"
     ),
     "trained-examples/1": _record("reranking.pipeline", "TrainedExamples", "examples alphas"),
+    "texts-change/1": _record("models.text", "TextsChange", "texts field_lengths rows"),
     "threshold-choice/1": _record("base", "ThresholdChoice", "given threshold metrics"),
     "untrained-labels/1": _record("reranking.untrained", "UntrainedLabels", "attributes scorer"),
     "untrained-scorer/1": _record("stages.name_match", "UntrainedScorer", "weights bias"),
@@ -87,6 +90,7 @@ ATTRIBUTES = {
     "feature_names_": "feature_names",
     "feature_names_in_": "input_feature_names",
     "features_": "feature_transform",
+    "field_lengths_": "field_lengths",
     "field_weights_": "field_weights",
     "gains_": "label_gains",
     "growth_": "growth",

@@ -14,7 +14,7 @@ from scipy.sparse import csr_matrix, issparse, vstack
 from sklearn.base import clone
 
 from ..base import BLOCK
-from ..growing import GrowingEstimator, RowsChange, widened
+from ..growing import GrowingEstimator, RowsChange, emptied, widened
 from ..runtime import parallel, progress
 from ..runtime.logs import logger
 from ..runtime.memory import DataSize, Estimate
@@ -284,16 +284,7 @@ class NeighborVoting(LabelSpaceMixin, GrowingEstimator):
         other.column_counts_ = self.column_counts_ - np.bincount(
             lost.indices[lost.data >= 1], minlength=lost.shape[1]
         )
-        counts = np.where(is_out, 0, np.diff(self.labels_.indptr))
-        is_kept = np.repeat(~is_out, np.diff(self.labels_.indptr))
-        other.labels_ = csr_matrix(
-            (
-                self.labels_.data[is_kept],
-                self.labels_.indices[is_kept],
-                np.concatenate(([0], np.cumsum(counts))),
-            ),
-            self.labels_.shape,
-        )
+        other.labels_ = emptied(self.labels_, voters)
         return other
 
     def grown(self, removed: Array, X: Matrix, Y: csr_matrix) -> Self:
@@ -310,7 +301,7 @@ class NeighborVoting(LabelSpaceMixin, GrowingEstimator):
         other = self.grown(voters_of(rows, change.removed, n), change.X[added], change.labels[added])
         for name in ("learners_", "labels_", "scorer_", "voter_weights_"):
             setattr(self, name, getattr(other, name))
-        self.rows_ = np.concatenate([rows, n + added]).astype(np.int32)
+        self.rows_: Array = np.concatenate([rows, n + added]).astype(np.int32)
 
     def without_voters(self, is_dropped: Array) -> Self:
         """The model without the space of some voters, (n,) bool, that were removed."""
@@ -356,7 +347,7 @@ class NeighborVoting(LabelSpaceMixin, GrowingEstimator):
         return other
 
     def _merge_segments(self) -> None:
-        setattr(self, "learners_", self.merged().learners_)
+        self.learners_: list[Learner] = self.merged().learners_
 
     def _fit_voting(
         self, X: Matrix, Y: csr_matrix, rng: Generator, run: FitRun, **side: Any
@@ -533,7 +524,7 @@ class NeighborVoting(LabelSpaceMixin, GrowingEstimator):
             stored.number(self.temperature_, "the temperature") > 0, "the temperature is not above 0"
         )
         stored.require(self.features_ in features.KINDS, "the kind of features is not known")
-        check_rows(self.rows_, n, self.n_samples_fit_, self.kept_rows_, d)
+        check_rows(self.rows_, n, self._n_stored, self.kept_rows_, d)
         if self.voter_weights_ is not None:
             stored.array(self.voter_weights_, "the weights of rows", stored.FLOATS, n)
         for name in ("l2_", "n_epochs_", "complete_labels_", "visible_share_"):
@@ -634,7 +625,8 @@ class NeighborVoting(LabelSpaceMixin, GrowingEstimator):
     def _search_part(self, part: Part, X: Matrix, k: int) -> SearchResult:
         Z = quantize.times(X, part.V, part.columns, engine=self.engine)
         near, similar = self.search_index(part.row_index, Z, k)
-        return SearchResult(np.where(near >= 0, part.rows[np.maximum(near, 0)], -1), similar, Z)
+        rows = part.rows if len(part.rows) else np.array([-1])  # a part may have lost all its rows
+        return SearchResult(np.where(near >= 0, rows[np.maximum(near, 0)], -1), similar, Z)
 
     def search_index(self, built: Index, Z: Array, k: int) -> tuple[Array, Array]:
         """(b, k) neighbours of embeddings, −1 pads, and their similarities."""

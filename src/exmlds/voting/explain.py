@@ -10,7 +10,7 @@ import numpy as np
 from scipy.sparse import csr_matrix, issparse
 
 from ..display import harmless, html_table
-from ..stages import features, quantize
+from ..stages import features, index, quantize
 from ..validation.arrays import Matrix
 from .votes import Learner, Part, VotingModel
 
@@ -243,14 +243,14 @@ def _terms(
 
 def _cosine_terms(part: Part, A: Matrix, position: int) -> tuple[Array, Array]:
     """Columns of the features of A, (1, d), and what each adds to the cosine of z = A V with a row."""
-    rows = part.row_index.segments[0].rows
-    if not isinstance(rows, quantize.Packed):  # a graph keeps its rows to itself
+    segments = part.row_index.segments
+    if not all(isinstance(segment.rows, quantize.Packed) for segment in segments):  # rows are in cells
         return np.zeros(0, int), np.zeros(0)
     A = A[:, part.columns] if len(part.columns) < A.shape[1] else A
     used = A.indices if issparse(A) else np.flatnonzero(A[0])
     values = A.data if issparse(A) else np.asarray(A)[0, used]
     V = quantize.unpack(part.V, used).astype(np.float64)
     z = values @ V
-    neighbor = quantize.unpack(rows, slice(position, position + 1))[0].astype(np.float64)
+    neighbor = index.stored_rows(part.row_index, np.array([position]))[0].astype(np.float64)
     length = max(float(np.linalg.norm(z)), 1e-30)
     return part.columns[used], values * (V @ neighbor) / length

@@ -74,13 +74,12 @@ class LabelSpaceMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, XMCPred
 def row_embeddings(voting: VotingModel) -> Array | None:
     """(n, r) unit embeddings of the rows that vote; None where they are in several parts or in a graph."""
     parts = voting.learners[0].parts
-    if len(parts) > 1 or len(parts[0].row_index.segments) > 1:
+    segments = parts[0].row_index.segments
+    if len(parts) > 1 or not all(isinstance(segment.rows, quantize.Packed) for segment in segments):
         return None
-    rows = parts[0].row_index.segments[0].rows
-    if not isinstance(rows, quantize.Packed):
-        return None
-    embeddings = np.empty(rows.values.shape, np.float32)
-    embeddings[parts[0].rows] = quantize.unpack(rows)
+    rows = np.concatenate([quantize.unpack(segment.rows) for segment in segments])
+    embeddings = np.empty(rows.shape, np.float32)
+    embeddings[parts[0].rows] = rows
     return unit_rows(embeddings)
 
 
