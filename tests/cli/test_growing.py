@@ -67,8 +67,10 @@ def test_train_update_remove(run: Run, tmp_path: Path) -> None:
 
 def test_removed_texts_leave_the_folder(run: Run, model: Path, tmp_path: Path) -> None:
     run("update", model, write(tmp_path / "more.jsonl", ("e1", "the ball of Quillfeather", "sport")))
+    assert run("compact", model).code == 0
     assert any(b"Quillfeather" in path.read_bytes() for path in model.iterdir())
     assert run("remove", model, "--file", "-", data=b"e1\n").code == 0
+    assert run("compact", model, "--purge").code == 0
     assert not any(b"uillfeather" in path.read_bytes() for path in model.iterdir())
 
 

@@ -455,11 +455,8 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
     def _restore(self) -> None:
         super()._restore()
         # Folders of earlier versions have none.
-        for name, value in {
-            "match_lifts_": None,
-            "untrained_": None,
-            "trained_counts_": self.column_counts_,
-        }.items():
+        absent = {"match_lifts_": None, "untrained_": None, "trained_": None, "n_listed_": 0}
+        for name, value in {**absent, "trained_counts_": self.column_counts_}.items():
             if not hasattr(self, name):
                 setattr(self, name, value)
 

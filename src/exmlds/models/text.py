@@ -316,8 +316,7 @@ class TextClassifier(LabelSpaceMixin):
             if uses_names and self.allow_untrained and label_names is None and not has_columns:
                 label_names = all_labels(labels, self.vocabulary)
         if self.vocabulary is not None and uses_names:
-            texts = list(map(joined, kept))
-            matcher, labels, label_names = self._fit_names(texts, labels, label_names, side)
+            matcher, labels, label_names = self._fit_names(kept, labels, label_names, side)
         if self._is_growable:
             side["ids"] = _given_ids(ids, own_ids)
         self.model_ = model.fit(vectors, labels, label_names=label_names, **side)
