@@ -47,6 +47,7 @@ DATA = {
 }
 # Public methods that only other modules of the package call.
 INNER = {"plain_parameters", "from_plain", "side_rows", "vote_breakdown", "ranked_at"}
+INNER |= {"grown", "merged", "with_labels", "without_rows", "without_voters", "with_rows"}
 
 CLI_INTRO = """\
 Data goes to stdout, progress and messages to stderr. `--json` prints JSON. Files may be gzipped; formats are

@@ -143,7 +143,6 @@ class GrowingEstimator(XMCEstimator):
         ids: Any = None,
         replace: bool = False,
         label_names: Sequence[str] | None = None,
-        **side: Any,
     ) -> Self:
         """Add rows to a fitted model, which predicts with them at once; an unfitted one is fitted to them.
 
@@ -158,9 +157,8 @@ class GrowingEstimator(XMCEstimator):
         """
         if not hasattr(self, "n_labels_"):
             self._require_growable(self._keeps_rows)
-            return self.fit(X, y, label_names=label_names, ids=ids, **side)
-        change = self._rows_added(X, y, ids, replace, label_names)
-        return self._change_rows(change, **side)
+            return self.fit(X, y, label_names=label_names, ids=ids)
+        return self._change_rows(self._rows_added(X, y, ids, replace, label_names))
 
     def remove_rows(self, ids: Iterable[Any]) -> Self:
         """Remove rows by their ids: they do not vote any more, and are not counted.
@@ -216,7 +214,7 @@ class GrowingEstimator(XMCEstimator):
         """Remove and add rows; n_labels : the number of labels of rows afterwards."""
         raise NotImplementedError
 
-    def _results_of(self, change: RowsChange, **side: Any) -> Any:
+    def _results_of(self, change: RowsChange) -> Any:
         """What a method computes of a change before it is applied: a record, or None."""
         return None
 
@@ -233,8 +231,8 @@ class GrowingEstimator(XMCEstimator):
 
     # Computing and applying a change.
 
-    def _change_rows(self, change: RowsChange, **side: Any) -> Self:
-        self._commit_change(self._with_results(change, **side))
+    def _change_rows(self, change: RowsChange) -> Self:
+        self._commit_change(self._with_results(change))
         return self
 
     def _rows_added(
@@ -281,8 +279,8 @@ class GrowingEstimator(XMCEstimator):
         labels = self.columns_.with_labels(used).of_labels(Y)
         return RowsChange(removed, X, labels, ids, self._new_names(names), used)
 
-    def _with_results(self, change: RowsChange, **side: Any) -> RowsChange:
-        return change._replace(results=self._results_of(change, **side))
+    def _with_results(self, change: RowsChange) -> RowsChange:
+        return change._replace(results=self._results_of(change))
 
     def _apply_change(self, change: RowsChange) -> None:
         growth = self._growth()

@@ -710,3 +710,28 @@ def test_score_labels(seed: int) -> None:
         engine.score_labels(X.indptr, X.indices, X.data, *weights, scale, bias, totals, ids, filled)
         assert not totals.any()
     np.testing.assert_allclose(out[0], out[1], rtol=1e-4, atol=1e-4)
+
+
+@given(seed=seeds)
+@settings(max_examples=20)
+def test_merge_weights(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    d, n_labels = 9, 6
+    before, added = sparse(rng, d, n_labels), sparse(rng, d, n_labels)
+    is_replaced = rng.integers(0, 2, n_labels).astype(np.uint8)
+    added = csr_matrix(added.multiply(is_replaced == 1))
+    added.eliminate_zeros()
+    parts = [
+        (A.indptr.astype(np.int64), A.indices.astype(np.uint16), rng.integers(1, 99, A.nnz).astype(np.int8))
+        for A in (before, added)
+    ]
+    dense = [csr_matrix((p[2], p[1], p[0]), (d, n_labels)).toarray() for p in parts]
+    m = before.nnz + added.nnz
+    results = []
+    for engine in (jit_rerank, rerank):
+        ends, labels, values = np.zeros(d + 1, np.int64), np.zeros(m, np.uint16), np.zeros(m, np.int8)
+        engine.merge_weights(*parts[0], is_replaced, *parts[1], ends, labels, values)
+        results.append([ends.tolist(), labels[: ends[-1]].tolist(), values[: ends[-1]].tolist()])
+        merged = csr_matrix((values[: ends[-1]], labels[: ends[-1]], ends), (d, n_labels)).toarray()
+        np.testing.assert_array_equal(merged, np.where(is_replaced == 1, dense[1], dense[0]))
+    assert results[0] == results[1]

@@ -64,6 +64,8 @@ def test_every_kernel_is_used_by_a_model(
         model = method.fit(data.X[train], data.Y[train])
         scores = model.decision_function(data.X[held])
         assert metrics.precision_at_k(data.Y[held], scores, 1) > 0.3, method
+    growing = ExMLDS(cost=1.0, shortlist=8, random_state=0, growable=True).fit(data.X[train], data.Y[train])
+    assert growing.partial_fit(data.X[held], data.Y[held]).n_samples_fit_ == 90
     texts, names = ["a cat", "dogs"], Vocabulary.of_names({"1": "cats", "2": "dogs"}, "en")
     named = TextClassifier(vocabulary=names).fit(texts, [["1"], ["2"]])
     assert named.predict_labels(["a cat"], k=1) == [["1"]]

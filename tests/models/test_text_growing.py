@@ -179,6 +179,8 @@ def test_models_that_cannot_grow_say_what_to_set() -> None:
             plain.partial_fit(TEXTS, LABELS)
     with pytest.raises(ValueError, match="MostFrequent can't grow"):
         TextClassifier(MostFrequent(), growable=True).fit(TEXTS, LABELS)
+    with pytest.raises(ValueError, match="12 texts, but 2 ids"):
+        TextClassifier(keep_rows=True).fit(TEXTS, LABELS, ids=["a", "b"])
     model = TextClassifier(FeatureNeighbors(growable=True)).partial_fit(TEXTS, LABELS, ids=range(1, 13))
     assert model.remove_rows([1]).row_ids_[0] == "2"
 

@@ -116,3 +116,14 @@ def test_large_cells_are_split(rng: np.random.Generator) -> None:
         np.concatenate([rng.normal(size=(400, 6)).astype(np.float32) * 5, cloud]), "euclidean", "float32", 1
     )
     assert np.diff(built.starts).max() < 400
+
+
+def test_rows_are_kept_in_their_cells(rows: Array) -> None:
+    built = index.build(rows[:300], "cosine", in_cells=True).segments[0]
+    is_kept = np.arange(300) % 3 > 0
+    kept = cells.keep(built.rows, is_kept)
+    cells.check(kept, 200, rows.shape[1])
+    assert (np.diff(kept.starts) > 0).all()
+    original = np.flatnonzero(is_kept)[kept.numbers]
+    unit = rows[:300] / np.linalg.norm(rows[:300], axis=1, keepdims=True)
+    np.testing.assert_allclose(kept.rows.values, unit[original], atol=1e-5)

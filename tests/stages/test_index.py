@@ -98,3 +98,56 @@ def test_fewer_rows_than_neighbors_are_padded() -> None:
 def test_rows_of_zeros_stay_zero() -> None:
     for X in (np.zeros((1, 3), np.float32), csr_matrix((1, 3), dtype=np.float32)):
         assert np.isfinite(index.search(index.build(X, "cosine"), X, 1)[1]).all()
+
+
+def built(kind: str, X: csr_matrix, metric: str) -> index.Index:
+    """An index of each kind: rows one by one, in cells, or inverted."""
+    if kind == "inverted":
+        return index.build(X, metric)
+    return index.build(X.toarray(), metric, in_cells=kind == "cells")
+
+
+def all_found(found: index.Index, Q: csr_matrix, k: int) -> tuple[list[set[int]], np.ndarray]:
+    ids, similarities = index.search(found, Q, k, n_probes=10_000)
+    return [set(row[row >= 0].tolist()) for row in ids], np.where(ids >= 0, similarities, 0)
+
+
+@pytest.mark.twins
+@pytest.mark.parametrize("metric", ["cosine", "euclidean"])
+@pytest.mark.parametrize("kind", ["rows", "cells", "inverted"])
+def test_rows_are_appended_excluded_and_dropped(
+    kind: str, metric: str, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A search finds what it finds in an index that was built of the rows that are left."""
+    X = csr_matrix(random_array((90, 30), density=0.15, random_state=rng, dtype=np.float32))
+    Q = csr_matrix(random_array((10, 30), density=0.15, random_state=rng, dtype=np.float32))
+    for most in (10_000, 5):  # rows in the second segment: none are merged, then all
+        monkeypatch.setattr(index, "TAIL_ROWS", most)
+        grown = built(kind, X[:40], metric)
+        for start in range(40, 90, 10):
+            grown = index.append(grown, X[start : start + 10])
+        assert len(grown.segments) == (2 if most > 5 else 1)
+        whole = built(kind, X, metric)
+        own, expected = all_found(grown, Q, 90), all_found(whole, Q, 90)
+        assert own[0] == expected[0]
+        np.testing.assert_allclose(own[1], expected[1], atol=1e-3)
+        gone = rng.choice(90, 50, replace=False)
+        excluded = index.exclude(index.exclude(grown, gone[:25]), gone[25:])
+        left = np.setdiff1d(np.arange(90), gone)
+        ids, similarities = all_found(excluded, Q, 90)
+        assert all(row <= set(left.tolist()) for row in ids)
+        dropped = index.drop(excluded, gone)
+        again, expected = all_found(dropped, Q, 90)
+        assert [{int(left[i]) for i in row} for row in again] == ids
+        np.testing.assert_allclose(similarities, expected, atol=1e-3)
+        assert sum(len(segment.bias) for segment in dropped.segments) == 40
+
+
+@pytest.mark.parametrize("kind", ["rows", "cells", "inverted"])
+def test_an_index_may_lose_all_rows_and_gain_others(kind: str, rng: np.random.Generator) -> None:
+    X = csr_matrix(random_array((40, 30), density=0.15, random_state=rng, dtype=np.float32))
+    empty = index.drop(index.append(built(kind, X[:30], "cosine"), X[30:]), np.arange(40))
+    ids, _ = index.search(empty, X[:3], 5)
+    assert (ids == -1).all()
+    ids, _ = index.search(index.append(empty, X[:10]), X[:3], 1)
+    assert ids[:, 0].tolist() == [0, 1, 2]

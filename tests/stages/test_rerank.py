@@ -127,3 +127,29 @@ def test_threads_do_not_matter(data: Dataset, monkeypatch: pytest.MonkeyPatch) -
     one, two = (rerank.fit(data.X, given, n_jobs=n_jobs)[0] for n_jobs in (1, 2))
     for a, b in zip(one, two):
         np.testing.assert_array_equal(a, b)
+
+
+def test_classifiers_are_replaced_label_by_label(data: Dataset) -> None:
+    """With new labels behind the others, and none for a label that is not given."""
+    ids = all_labels(data)
+    settings = {"loss": "hinge", "cost": 1.0}
+    first, _ = rerank.fit(data.X, rerank.examples(data.Y[:, :6], ids[:, :6]), **settings)
+    labels = np.array([1, 4, 7])
+    trained, _ = rerank.train(
+        data.X, rerank.examples(csr_matrix(data.Y[:, labels]), ids[:, :3]), loss="hinge", cost=5.0
+    )
+    expected, _ = rerank.fit(
+        data.X, rerank.examples(csr_matrix(data.Y[:, labels]), ids[:, :3]), loss="hinge", cost=5.0
+    )
+    found = rerank.replace(first, labels, trained, 8)
+    rerank.check(found, data.X.shape[1], 8)
+    margins = rerank.score(found, data.X, ids)
+    np.testing.assert_allclose(margins[:, labels], rerank.score(expected, data.X, ids[:, :3]), atol=1e-5)
+    others = [0, 2, 3, 5]
+    np.testing.assert_allclose(
+        margins[:, others], rerank.score(first, data.X, ids[:, :6])[:, others], atol=1e-5
+    )
+    assert (margins[:, 6] == 0).all()
+    without = rerank.score(rerank.without(found, np.array([1, 2])), data.X, ids)
+    assert (without[:, [1, 2]] == -1).all()
+    np.testing.assert_array_equal(without[:, 3:], margins[:, 3:])

@@ -51,7 +51,13 @@ GROUPS = {
     ),
 }
 # The words of Annif for commands and options that have other names here.
-ANNIF_COMMANDS = {"suggest": "predict", "index": "predict", "eval": "evaluate", "hyperopt": "tune"}
+ANNIF_COMMANDS = {
+    "suggest": "predict",
+    "index": "predict",
+    "eval": "evaluate",
+    "hyperopt": "tune",
+    "learn": "update",
+}
 ANNIF_OPTIONS = {"--limit": "-k"}
 OTHERS = "Options"
 _GROUP_OF = {name: group for group, names in GROUPS.items() for name in names}

@@ -291,7 +291,7 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
 
     # Growing.
 
-    def _results_of(self, change: RowsChange, **side: Any) -> RerankerUpdate | None:
+    def _results_of(self, change: RowsChange) -> RerankerUpdate | None:
         """Classifiers to be trained again, where enough rows have changed."""
         growth = self._growth()
         n_changed = growth.n_pending + len(change.removed) + len(change.ids)

@@ -291,12 +291,13 @@ class TextClassifier(LabelSpaceMixin):
         """
         self._leave_folder()
         targets.warn_of_order(X, y)
+        self._check_parameters()
         model = self._model_to_fit()
         if sample_weight is not None:
             side["sample_weight"] = sample_weight
         own_labels: list[Any] = []
         kept: list[Text] = []
-        own_ids: list[str | None] = []
+        own_ids: list[Any] = []
         uses_names = self.vocabulary is not None and "name_matches" in self._unfitted._side
         keeps_texts = self.keep_rows or self._is_growable
         vectorizer, vectors = self._fit_vectorizer(
@@ -307,6 +308,10 @@ class TextClassifier(LabelSpaceMixin):
             y,
             sample_weight,
         )
+        if ids is not None:
+            own_ids = row_ids(ids)
+            if len(own_ids) != vectors.shape[0]:
+                raise ValueError(f"There are {vectors.shape[0]} texts, but {len(own_ids)} ids.")
         _warn_of_no_words_to_learn(vectors, own_ids)
         labels, matcher = own_labels if y is None else y, None
         if self.vocabulary is not None and not targets.is_indicator(targets.as_array(labels)):
@@ -318,7 +323,7 @@ class TextClassifier(LabelSpaceMixin):
         if self.vocabulary is not None and uses_names:
             matcher, labels, label_names = self._fit_names(kept, labels, label_names, side)
         if self._is_growable:
-            side["ids"] = _given_ids(ids, own_ids)
+            side["ids"] = _given_ids(None, own_ids)
         self.model_ = model.fit(vectors, labels, label_names=label_names, **side)
         self.vectorizer_, self.feature_names_ = vectorizer, None
         self._matcher, self.name_index_ = matcher, None if matcher is None else matcher.index
@@ -328,7 +333,7 @@ class TextClassifier(LabelSpaceMixin):
             self.feature_names_ = vectorizer.get_feature_names_out().astype(object)
         self.texts_ = self.ids_ = self.field_lengths_ = None
         if keeps_texts:
-            self._keep_texts(kept, own_ids if ids is None else row_ids(ids))
+            self._keep_texts(kept, own_ids)
         self.training_digest_ = None
         return self
 

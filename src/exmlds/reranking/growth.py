@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from ..kernels import DEFAULT, Engine
 from ..selection import TrainingSet
 from ..stages import features, rerank
 from ..validation import stored
@@ -106,7 +105,7 @@ def train_again(
 
 
 def apply_update(
-    trained: TrainedExamples, update: RerankerUpdate, Y: csr_matrix, *, engine: Engine = DEFAULT
+    trained: TrainedExamples, update: RerankerUpdate, Y: csr_matrix, *, engine: Any
 ) -> TrainedExamples:
     """The examples and dual variables after an update; Y : (n, L) the labels of all rows that vote."""
     examples, alphas = extended(trained, update.examples, engine=engine)
@@ -117,9 +116,7 @@ def apply_update(
     return TrainedExamples(examples, alphas)
 
 
-def extended(
-    trained: TrainedExamples, added: rerank.Examples, *, engine: Engine = DEFAULT
-) -> TrainedExamples:
+def extended(trained: TrainedExamples, added: rerank.Examples, *, engine: Any) -> TrainedExamples:
     """The examples with further ones, also of labels that came later, which are not trained."""
     before = trained.examples
     n_new = len(added.starts) - len(before.starts)
