@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.random import Generator
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, issparse, vstack
 
 from .. import __version__
 from ..runtime.memory import DataSize
@@ -21,7 +21,7 @@ from ..validation import params, stored
 from ..validation.arrays import Matrix, unit_rows
 from ..voting.base import NeighborVoting
 from ..voting.memory import MemoryModel, part_rows
-from ..voting.votes import Embedding, FitContext, MapData
+from ..voting.votes import Embedding, FitContext, LabelRows, MapData
 
 Array = np.ndarray
 
@@ -179,7 +179,9 @@ class ExMLDS4(NeighborVoting):
         self, data: MapData, paths: list[dict[str, Any]], rng: Generator, context: FitContext | None = None
     ) -> Iterator[Array]:
         """Joint learning: AdaGrad with Z, the contexts of rows; the number of epochs is the setting."""
-        X, Y, Z, rank = data
+        X, Y, Z, rank, label_rows = data
+        if label_rows is not None:
+            X, Y, Z = _with_label_rows(X, Y, Z, label_rows, rng.spawn(1)[0])
         sets, group, _ = sppmi.distinct(Y)
         unit_sets = unit_rows(sets) if self.negatives == "dissimilar" else None
         loss = joint.Loss(self.loss, self.similarity, self.gamma, self.margin, self.n_negative)
@@ -208,7 +210,7 @@ class ExMLDS4(NeighborVoting):
                     engine=self.engine,
                 )
                 if context is not None:
-                    context.advance(len(Z))
+                    context.advance(len(data.Z))
                 if checkpoint:
                     checkpoint.put(name, state)
             yield state.V
@@ -248,3 +250,18 @@ class ExMLDS4(NeighborVoting):
             "temperature": 1.0,
         }
         return cls(**{**settings, **changes})
+
+
+def _with_label_rows(
+    X: Matrix, Y: csr_matrix, contexts: Array, given: LabelRows, rng: Generator
+) -> tuple[Matrix, csr_matrix, Array]:
+    """Rows, labels and contexts, with those of labels at the end.
+
+    The context of such a row is random rows that have the label; it is in the context of no other row, so
+    that it counts little.
+    """
+    near = neighbors.rows_of_labels(Y, contexts.shape[1], rng)[given.labels]
+    m = len(given.labels)
+    own = csr_matrix((np.ones(m, np.float32), (np.arange(m), given.labels)), (m, Y.shape[1]))
+    X = vstack([X, given.rows], format="csr") if issparse(X) else np.vstack([X, given.rows])
+    return X, vstack([Y, own], format="csr"), np.vstack([contexts, near])
