@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -27,6 +28,7 @@ Array = np.ndarray
 
 EPOCHS = (4, 8, 12)
 LARGEST_PART = {"exact": 100_000, "auto": 5_000_000}  # rows; beyond, a search takes too long
+LABEL_ROWS_SHARE = 0.25  # of the training rows: so many rows of labels are visited in an epoch, at most
 NOT_OF_THE_RESULT = {"keep_rows", "n_jobs", "verbose"}
 
 
@@ -200,7 +202,7 @@ class ExMLDS4(NeighborVoting):
                 state = joint.epoch(
                     state,
                     X,
-                    Z,
+                    _contexts_of_epoch(Z, len(data.Z), state),
                     group,
                     loss,
                     learning_rate=self.learning_rate,
@@ -265,3 +267,17 @@ def _with_label_rows(
     own = csr_matrix((np.ones(m, np.float32), (np.arange(m), given.labels)), (m, Y.shape[1]))
     X = vstack([X, given.rows], format="csr") if issparse(X) else np.vstack([X, given.rows])
     return X, vstack([Y, own], format="csr"), np.vstack([contexts, near])
+
+
+def _contexts_of_epoch(contexts: Array, n: int, state: joint.JointState) -> Array:
+    """The contexts without those of some rows of labels, which are after the first n rows.
+
+    A row without a context is not visited: of many labels, others are drawn in each epoch.
+    """
+    most = ceil(LABEL_ROWS_SHARE * n)
+    if len(contexts) <= n + most:
+        return contexts
+    rng = np.random.default_rng([state.seed, state.epoch, 1])
+    kept = contexts.copy()
+    kept[n + rng.permutation(len(contexts) - n)[most:]] = -1
+    return kept
