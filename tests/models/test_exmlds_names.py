@@ -126,6 +126,20 @@ def test_label_rows_need_no_matches_and_may_leave_labels_out(data: Dataset) -> N
         assert model.predict_topk(data.X[500:], 3)[0].shape == (200, 3)
 
 
+def test_label_rows_leave_out_the_features_that_x_leaves_out(data: Dataset) -> None:
+    label_rows = csr_matrix(data.Y[:500].T @ csr_matrix(data.X[:500]), dtype=np.float32)
+
+    def ranked(width: int) -> np.ndarray:
+        X, given = (
+            csr_matrix((A.data, A.indices, A.indptr), (A.shape[0], width))
+            for A in (csr_matrix(data.X), label_rows)
+        )
+        model = ExMLDS(random_state=0, effort="fast").fit(X[:500], without_hidden(data), label_rows=given)
+        return model.predict_topk(X[500:], 3)[0]
+
+    np.testing.assert_array_equal(ranked(60), ranked(2**21))
+
+
 def test_few_rows_have_names_too(data: Dataset, matches: csr_matrix) -> None:
     model = ExMLDS(random_state=0).fit(data.X[:30], without_hidden(data)[:30], name_matches=matches[:30])
     ids, _ = model.predict_topk(data.X[500:], 40, name_matches=matches[500:])

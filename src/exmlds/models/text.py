@@ -325,7 +325,7 @@ class TextClassifier(LabelSpaceMixin):
             matcher = NameMatcher.fit(names, [texts[row] for row in rows], Y[rows], np.random.default_rng(0))
             side["name_matches"] = matcher.match(texts, self._unfitted.n_jobs)
         side["label_attributes"] = own.attributes()
-        if not encoders.has_encoder(vectorizer):  # which takes longer to read all names than a fit does
+        if not encoders.has_encoder(vectorizer):  # which would take as long for a name as for a text
             side["label_rows"] = name_rows(names, Y, vectorizer)
         return matcher, Y, own.labels
 
