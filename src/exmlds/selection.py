@@ -294,6 +294,11 @@ class TrainingSet(NamedTuple):
         """(n, L) scores of labels whose names stand in the texts, or None where names are not used."""
         return self.side.get("name_matches")
 
+    @property
+    def label_rows(self) -> Matrix | None:
+        """(L, d) features that describe each label, or None."""
+        return self.side.get("label_rows")
+
     def label_counts(self) -> Array:
         """(L,) float32 rows of each label, scaled up to all training rows where this is a subset."""
         return (np.bincount(self.Y.indices, minlength=self.Y.shape[1]) / self.fraction).astype(np.float32)

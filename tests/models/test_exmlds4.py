@@ -18,8 +18,8 @@ from exmlds import ExMLDS4, FeatureNeighbors, load, metrics
 from exmlds.data import Dataset, make_xmc
 from exmlds.data import load as load_data
 from exmlds.errors import ModelError
-from exmlds.models.exmlds4 import Contexts
-from exmlds.stages import cells
+from exmlds.models.exmlds4 import Contexts, _contexts_of_epoch
+from exmlds.stages import cells, joint
 
 FIXED: dict[str, Any] = {
     "features": "l2",
@@ -217,3 +217,17 @@ def test_maps_of_the_kernel_are_not_rounded() -> None:
     )
     np.testing.assert_array_equal(exact.learners_[0].parts[0].V.values, packed.learners_[0].parts[0].V.values)
     assert packed.score(X[500:], Y[500:]) > 0.9
+
+
+def test_other_rows_of_labels_are_visited_in_each_epoch() -> None:
+    contexts, state = np.arange(60).reshape(30, 2), joint.init(3, 2, np.random.default_rng(0))
+    visited = set()
+    for epoch in range(60):
+        kept = _contexts_of_epoch(contexts, 10, state._replace(epoch=epoch))
+        np.testing.assert_array_equal(kept[:10], contexts[:10])
+        own = np.flatnonzero(kept[:, 0] >= 0)
+        np.testing.assert_array_equal(kept[own], contexts[own])
+        assert len(own) == 15  # half as many as rows
+        visited.update(own.tolist())
+    assert visited == set(range(30))
+    np.testing.assert_array_equal(_contexts_of_epoch(contexts[:15], 10, state), contexts[:15])

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix, hstack
+from sklearn.preprocessing import normalize
 
 from exmlds import ExMLDS, FeatureNeighbors, load
 from exmlds.data import Dataset, make_xmc
@@ -103,6 +104,42 @@ def test_attributes_support_untrained_labels(data: Dataset, matches: csr_matrix)
     assert (ids == HIDDEN).any()
 
 
+def test_label_rows_teach_the_map(data: Dataset) -> None:
+    # A word for each label, which stands in some rows whatever their labels are.
+    words = csr_matrix(np.random.default_rng(3).random((700, 40)) < 0.03, dtype=np.float32)
+    X = csr_matrix(hstack([data.X, words]))
+    label_rows = csr_matrix(hstack([csr_matrix((40, 60)), np.eye(40)]))
+
+    def nearness(given: csr_matrix | None) -> float:
+        model = ExMLDS(random_state=0, candidates="joint").fit(X[:500], data.Y[:500], label_rows=given)
+        cosines = normalize(model.transform(X)) @ normalize(model.transform(label_rows)).T
+        return float(cosines[data.Y.toarray() > 0].mean() - cosines[data.Y.toarray() == 0].mean())
+
+    assert nearness(label_rows) > nearness(None) + 0.1
+
+
+def test_label_rows_need_no_matches_and_may_leave_labels_out(data: Dataset) -> None:
+    label_rows = csr_matrix(data.Y[:500].T @ csr_matrix(data.X[:500]))
+    label_rows = csr_matrix(label_rows.multiply(np.arange(40)[:, None] % 2))
+    for rows in (slice(500), slice(30)):  # also with votes alone
+        model = ExMLDS(random_state=0).fit(data.X[rows], without_hidden(data)[rows], label_rows=label_rows)
+        assert model.predict_topk(data.X[500:], 3)[0].shape == (200, 3)
+
+
+def test_label_rows_leave_out_the_features_that_x_leaves_out(data: Dataset) -> None:
+    label_rows = csr_matrix(data.Y[:500].T @ csr_matrix(data.X[:500]), dtype=np.float32)
+
+    def ranked(width: int) -> np.ndarray:
+        X, given = (
+            csr_matrix((A.data, A.indices, A.indptr), (A.shape[0], width))
+            for A in (csr_matrix(data.X), label_rows)
+        )
+        model = ExMLDS(random_state=0, effort="fast").fit(X[:500], without_hidden(data), label_rows=given)
+        return model.predict_topk(X[500:], 3)[0]
+
+    np.testing.assert_array_equal(ranked(60), ranked(2**21))
+
+
 def test_few_rows_have_names_too(data: Dataset, matches: csr_matrix) -> None:
     model = ExMLDS(random_state=0).fit(data.X[:30], without_hidden(data)[:30], name_matches=matches[:30])
     ids, _ = model.predict_topk(data.X[500:], 40, name_matches=matches[500:])
@@ -140,6 +177,12 @@ def test_wrong_uses(data: Dataset, matches: csr_matrix) -> None:
         plain.predict_topk(data.X[:2], name_matches=matches[:2])
     with pytest.raises(ValueError, match="label_attributes must be a sparse matrix with 40 rows"):
         ExMLDS().fit(data.X, data.Y, name_matches=matches, label_attributes=hstack([matches.T[:5]]))
+    with pytest.raises(
+        ValueError, match=r"label_rows must be a sparse matrix of shape \(40, 60\).*\(40, 59\)"
+    ):
+        ExMLDS().fit(data.X, data.Y, label_rows=csr_matrix((40, 59)))
+    with pytest.raises(ValueError, match="label_rows must be finite"):
+        ExMLDS().fit(data.X, data.Y, label_rows=csr_matrix(([np.inf], ([3], [2])), (40, 60)))
     with pytest.raises(TypeError, match="name_matches"):
         FeatureNeighbors().fit(data.X, data.Y, name_matches=matches)  # type: ignore[call-arg]
 

@@ -13,11 +13,13 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 from sklearn.base import clone
+from sklearn.feature_extraction.text import CountVectorizer
 
 from exmlds import ExMLDS, MostFrequent, TextClassifier, load
 from exmlds.data import Vocabulary
 from exmlds.errors import DataError, DataWarning, ModelError, NoKnownWordWarning
 from exmlds.models.concepts import LabelNames, as_concepts
+from exmlds.models.text import name_rows
 from exmlds.report import make
 from exmlds.vocabulary import ALTERNATIVE, VocabularyBuilder
 
@@ -191,6 +193,29 @@ def test_names_of_deprecated_concepts_stand_for_those_that_replace_them(vocabula
     model = TextClassifier(ExMLDS(random_state=0), vocabulary=vocabulary).fit(*many())
     (why,) = model.explain(["athletics with a ball"], "u:1")
     assert why.matched == ("athletics",)
+
+
+def test_names_are_rows_of_the_words_that_they_have(vocabulary: Vocabulary) -> None:
+    words = CountVectorizer(vocabulary=["athletics", "baking", "bread", "fish", "making", "sport"])
+    Y = csr_matrix([[1, 0, 0], [0, 1, 0]])
+    rows = name_rows(list(LabelNames(["u:1", "u:2", "u:3"], vocabulary).names()), Y, words).toarray()
+    np.testing.assert_allclose(rows[0], np.array([1, 0, 0, 0, 0, 2]) / 5**0.5, rtol=1e-6)  # "Sport" too
+    np.testing.assert_allclose(rows[1], np.array([0, 1, 1, 0, 1, 0]) / 3**0.5, rtol=1e-6)
+    assert not rows[2].any()  # no text has it
+    assert not name_rows([], Y, words).nnz
+
+
+def test_names_teach_the_map(vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[Any] = []
+    fit = ExMLDS.fit
+
+    def spy(self: ExMLDS, *args: Any, **side: Any) -> ExMLDS:
+        given.append(side.get("label_rows"))
+        return fit(self, *args, **side)
+
+    monkeypatch.setattr(ExMLDS, "fit", spy)
+    TextClassifier(ExMLDS(random_state=0), vocabulary=vocabulary).fit(*many())
+    assert np.diff(given[0].indptr).tolist() == [1, 1, 0]  # "sport" and "baking", which texts have
 
 
 def test_broader_concepts_and_subdivisions_are_attributes(vocabulary: Vocabulary) -> None:

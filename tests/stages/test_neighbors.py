@@ -82,6 +82,16 @@ def test_a_budget_leaves_out_the_common_labels(rng: np.random.Generator) -> None
     assert len(np.unique(found[:, 2:])) > 20  # of the long list, each set reads another stretch
 
 
+def test_rows_of_labels_are_drawn_at_random(rng: np.random.Generator) -> None:
+    Y = csr_matrix([[1, 0, 1, 0], [1, 0, 0, 0], [1, 0, 1, 0]])
+    drawn = [neighbors.rows_of_labels(Y, 2, rng) for _ in range(50)]
+    assert {tuple(sorted(found[0].tolist())) for found in drawn} == {(0, 1), (0, 2), (1, 2)}
+    for found in drawn:
+        assert found[[1, 3]].tolist() == [[-1, -1], [-1, -1]]
+        assert sorted(found[2].tolist()) == [0, 2]
+    assert neighbors.rows_of_labels(Y, 4, rng)[2, 2:].tolist() == [-1, -1]
+
+
 def test_graph() -> None:
     nearest = np.array([[3, 0, 2], [-1, -1, -1], [1, -1, -1], [4, 2, -1]])
     found = neighbors.graph(nearest, 5)

@@ -90,6 +90,13 @@ class UnionVectorizer:
         return np.array(names, object)
 
 
+def has_encoder(vectorizer: Any) -> bool:
+    """Whether a fitted vectorizer, or a part of a union, is an encoder."""
+    if isinstance(vectorizer, UnionVectorizer):
+        return any(map(has_encoder, vectorizer.parts))
+    return isinstance(vectorizer, EncoderVectorizer)
+
+
 def transformed(vectorizer: Any, texts: Sequence[Text]) -> csr_matrix:
     """(n, d) float32 rows by a fitted vectorizer; the fields of a text are joined where it takes strings."""
     if isinstance(vectorizer, (TermVectorizer, EncoderVectorizer)):

@@ -42,7 +42,7 @@ from ..selection import HeldOutScores, TrainingSet
 from ..stages import features, label_lift, rerank, stacking
 from ..stages.stacking import Stacker
 from ..validation import params, stored, targets
-from ..validation.arrays import Matrix
+from ..validation.arrays import Matrix, one_form
 from ..voting import explain
 from ..voting.base import MIN_ROWS_TO_TUNE, NeighborVoting, check_rows, voters_of
 from ..voting.explain import ExplainOptions, Explanation
@@ -126,6 +126,7 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
         "sample_weight": True,
         "name_matches": True,
         "label_attributes": False,
+        "label_rows": False,
     }
 
     effort: str = "balanced"
@@ -150,6 +151,7 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
         observed: Any = None,
         name_matches: Any = None,
         label_attributes: Any = None,
+        label_rows: Any = None,
         ids: Any = None,
     ) -> Self:
         """Fit the model to rows and their labels.
@@ -166,6 +168,9 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
             label without any training row can then be predicted by its name alone
         label_attributes : (L, A) sparse, attributes that several labels have, such as broader concepts or
             subdivisions: a label without training rows is more probable where others with them are
+        label_rows : (L, d) sparse, features that describe each label, such as the words of its name: joint
+            learning (`ExMLDS4`) brings them near the rows that have the label. `TextClassifier` makes them of
+            a vocabulary; a label without a description has a row of zeros
         ids : n names of the rows, as in `partial_fit`
         """
         return self._learn(
@@ -178,6 +183,7 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
             observed=observed,
             name_matches=name_matches,
             label_attributes=label_attributes,
+            label_rows=label_rows,
         )
 
     def predict_topk(
@@ -208,10 +214,20 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
             matches = targets.match_scores(matches, Y.shape)
         if attributes is not None:
             attributes = targets.attributes_of_labels(attributes, Y.shape[1])
+        label_rows = side.pop("label_rows")
+        if label_rows is not None:
+            label_rows = targets.rows_of_labels(label_rows, (Y.shape[1], self.n_features_in_))
+            label_rows = one_form(label_rows, self.sparse_rows_)
         checked = targets.of_missing(Y, **side)
         if matches is not None and checked["observed"] is not None:
             matches = csr_matrix(matches.multiply(checked["observed"]))  # an unknown cell is not a miss
-        return {"sample_weight": weights, "name_matches": matches, "label_attributes": attributes, **checked}
+        return {
+            "sample_weight": weights,
+            "name_matches": matches,
+            "label_attributes": attributes,
+            "label_rows": label_rows,
+            **checked,
+        }
 
     def _fit(self, X: Matrix, Y: csr_matrix, rng: Generator, **side: Any) -> HeldOutScores | None:
         budget = TimeBudget(self.time_budget)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.random import Generator
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, issparse, vstack
 
 from .. import __version__
 from ..runtime.memory import DataSize
@@ -21,12 +22,13 @@ from ..validation import params, stored
 from ..validation.arrays import Matrix, unit_rows
 from ..voting.base import NeighborVoting
 from ..voting.memory import MemoryModel, part_rows
-from ..voting.votes import Embedding, FitContext, MapData
+from ..voting.votes import Embedding, FitContext, LabelRows, MapData
 
 Array = np.ndarray
 
 EPOCHS = (4, 8, 12)
 LARGEST_PART = {"exact": 100_000, "auto": 5_000_000}  # rows; beyond, a search takes too long
+LABEL_ROWS_SHARE = 0.5  # of the training rows: so many rows of labels are visited in an epoch, at most
 NOT_OF_THE_RESULT = {"growable", "keep_rows", "n_jobs", "verbose"}
 
 
@@ -186,7 +188,9 @@ class ExMLDS4(NeighborVoting):
         self, data: MapData, paths: list[dict[str, Any]], rng: Generator, context: FitContext | None = None
     ) -> Iterator[Array]:
         """Joint learning: AdaGrad with Z, the contexts of rows; the number of epochs is the setting."""
-        X, Y, Z, rank = data
+        X, Y, Z, rank, label_rows = data
+        if label_rows is not None:
+            X, Y, Z = _with_label_rows(X, Y, Z, label_rows, rng.spawn(1)[0])
         sets, group, _ = sppmi.distinct(Y)
         unit_sets = unit_rows(sets) if self.negatives == "dissimilar" else None
         loss = joint.Loss(self.loss, self.similarity, self.gamma, self.margin, self.n_negative)
@@ -205,7 +209,7 @@ class ExMLDS4(NeighborVoting):
                 state = joint.epoch(
                     state,
                     X,
-                    Z,
+                    _contexts_of_epoch(Z, len(data.Z), state),
                     group,
                     loss,
                     learning_rate=self.learning_rate,
@@ -215,7 +219,7 @@ class ExMLDS4(NeighborVoting):
                     engine=self.engine,
                 )
                 if context is not None:
-                    context.advance(len(Z))
+                    context.advance(len(data.Z))
                 if checkpoint:
                     checkpoint.put(name, state)
             yield state.V
@@ -255,3 +259,32 @@ class ExMLDS4(NeighborVoting):
             "temperature": 1.0,
         }
         return cls(**{**settings, **changes})
+
+
+def _with_label_rows(
+    X: Matrix, Y: csr_matrix, contexts: Array, given: LabelRows, rng: Generator
+) -> tuple[Matrix, csr_matrix, Array]:
+    """Rows, labels and contexts, with those of labels at the end.
+
+    The context of such a row is random rows that have the label; it is in the context of no other row, so
+    that it counts little.
+    """
+    near = neighbors.rows_of_labels(Y, contexts.shape[1], rng)[given.labels]
+    m = len(given.labels)
+    own = csr_matrix((np.ones(m, np.float32), (np.arange(m), given.labels)), (m, Y.shape[1]))
+    X = vstack([X, given.rows], format="csr") if issparse(X) else np.vstack([X, given.rows])
+    return X, vstack([Y, own], format="csr"), np.vstack([contexts, near])
+
+
+def _contexts_of_epoch(contexts: Array, n: int, state: joint.JointState) -> Array:
+    """The contexts without those of some rows of labels, which are after the first n rows.
+
+    A row without a context is not visited: of many labels, others are drawn in each epoch.
+    """
+    most = ceil(LABEL_ROWS_SHARE * n)
+    if len(contexts) <= n + most:
+        return contexts
+    rng = np.random.default_rng([state.seed, state.epoch, 1])
+    kept = contexts.copy()
+    kept[n + rng.permutation(len(contexts) - n)[most:]] = -1
+    return kept

@@ -22,7 +22,7 @@ from ..growing import GrowingEstimator, GrowthState, RowsChange, row_ids
 from ..runtime import progress
 from ..runtime.memory import Estimate
 from ..validation import params, stored, targets
-from ..validation.arrays import Matrix, one_form
+from ..validation.arrays import Matrix, one_form, unit_rows
 from ..validation.observed import contains
 from ..vocabulary import Vocabulary
 from ..vocabulary import check as check_vocabulary
@@ -34,7 +34,7 @@ from .analyzers import ANALYZERS, MAX_FIELDS, TermVectorizer, languages_of_texts
 from .concepts import LabelNames, all_labels, as_concepts
 from .encoders import EncoderVectorizer, Text, UnionVectorizer, is_encoder, joined
 from .exmlds import ExMLDS
-from .name_matcher import NameIndex, NameMatcher
+from .name_matcher import LabelName, NameIndex, NameMatcher
 
 Array = np.ndarray
 
@@ -321,7 +321,7 @@ class TextClassifier(LabelSpaceMixin):
             if uses_names and self.allow_untrained and label_names is None and not has_columns:
                 label_names = all_labels(labels, self.vocabulary)
         if self.vocabulary is not None and uses_names:
-            matcher, labels, label_names = self._fit_names(kept, labels, label_names, side)
+            matcher, labels, label_names = self._fit_names(kept, labels, label_names, side, vectorizer)
         if self._is_growable:
             side["ids"] = _given_ids(None, own_ids)
         self.model_ = model.fit(vectors, labels, label_names=label_names, **side)
@@ -497,9 +497,16 @@ class TextClassifier(LabelSpaceMixin):
             self._matcher = NameMatcher(self._matcher.index, model.n_labels_)
 
     def _fit_names(
-        self, texts: list[Text], labels: Any, label_names: Sequence[str] | None, side: dict[str, Any]
+        self,
+        texts: list[Text],
+        labels: Any,
+        label_names: Sequence[str] | None,
+        side: dict[str, Any],
+        vectorizer: Any,
     ) -> tuple[NameMatcher | None, Any, Sequence[str] | None]:
-        """A matcher of the names of labels, and labels and names as they are fitted; `side` gets the matches.
+        """A matcher of the names of labels, and labels and names as they are fitted.
+
+        The matches go to `side`, and so do the names as rows of the vectorizer.
 
         There is no matcher, and nothing is changed, where no label has a name.
         """
@@ -522,6 +529,8 @@ class TextClassifier(LabelSpaceMixin):
             matcher = NameMatcher.fit(names, [texts[row] for row in rows], Y[rows], np.random.default_rng(0))
             side["name_matches"] = matcher.match(texts, self._unfitted.n_jobs)
         side["label_attributes"] = own.attributes()
+        if not encoders.has_encoder(vectorizer):  # which would take as long for a name as for a text
+            side["label_rows"] = name_rows(names, Y, vectorizer)
         return matcher, Y, own.labels
 
     def _fit_vectorizer(
@@ -993,6 +1002,20 @@ def _named(rows: list[int], ids: list[str | None]) -> str:
 
 def _rows_without_words(vectors: csr_matrix) -> list[int]:
     return np.flatnonzero(np.diff(vectors.indptr) == 0).tolist()
+
+
+def name_rows(names: Iterable[LabelName], Y: csr_matrix, vectorizer: Any) -> csr_matrix:
+    """(L, d) csr, rows of length 1 with the names of the labels that texts have, (n, L); zeros for others.
+
+    The rows of several names of a label are added.
+    """
+    is_used = np.bincount(Y.indices, minlength=Y.shape[1]) > 0
+    pairs = list(dict.fromkeys((name.label, name.text) for name in names if is_used[name.label]))
+    labels = np.array([label for label, _ in pairs], np.int64)
+    rows = encoders.transformed(vectorizer, [text for _, text in pairs] or [""])[: len(pairs)]
+    shape = Y.shape[1], len(pairs)
+    of_labels = csr_matrix((np.ones(len(pairs), np.float32), (labels, np.arange(len(pairs)))), shape)
+    return unit_rows(csr_matrix(of_labels @ rows))
 
 
 def _fitted_vectors(vectorizer: Any, texts: Iterator[str]) -> csr_matrix:

@@ -163,7 +163,7 @@ def _feature_edges(X: csr_matrix, n: int, batch_rows: int) -> Array:
     """(n + 1,) int64, the ends of blocks of features that take about the same time to update."""
     values = count_columns(X) * (batch_rows / X.shape[0])  # in a batch, on average
     work = np.cumsum(values + UPDATE_COST * -np.expm1(-values))
-    cuts = np.searchsorted(work, np.arange(1, n) * (work[-1] / n))
+    cuts = np.searchsorted(work, np.arange(1, n) * (work.max(initial=0) / n))
     return np.concatenate([[0], cuts, [X.shape[1]]]).astype(np.int64)
 
 

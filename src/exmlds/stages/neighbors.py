@@ -71,6 +71,20 @@ def expand(nearest: Array, group: Array, k: int, rng: Generator, *, engine: Engi
     return out
 
 
+def rows_of_labels(Y: csr_matrix, k: int, rng: Generator) -> Array:
+    """(L, k) int64, random rows that have each label, at most k; −1 pads.
+
+    Y : (n, L) csr of ones
+    """
+    by_label = Y.tocsc()
+    labels = np.repeat(np.arange(Y.shape[1]), np.diff(by_label.indptr))
+    order = np.lexsort((rng.random(len(labels)), labels))
+    rank = np.arange(len(labels)) - by_label.indptr[labels]
+    found = np.full((Y.shape[1], k), -1, np.int64)
+    found[labels[rank < k], rank[rank < k]] = by_label.indices[order][rank < k]
+    return found
+
+
 def graph(nearest: Array, n_columns: int) -> csr_matrix:
     """(n, n_columns) csr of ones at the columns (n, k), −1 pads."""
     present = nearest >= 0

@@ -77,10 +77,13 @@ class UsedColumns(NamedTuple):
         return self._replace(added_labels=np.concatenate([before, columns]).astype(self.labels.dtype))
 
     def side(self, side: dict[str, Any]) -> dict[str, Any]:
-        """What `fit` takes beside X and Y, without the labels that are left out."""
-        if self.labels is None:
-            return side
+        """What `fit` takes beside X and Y, without the labels and features that are left out."""
         own = dict(side)
+        if own.get("label_rows") is not None:
+            rows = own["label_rows"]
+            own["label_rows"] = self.rows(rows if self.labels is None else rows[self.labels])
+        if self.labels is None:
+            return own
         if own.get("label_cooccurrence") is not None:
             own["label_cooccurrence"] = self.of_labels(own["label_cooccurrence"][self.all_labels])
         if own.get("observed") is not None:

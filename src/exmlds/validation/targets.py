@@ -444,6 +444,20 @@ def attributes_of_labels(attributes: Any, n_labels: int) -> csr_matrix:
     return found
 
 
+def rows_of_labels(label_rows: Any, shape: tuple[int, int]) -> csr_matrix:
+    """(L, d) csr float32, the checked features that describe labels."""
+    if not issparse(label_rows) or label_rows.shape != shape:
+        got = f"{label_rows.shape}" if issparse(label_rows) else type(label_rows).__name__
+        raise ValueError(
+            f"label_rows must be a sparse matrix of shape {shape}, with the features of X for each label. "
+            f"Got {got} instead."
+        )
+    found = csr_matrix(label_rows, dtype=np.float32)
+    if not np.isfinite(found.data).all():
+        raise ValueError("label_rows must be finite.")
+    return found
+
+
 def row_weights(weights: Any, n: int) -> Array:
     """(n,) float32, checked sample weights."""
     try:

@@ -24,7 +24,7 @@ from ..stages import factorize, features, index, neighbors, partition, quantize,
 from ..stages.index import Index
 from ..stages.vote import LabelScorer
 from ..validation import params, stored
-from ..validation.arrays import Matrix, squared, take_rows, used_columns
+from ..validation.arrays import Matrix, row_norms, squared, take_rows, used_columns
 from ..validation.columns import select
 from . import explain
 from .explain import ExplainOptions, Explanation, VoteBreakdown
@@ -35,6 +35,7 @@ from .votes import (
     Embedding,
     FitContext,
     FitRun,
+    LabelRows,
     Learner,
     MapData,
     Part,
@@ -205,7 +206,7 @@ class NeighborVoting(LabelSpaceMixin, GrowingEstimator):
         side = {name: value for name, value in rows.side.items() if name in self._side}
         X, Y, rng, side = self._start(rows.X, rows.Y, None, is_part=True, **side)
         fit_rng, _ = rng.spawn(2)
-        self._fit_voting(X, Y, fit_rng, FitRun(None, rows.row_weights, map_storage), **side)
+        self._fit_voting(X, Y, fit_rng, FitRun(None, rows.row_weights, map_storage, rows.label_rows), **side)
         self.threshold_ = 0.0
 
     def with_rows(self, rows: TrainingSet, *, is_merged: bool = True) -> Self:
@@ -446,7 +447,9 @@ class NeighborVoting(LabelSpaceMixin, GrowingEstimator):
         # A part keeps the rows of V for the features that occur in it.
         columns = used_columns(X) if issparse(X) else np.arange(X.shape[1])
         X = select(X, columns) if len(columns) < X.shape[1] else X
-        V = next(self._fit_maps(MapData(X, Y, Z, self.n_components), [settings.path], rng, context))
+        label_rows = _label_rows(run.label_rows, Y, feature_map, columns)
+        data = MapData(X, Y, Z, self.n_components, label_rows)
+        V = next(self._fit_maps(data, [settings.path], rng, context))
         in_cells = self._memory_model().has_cells(len(rows))
         searched = self._searched_rows(X, V, Z)
         built = index.build(searched, self.metric, self.storage, in_cells=in_cells, n_jobs=self.n_jobs)
@@ -741,6 +744,19 @@ def voters_of(voters: Array, rows: Array, n: int) -> Array:
     position = np.full(n, -1)
     position[voters] = np.arange(len(voters))
     return position[rows][position[rows] >= 0]
+
+
+def _label_rows(
+    given: Matrix | None, Y: csr_matrix, feature_map: features.Features, columns: Array
+) -> LabelRows | None:
+    """The transformed rows, (L, d) as given, of the labels that occur, with these columns."""
+    if given is None:
+        return None
+    labels = np.unique(Y.indices)
+    rows = features.apply(feature_map, take_rows(given, labels))
+    rows = select(rows, columns) if issparse(rows) else rows
+    described = np.flatnonzero(row_norms(rows))
+    return LabelRows(labels[described], rows[described])
 
 
 def _drop_self(own: Array, found: SearchResult) -> SearchResult:

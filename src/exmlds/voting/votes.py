@@ -39,17 +39,29 @@ class Embedding(NamedTuple):
         return self.rows[rows]
 
 
+class LabelRows(NamedTuple):
+    """Rows of features that describe labels, such as their names.
+
+    labels : (m,) columns of Y;  rows : (m, d) transformed features
+    """
+
+    labels: Array
+    rows: Matrix
+
+
 class MapData(NamedTuple):
     """What a map is fitted to.
 
     X, Y : (n, d) transformed features and (n, L) labels;  Z : what `_embed` gives of the rows
     rank : r, the dimension of the embeddings
+    label_rows : of the labels that rows have, or None
     """
 
     X: Matrix
     Y: csr_matrix
     Z: Array
     rank: int
+    label_rows: LabelRows | None = None
 
 
 class Settings(NamedTuple):
@@ -77,11 +89,13 @@ class FitRun(NamedTuple):
     checkpoint : keeps the fit on disk, so that it can be resumed
     row_weights : (n,) weights of the training rows when they vote
     map_storage : storage of V where it differs from that of the row embeddings
+    label_rows : (L, d) features that describe each label, which teach the map of a method that takes them
     """
 
     checkpoint: Any = None
     row_weights: Array | None = None
     map_storage: str | None = None
+    label_rows: Matrix | None = None
 
 
 class FitContext(NamedTuple):
