@@ -27,9 +27,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.base import clone
 
 import exmlds
 from exmlds.base import imported_methods
+from exmlds.data import make_library
 from exmlds.errors import DataWarning
 from measure import destination, parser_of, write_results
 
@@ -52,7 +54,42 @@ class Subject(NamedTuple):
     facts: Callable[[Any], Any]
 
 
-SUBJECTS = {"NoteCounter": Subject(note_counter.fitted, note_counter.change, note_counter.facts)}
+def _growing(method: Any) -> Subject:
+    """A method with `partial_fit`: two rows are added, relabelled or removed at a time."""
+    books = make_library(600, random_state=0)
+
+    def fitted() -> Any:
+        return clone(method).fit(books.X[:60], books.Y[:60])
+
+    def change(model: Any, number: int) -> None:
+        rows = [60 + number % 500, 60 + (number + 250) % 500]
+        ids = [f"{number}-a", f"{number}-b"]
+        if number % 4 == 2:
+            model.relabel([f"{number - 2}-a"], books.Y[rows[:1]])
+        elif number % 4 == 3:
+            model.remove_rows([f"{number - 2}-a", f"{number - 3}-b"])
+        else:
+            model.partial_fit(books.X[rows], books.Y[rows], ids=ids)
+
+    def facts(model: Any) -> Any:
+        ids, scores = model.predict_topk(books.X[560:], 5)
+        return [model.row_ids_, model.label_counts_.tolist(), ids.tolist(), scores.tolist()]
+
+    return Subject(fitted, change, facts)
+
+
+SMALL: dict[str, Any] = {
+    "features": "l2",
+    "temperature": 0.1,
+    "random_state": 0,
+    "n_jobs": 1,
+    "threshold": 0.5,
+}
+SUBJECTS = {
+    "NoteCounter": Subject(note_counter.fitted, note_counter.change, note_counter.facts),
+    "FeatureNeighbors": _growing(exmlds.FeatureNeighbors(growable=True, n_jobs=1, threshold=0.5)),
+    "ExMLDS4": _growing(exmlds.ExMLDS4(n_components=5, n_epochs=2, growable=True, **SMALL)),
+}
 
 
 class WrongModelError(Exception):
