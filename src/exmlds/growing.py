@@ -6,8 +6,9 @@ results, and then applied. What a model is after several calls depends on their 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby, islice
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -22,6 +23,9 @@ from .validation.arguments import explained
 from .validation.arrays import Matrix
 
 Array = np.ndarray
+
+MOST_JOINED = 1_000  # changes that are applied at once
+JOINED = ("removed", "ids", "names", "used")
 
 
 class GrowthState(NamedTuple):
@@ -74,6 +78,7 @@ class RowsChange(NamedTuple):
     names : (q,) the new labels, which are added to `classes_`;  used : (u,) int64, the columns of `classes_`
         that become labels of rows
     results : what a method has computed beside, or None
+    merges : whether the rows that were added by now are merged with the others, which takes time for all
     """
 
     removed: Array
@@ -83,6 +88,7 @@ class RowsChange(NamedTuple):
     names: Array
     used: Array
     results: Any = None
+    merges: bool = False
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -226,6 +232,10 @@ class GrowingEstimator(XMCEstimator):
         """Free the space of removed rows, (n,) bool; number : (n,) the new numbers of the others."""
         raise NotImplementedError
 
+    def _has_long_tail(self, n_more: int) -> bool:
+        """Whether rows that were added, with some more, are to be merged with the others."""
+        return False
+
     def _merge_segments(self) -> None:
         """Merge rows that were added with the others, where these are searched differently."""
 
@@ -277,7 +287,8 @@ class GrowingEstimator(XMCEstimator):
         if known is not None:
             used = np.setdiff1d(Y.indices, known).astype(np.int64)
         labels = self.columns_.with_labels(used).of_labels(Y)
-        return RowsChange(removed, X, labels, ids, self._new_names(names), used)
+        merges = self._has_long_tail(len(ids))
+        return RowsChange(removed, X, labels, ids, self._new_names(names), used, merges=merges)
 
     def _with_results(self, change: RowsChange) -> RowsChange:
         return change._replace(results=self._results_of(change))
@@ -302,6 +313,8 @@ class GrowingEstimator(XMCEstimator):
         is_removed[change.removed] = True
         n_changed = len(change.removed) + len(change.ids)
         self._apply_rows(change, n_labels)
+        if change.merges:
+            self._merge_segments()
         self.kept_rows_ = stacked(self.kept_rows_, change.X)
         self.growth_ = GrowthState(
             stacked(widened(growth.labels, n_labels), change.labels),
@@ -315,11 +328,15 @@ class GrowingEstimator(XMCEstimator):
         )
         self.n_samples_fit_ = self.growth_.n_live
 
+    def _joined_changes(self, changes: Iterable[Any]) -> Iterator[Any]:
+        return join_runs(changes, lambda change: change, joined_rows)
+
     def _check_change(self, change: RowsChange, growth: GrowthState) -> None:
         """Check a change, which may come from a file."""
         stored.record(change, "the change", RowsChange)
         n_before, m = len(growth.ids), len(stored.strings(change.ids, "the ids of rows", None))
         stored.ids(change.removed, "removed rows", None, n_before)
+        stored.record(change.merges, "whether a change merges rows", bool)
         is_twice = len(np.unique(change.removed)) < len(change.removed)
         stored.require(not is_twice and not growth.is_removed[change.removed].any(), "a row is removed twice")
         is_left = ~growth.is_removed
@@ -455,6 +472,52 @@ class GrowingEstimator(XMCEstimator):
 
     def _new_names(self, names: Sequence[Any]) -> Array:
         return np.array(names, np.int64) if self.names_ is None else _like(self.names_, names)
+
+
+def join_runs(
+    changes: Iterable[Any], rows_of: Callable[[Any], Any], join: Callable[[Sequence[Any]], Any]
+) -> Iterator[Any]:
+    """The same changes, with runs that only add or only remove rows as one: each takes time for all rows.
+
+    rows_of : gives the `RowsChange` of a change;  join : makes one of several
+    """
+    for is_joined, run in groupby(changes, lambda change: _kind_of_change(rows_of(change))):
+        if is_joined:
+            yield from map(join, _batched(run, MOST_JOINED))
+        else:
+            yield from run
+
+
+def _kind_of_change(change: Any) -> str | None:
+    """What changes that can be joined have in common, or None for others."""
+    is_plain = isinstance(change, RowsChange) and change.results is None and not change.merges
+    if not is_plain or (len(change.removed) and len(change.ids)):
+        return None
+    return "removed" if len(change.removed) else f"added {type(change.X).__name__}"
+
+
+def joined_rows(changes: Sequence[RowsChange]) -> RowsChange:
+    """Changes of one kind as one."""
+    last = changes[-1]
+    if len(changes) == 1:
+        return last
+    X: Any = [change.X for change in changes]
+    labels = [widened(change.labels, last.labels.shape[1]) for change in changes]
+    parts: dict[str, Any] = {
+        name: np.concatenate([getattr(change, name) for change in changes]) for name in JOINED
+    }
+    return last._replace(
+        X=vstack(X, format="csr") if issparse(last.X) else np.vstack(X),
+        labels=vstack(labels, format="csr"),
+        **parts,
+    )
+
+
+def _batched(values: Iterable[Any], n: int) -> Iterator[list[Any]]:
+    """Lists of at most n values in their order."""
+    iterator = iter(values)
+    while found := list(islice(iterator, n)):
+        yield found
 
 
 def row_ids(ids: Iterable[Any]) -> list[str]:
