@@ -289,6 +289,7 @@ class TextClassifier(LabelSpaceMixin):
         side : other arguments of the estimator's `fit`
         """
         targets.warn_of_order(X, y)
+        self._check_parameters()
         model = self._model_to_fit()
         if sample_weight is not None:
             side["sample_weight"] = sample_weight
@@ -528,7 +529,7 @@ class TextClassifier(LabelSpaceMixin):
 
         y : labels to choose the analyzer on, where the documents do not bring their own
         """
-        params.check(type(self).__name__, self.get_params(deep=False), self._constraints)
+        self._check_parameters()
         self._check_language(self.vocabulary, self.language)
         self._check_analyzer()
         with progress.shown(self._unfitted.verbose > 0):
