@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, islice
+from types import MethodType
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -91,9 +92,24 @@ class RowsChange(NamedTuple):
     merges: bool = False
 
 
+class OfGrowing:
+    """A method that only a model has that can grow, or will after a fit: scikit-learn looks for it."""
+
+    def __init__(self, method: Callable[..., Any]) -> None:
+        self.__func__, self.__doc__ = method, method.__doc__
+
+    def __get__(self, model: GrowingEstimator | None, owner: type[Any]) -> Callable[..., Any]:
+        if model is None:
+            return self.__func__
+        is_fitted = hasattr(model, "n_labels_")
+        if not (model.growth_ is not None if is_fitted else model.growable):
+            raise AttributeError(model._advice)
+        return MethodType(self.__func__, model)
+
+
 @dataclass(kw_only=True, eq=False, repr=False)
 class GrowingEstimator(XMCEstimator):
-    """An estimator that keeps its training rows where `growable` or `keep_rows` is set, and can grow then.
+    """An estimator that keeps its training rows where `growable` is set, and can grow then.
 
     A method implements `_apply_rows`, and may compute results of a change in `_results_of`.
     """
@@ -133,13 +149,14 @@ class GrowingEstimator(XMCEstimator):
         names = _row_names(ids, X.shape[0])
         super()._train(X, Y, rng, side, **run)
         self.growth_ = None
-        if self._keeps_rows:
+        if self.growable:
             n = Y.shape[0]
             self.growth_ = GrowthState(
                 Y, names, np.zeros(n, bool), n, n_removed=0, n_pending=0, next_number=n
             )
         return self
 
+    @OfGrowing
     @explained
     def partial_fit(
         self,
@@ -162,7 +179,6 @@ class GrowingEstimator(XMCEstimator):
         label_names : the names of further columns, where y is a matrix and classes have names
         """
         if not hasattr(self, "n_labels_"):
-            self._require_growable(self._keeps_rows)
             return self.fit(X, y, label_names=label_names, ids=ids)
         return self._change_rows(self._rows_added(X, y, ids, replace, label_names))
 
@@ -387,17 +403,17 @@ class GrowingEstimator(XMCEstimator):
 
     def _growth(self) -> GrowthState:
         check_is_fitted(self)
-        self._require_growable(self.growth_ is not None)
-        assert self.growth_ is not None
+        if self.growth_ is None:
+            raise ValueError(self._advice)
         return self.growth_
 
-    def _require_growable(self, is_growable: bool) -> None:
-        if not is_growable:
-            name = type(self).__name__
-            raise ValueError(
-                f"This model does not keep its training rows, which it needs to grow: fit it with "
-                f"{name}(growable=True)."
-            )
+    @property
+    def _advice(self) -> str:
+        """What to do about a model that cannot grow."""
+        return (
+            "This model does not keep its training rows, which it needs to grow: fit it with "
+            f"{type(self).__name__}(growable=True)."
+        )
 
     @property
     def _n_stored(self) -> int:

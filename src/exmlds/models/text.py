@@ -550,7 +550,7 @@ class TextClassifier(LabelSpaceMixin):
 
         y : labels to choose the analyzer on, where the documents do not bring their own
         """
-        params.check(type(self).__name__, self.get_params(deep=False), self._constraints)
+        self._check_parameters()
         self._check_language(self.vocabulary, self.language)
         self._check_analyzer()
         with progress.shown(self._unfitted.verbose > 0):
