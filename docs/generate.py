@@ -172,7 +172,7 @@ def own_methods(cls: type) -> list[tuple[str, Callable[..., Any]]]:
         if base in told or not base.__module__.startswith("exmlds"):
             continue
         for name, value in vars(base).items():
-            method = value.__func__ if isinstance(value, classmethod) else value
+            method = getattr(value, "__func__", value)
             if name[0] != "_" and name not in INNER and inspect.isfunction(method) and method.__doc__:
                 found.setdefault(name, method)
     return list(found.items())

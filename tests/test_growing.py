@@ -252,8 +252,10 @@ def test_an_unfitted_model_is_fitted_and_one_that_keeps_no_rows_says_what_to_set
     model = FeatureNeighbors(growable=True).partial_fit(data.X, data.Y, ids=range(1, 121))
     assert model.row_ids_[0] == "1"
     for plain in (FeatureNeighbors(), FeatureNeighbors().fit(data.X, data.Y)):
-        with pytest.raises(ValueError, match=r"fit it with FeatureNeighbors\(growable=True\)"):
+        with pytest.raises(AttributeError, match=r"fit it with FeatureNeighbors\(growable=True\)"):
             plain.partial_fit(data.X, data.Y)
+    with pytest.raises(ValueError, match=r"fit it with FeatureNeighbors\(growable=True\)"):
+        plain.remove_rows(["1"])
     assert not hasattr(MostFrequent(), "partial_fit")
 
 

@@ -6,8 +6,10 @@ results, and then applied. What a model is after several calls depends on their 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby, islice
+from types import MethodType
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -22,6 +24,9 @@ from .validation.arguments import explained
 from .validation.arrays import Matrix
 
 Array = np.ndarray
+
+MOST_JOINED = 1_000  # changes that are applied at once
+JOINED = ("removed", "ids", "names", "used")
 
 
 class GrowthState(NamedTuple):
@@ -74,6 +79,7 @@ class RowsChange(NamedTuple):
     names : (q,) the new labels, which are added to `classes_`;  used : (u,) int64, the columns of `classes_`
         that become labels of rows
     results : what a method has computed beside, or None
+    merges : whether the rows that were added by now are merged with the others, which takes time for all
     """
 
     removed: Array
@@ -83,11 +89,27 @@ class RowsChange(NamedTuple):
     names: Array
     used: Array
     results: Any = None
+    merges: bool = False
+
+
+class OfGrowing:
+    """A method that only a model has that can grow, or will after a fit: scikit-learn looks for it."""
+
+    def __init__(self, method: Callable[..., Any]) -> None:
+        self.__func__, self.__doc__ = method, method.__doc__
+
+    def __get__(self, model: GrowingEstimator | None, owner: type[Any]) -> Callable[..., Any]:
+        if model is None:
+            return self.__func__
+        is_fitted = hasattr(model, "n_labels_")
+        if not (model.growth_ is not None if is_fitted else model.growable):
+            raise AttributeError(model._advice)
+        return MethodType(self.__func__, model)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class GrowingEstimator(XMCEstimator):
-    """An estimator that keeps its training rows where `growable` or `keep_rows` is set, and can grow then.
+    """An estimator that keeps its training rows where `growable` is set, and can grow then.
 
     A method implements `_apply_rows`, and may compute results of a change in `_results_of`.
     """
@@ -127,13 +149,14 @@ class GrowingEstimator(XMCEstimator):
         names = _row_names(ids, X.shape[0])
         super()._train(X, Y, rng, side, **run)
         self.growth_ = None
-        if self._keeps_rows:
+        if self.growable:
             n = Y.shape[0]
             self.growth_ = GrowthState(
                 Y, names, np.zeros(n, bool), n, n_removed=0, n_pending=0, next_number=n
             )
         return self
 
+    @OfGrowing
     @explained
     def partial_fit(
         self,
@@ -156,7 +179,6 @@ class GrowingEstimator(XMCEstimator):
         label_names : the names of further columns, where y is a matrix and classes have names
         """
         if not hasattr(self, "n_labels_"):
-            self._require_growable(self._keeps_rows)
             return self.fit(X, y, label_names=label_names, ids=ids)
         return self._change_rows(self._rows_added(X, y, ids, replace, label_names))
 
@@ -226,6 +248,10 @@ class GrowingEstimator(XMCEstimator):
         """Free the space of removed rows, (n,) bool; number : (n,) the new numbers of the others."""
         raise NotImplementedError
 
+    def _has_long_tail(self, n_more: int) -> bool:
+        """Whether rows that were added, with some more, are to be merged with the others."""
+        return False
+
     def _merge_segments(self) -> None:
         """Merge rows that were added with the others, where these are searched differently."""
 
@@ -277,7 +303,8 @@ class GrowingEstimator(XMCEstimator):
         if known is not None:
             used = np.setdiff1d(Y.indices, known).astype(np.int64)
         labels = self.columns_.with_labels(used).of_labels(Y)
-        return RowsChange(removed, X, labels, ids, self._new_names(names), used)
+        merges = self._has_long_tail(len(ids))
+        return RowsChange(removed, X, labels, ids, self._new_names(names), used, merges=merges)
 
     def _with_results(self, change: RowsChange) -> RowsChange:
         return change._replace(results=self._results_of(change))
@@ -302,6 +329,8 @@ class GrowingEstimator(XMCEstimator):
         is_removed[change.removed] = True
         n_changed = len(change.removed) + len(change.ids)
         self._apply_rows(change, n_labels)
+        if change.merges:
+            self._merge_segments()
         self.kept_rows_ = stacked(self.kept_rows_, change.X)
         self.growth_ = GrowthState(
             stacked(widened(growth.labels, n_labels), change.labels),
@@ -315,11 +344,15 @@ class GrowingEstimator(XMCEstimator):
         )
         self.n_samples_fit_ = self.growth_.n_live
 
+    def _joined_changes(self, changes: Iterable[Any]) -> Iterator[Any]:
+        return join_runs(changes, lambda change: change, joined_rows)
+
     def _check_change(self, change: RowsChange, growth: GrowthState) -> None:
         """Check a change, which may come from a file."""
         stored.record(change, "the change", RowsChange)
         n_before, m = len(growth.ids), len(stored.strings(change.ids, "the ids of rows", None))
         stored.ids(change.removed, "removed rows", None, n_before)
+        stored.record(change.merges, "whether a change merges rows", bool)
         is_twice = len(np.unique(change.removed)) < len(change.removed)
         stored.require(not is_twice and not growth.is_removed[change.removed].any(), "a row is removed twice")
         is_left = ~growth.is_removed
@@ -370,17 +403,17 @@ class GrowingEstimator(XMCEstimator):
 
     def _growth(self) -> GrowthState:
         check_is_fitted(self)
-        self._require_growable(self.growth_ is not None)
-        assert self.growth_ is not None
+        if self.growth_ is None:
+            raise ValueError(self._advice)
         return self.growth_
 
-    def _require_growable(self, is_growable: bool) -> None:
-        if not is_growable:
-            name = type(self).__name__
-            raise ValueError(
-                f"This model does not keep its training rows, which it needs to grow: fit it with "
-                f"{name}(growable=True)."
-            )
+    @property
+    def _advice(self) -> str:
+        """What to do about a model that cannot grow."""
+        return (
+            "This model does not keep its training rows, which it needs to grow: fit it with "
+            f"{type(self).__name__}(growable=True)."
+        )
 
     @property
     def _n_stored(self) -> int:
@@ -455,6 +488,52 @@ class GrowingEstimator(XMCEstimator):
 
     def _new_names(self, names: Sequence[Any]) -> Array:
         return np.array(names, np.int64) if self.names_ is None else _like(self.names_, names)
+
+
+def join_runs(
+    changes: Iterable[Any], rows_of: Callable[[Any], Any], join: Callable[[Sequence[Any]], Any]
+) -> Iterator[Any]:
+    """The same changes, with runs that only add or only remove rows as one: each takes time for all rows.
+
+    rows_of : gives the `RowsChange` of a change;  join : makes one of several
+    """
+    for is_joined, run in groupby(changes, lambda change: _kind_of_change(rows_of(change))):
+        if is_joined:
+            yield from map(join, _batched(run, MOST_JOINED))
+        else:
+            yield from run
+
+
+def _kind_of_change(change: Any) -> str | None:
+    """What changes that can be joined have in common, or None for others."""
+    is_plain = isinstance(change, RowsChange) and change.results is None and not change.merges
+    if not is_plain or (len(change.removed) and len(change.ids)):
+        return None
+    return "removed" if len(change.removed) else f"added {type(change.X).__name__}"
+
+
+def joined_rows(changes: Sequence[RowsChange]) -> RowsChange:
+    """Changes of one kind as one."""
+    last = changes[-1]
+    if len(changes) == 1:
+        return last
+    X: Any = [change.X for change in changes]
+    labels = [widened(change.labels, last.labels.shape[1]) for change in changes]
+    parts: dict[str, Any] = {
+        name: np.concatenate([getattr(change, name) for change in changes]) for name in JOINED
+    }
+    return last._replace(
+        X=vstack(X, format="csr") if issparse(last.X) else np.vstack(X),
+        labels=vstack(labels, format="csr"),
+        **parts,
+    )
+
+
+def _batched(values: Iterable[Any], n: int) -> Iterator[list[Any]]:
+    """Lists of at most n values in their order."""
+    iterator = iter(values)
+    while found := list(islice(iterator, n)):
+        yield found
 
 
 def row_ids(ids: Iterable[Any]) -> list[str]:

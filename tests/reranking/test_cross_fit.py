@@ -45,7 +45,7 @@ def test_the_last_fold_that_was_fitted_is_the_last(is_over: bool) -> None:
     folds = HoldOut.folds(rows.n, np.random.default_rng(0))
     np.testing.assert_array_equal(fitted.held_rows, np.concatenate([f.held_rows for f in folds[:2]]))
     np.testing.assert_array_equal(fitted.train_rows, folds[1].train_rows)
-    pipeline, used = refit(fitted, rows, rngs[2], budget)
+    (pipeline, _), used = refit(fitted, rows, rngs[2], budget)
     assert len(used) == (len(folds[1].train_rows) if is_over else rows.n)
     np.testing.assert_array_equal(used[: len(folds[1].train_rows)], folds[1].train_rows)
     np.testing.assert_array_equal(pipeline.shortlister.labels_.toarray(), rows.Y[used].toarray())

@@ -24,8 +24,8 @@ def remove(
 ) -> None:
     """Remove documents, or rows of numbers, by their ids from a model that was trained with --growable.
 
-    They do not vote any more, and their texts are not in the folder any more. What the classifiers and the
-    list of words have learnt from them stays until the model is trained again.
+    They do not vote any more; `exmlds compact --purge` takes their texts out of the folder. What the
+    classifiers and the list of words have learnt from them stays until the model is trained again.
     """
     from ..errors import DataError
     from ..runtime import progress

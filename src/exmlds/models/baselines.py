@@ -120,7 +120,7 @@ class FeatureNeighbors(GrowingEstimator):
         self.index_ = index.exclude(self.index_, removed)
         labels = emptied(widened(self.labels_, n_labels), removed)
         if len(added):
-            self.index_ = index.append(self.index_, change.X[added], n_jobs=self.n_jobs)
+            self.index_ = index.append(self.index_, change.X[added])
             labels = vstack([labels, change.labels[added]], format="csr")
         self.voters_, self.labels_ = np.concatenate([self.voters_, n + added]), labels
 
@@ -128,6 +128,9 @@ class FeatureNeighbors(GrowingEstimator):
         is_kept = ~is_removed[self.voters_]
         self.index_ = index.drop(self.index_, np.flatnonzero(~is_kept))
         self.voters_, self.labels_ = number[self.voters_[is_kept]], self.labels_[is_kept]
+
+    def _has_long_tail(self, n_more: int) -> bool:
+        return index.has_long_tail(self.index_, n_more)
 
     def _merge_segments(self) -> None:
         self.index_ = index.compact(self.index_, n_jobs=self.n_jobs)

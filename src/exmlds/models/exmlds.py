@@ -388,6 +388,9 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
         self.n_listed_ -= int(is_dropped[: self.n_listed_].sum())
         self.rows_ = number[self.rows_[~is_dropped]].astype(np.int32)
 
+    def _has_long_tail(self, n_more: int) -> bool:
+        return self.shortlister_.has_long_tail(n_more)
+
     def _merge_segments(self) -> None:
         self.shortlister_ = self.shortlister_.merged()
         if self.second_shortlister_ is not None:

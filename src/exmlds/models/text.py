@@ -6,6 +6,7 @@ import copy
 import reprlib
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from functools import reduce
 from itertools import chain
 from numbers import Integral
 from typing import Any, ClassVar, NamedTuple, Self
@@ -18,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..base import XMCEstimator, class_reference, restored
 from ..errors import Argument, DataError, DataWarning, NoKnownWordWarning, some
-from ..growing import GrowingEstimator, GrowthState, RowsChange, row_ids
+from ..growing import GrowingEstimator, GrowthState, RowsChange, join_runs, joined_rows, row_ids
 from ..runtime import progress
 from ..runtime.memory import Estimate
 from ..validation import params, stored, targets
@@ -481,6 +482,9 @@ class TextClassifier(LabelSpaceMixin):
         self._commit_change(TextsChange(texts, field_lengths, growing._with_results(rows)))
         return self
 
+    def _joined_changes(self, changes: Iterable[Any]) -> Iterator[Any]:
+        return join_runs(changes, lambda change: getattr(change, "rows", None), _joined_texts)
+
     def _apply_change(self, change: TextsChange) -> None:
         growing = self._growing_model()
         stored.record(change, "the change", TextsChange)
@@ -546,7 +550,7 @@ class TextClassifier(LabelSpaceMixin):
 
         y : labels to choose the analyzer on, where the documents do not bring their own
         """
-        params.check(type(self).__name__, self.get_params(deep=False), self._constraints)
+        self._check_parameters()
         self._check_language(self.vocabulary, self.language)
         self._check_analyzer()
         with progress.shown(self._unfitted.verbose > 0):
@@ -913,6 +917,13 @@ def _texts(
                 ids.append(None if own is None else str(own))
             advance(1)
             yield with_fields if fields else text
+
+
+def _joined_texts(changes: Sequence[TextsChange]) -> TextsChange:
+    """Changes of one kind as one."""
+    lengths = reduce(_stacked_lengths, (change.field_lengths for change in changes))
+    texts = np.concatenate([change.texts for change in changes])
+    return TextsChange(texts, lengths, joined_rows([change.rows for change in changes]))
 
 
 def _given_ids(ids: Any, own_ids: list[str | None]) -> Any:

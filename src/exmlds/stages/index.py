@@ -19,10 +19,7 @@ from . import cells, quantize
 
 Array = np.ndarray
 DENSE_BLOCK = 8_192  # rows that a block of queries is scored against at a time
-MAX_TAIL, TAIL_ROWS = (
-    0.02,
-    1_024,
-)  # share and number of rows that are searched one by one before they are merged
+TAIL_SHARE, TAIL_ROWS = 0.02, 1_024  # of all rows, that are searched one by one before they are merged
 DENSE_FROM = 0.2  # share of stored values above which a matrix product is faster than the inverted index
 
 
@@ -109,21 +106,21 @@ def extend(
     return index._replace(segments=[*index.segments, Segment(rows, bias)])
 
 
-def append(index: Index, X: Matrix, storage: str = "float32", *, n_jobs: int | None = None) -> Index:
-    """The index with further rows, in a second segment, or merged into the first where they become many.
-
-    The work is in proportion to the rows that are added, but for a merge now and then.
-    """
+def append(index: Index, X: Matrix, storage: str = "float32") -> Index:
+    """The index with further rows, in a second segment, which grows until `compact` merges both."""
     is_inverted = issparse(index.segments[0].rows)
     if is_inverted != issparse(X):
         X = csr_matrix(X) if is_inverted else X.toarray()
     first, *others = extend(index, X, storage).segments
     if not len(first.bias):
         return index._replace(segments=others)
-    tail = _join(others)
-    grown = index._replace(segments=[first, tail])
-    n_tail, n = len(tail.bias), len(first.bias) + len(tail.bias)
-    return compact(grown, n_jobs=n_jobs) if n_tail > max(TAIL_ROWS, MAX_TAIL * n) else grown
+    return index._replace(segments=[first, _join(others)])
+
+
+def has_long_tail(index: Index, n_more: int) -> bool:
+    """Whether the rows behind the first segment are many, with some more that are added."""
+    sizes = [len(segment.bias) for segment in index.segments]
+    return sum(sizes[1:]) + n_more > max(TAIL_ROWS, TAIL_SHARE * (sum(sizes) + n_more))
 
 
 def exclude(index: Index, rows: Array) -> Index:

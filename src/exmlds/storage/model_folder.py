@@ -40,6 +40,7 @@ from .model_card import CARD
 
 FORMAT = 3
 MANIFEST = "manifest.json"
+MOST_TRIES = 50  # to read a model that others replace meanwhile
 _ARRAYS = re.compile(r"arrays-([0-9a-f]{12})\.bin")
 _SUMMED = re.compile(rb'(.*),\n "checksum": "([0-9a-f]{8})"\n}\n', re.DOTALL)
 
@@ -204,7 +205,7 @@ def load(path: PathLike) -> tuple[dict[str, Any], dict[str, Any]]:
 def load_with_journal(path: PathLike) -> Stored:
     """Read a model folder; every byte is compared with its checksum."""
     folder = Path(path)
-    for _ in range(5):
+    for _ in range(MOST_TRIES):
         manifest = read_manifest(folder)
         file = manifest["file"]
         try:

@@ -54,7 +54,7 @@ RECORDS = {
     "reranker-update/1": _record("reranking.growth", "RerankerUpdate", "examples labels weights alphas"),
     "label-weights/1": _record("stages.rerank", "LabelWeights", "starts features values scale bias"),
     "router/1": _record("stages.partition", "Router", "centers"),
-    "rows-change/1": _record("growing", "RowsChange", "removed X labels ids names used results"),
+    "rows-change/1": _record("growing", "RowsChange", "removed X labels ids names used results merges"),
     "segment/1": _record("stages.index", "Segment", "rows bias"),
     "settings/1": _record("voting.votes", "Settings", "features path temperature embedding voting held_out"),
     "stacker/1": _record(

@@ -244,7 +244,7 @@ class NeighborVoting(LabelSpaceMixin, GrowingEstimator):
         for p in np.unique(choice):
             part, own = parts[p], np.flatnonzero(choice == p)
             Z = quantize.times(X[own], part.V, part.columns, engine=self.engine)
-            grown = index.append(part.row_index, Z, self.storage, n_jobs=self.n_jobs)
+            grown = index.append(part.row_index, Z, self.storage)
             parts[p] = part._replace(
                 rows=np.concatenate([part.rows, numbers[own]]),
                 row_index=index.compact(grown, n_jobs=self.n_jobs) if is_merged else grown,
@@ -346,6 +346,17 @@ class NeighborVoting(LabelSpaceMixin, GrowingEstimator):
             for learner in self.learners_
         ]
         return other
+
+    def has_long_tail(self, n_more: int) -> bool:
+        """Whether the rows that were added to a part, with some more, are many."""
+        return any(
+            index.has_long_tail(part.row_index, n_more)
+            for learner in self.learners_
+            for part in learner.parts
+        )
+
+    def _has_long_tail(self, n_more: int) -> bool:
+        return self.has_long_tail(n_more)
 
     def _merge_segments(self) -> None:
         self.learners_: list[Learner] = self.merged().learners_
