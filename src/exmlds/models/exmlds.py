@@ -46,8 +46,8 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
     Parameters
     ----------
     effort : "fast", "balanced" or "best": how long a fit may take for what accuracy. "fast" searches no
-        configuration, and makes shorter lists by fewer neighbours; "best" fits an ensemble and more folds.
-        Parameters that are given take precedence
+        configuration, and makes shorter lists by fewer neighbours; "best" fits an ensemble, more folds and
+        the centroids of labels. Parameters that are given take precedence
     candidates : the shortlister: "joint" learning (`ExMLDS4`), joint "sppmi" (`ExMLDS3`), or "auto", the
         better one on held-out rows; where rows are few, the votes of the other are evidence too
     n_learners : number of ensemble members of joint learning; "auto" is one, or three with the effort "best",
@@ -249,7 +249,7 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
         self, pipeline: RerankingPipeline, cost: float, rows: Array, trials: list[SearchTrial]
     ) -> None:
         self.shortlister_, self.second_shortlister_, self.shortlist_, self.counts_ = pipeline[:4]
-        self.feature_map_, self.classifiers_, self.lifts_, self.match_lifts_ = pipeline[4:]
+        self.feature_map_, self.classifiers_, self.lifts_, self.match_lifts_, self.centroids_ = pipeline[4:]
         self.cost_, self.rows_ = cost, rows.astype(np.int32)
         columns = zip(*trials) if trials else ((), (), (), ())
         self.search_results_ = dict(zip(SearchTrial._fields, map(list, columns)))
@@ -341,7 +341,7 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
 
     def _restore(self) -> None:
         super()._restore()
-        for name in ("match_lifts_", "untrained_"):
+        for name in ("match_lifts_", "untrained_", "centroids_"):
             if not hasattr(self, name):
                 setattr(self, name, None)  # folders of earlier versions have none
 
@@ -370,11 +370,15 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
         stored.record(self.search_results_, "the search", dict)
         has_classifiers = self.classifiers_ is not None and self.feature_map_ is not None
         if has_classifiers:
-            rerank.check(self.classifiers_, features.check(self.feature_map_, d), n_labels)
+            width = features.check(self.feature_map_, d)
+            for linear in (self.classifiers_, self.centroids_):
+                if linear is not None:
+                    rerank.check(linear, width, n_labels)
         if self.stacker_ is not None:
             names = stacking.evidence_names(
                 self.second_shortlister_ is not None,
                 has_classifiers and self.lifts_ is not None,
+                self.centroids_ is not None,
                 self.match_lifts_ is not None,
             )
             stacking.check(self.stacker_, len(names), n_labels)
@@ -391,6 +395,7 @@ class ExMLDS(LabelSpaceMixin, XMCEstimator):
             self.classifiers_,
             self.lifts_,
             self.match_lifts_,
+            self.centroids_,
         )
 
     def _explain_row(
