@@ -68,6 +68,5 @@ EFFORTS = {
         n_dense_epochs=20,
         n_folds=(3, 5),
         has_centroids=True,
-        second_rows=100_000,
     ),
 }
