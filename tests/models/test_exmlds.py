@@ -46,7 +46,9 @@ def test_effort(made: tuple[Dataset, Dataset], effort: str) -> None:
         assert fitted.search_results_["step"] == []  # nothing is searched
         assert fitted.shortlist_ == 120
         assert fitted.second_shortlister_ is None
+        assert fitted.centroids_ is None
     else:
+        assert fitted.centroids_ is not None
         assert len(fitted.search_results_["step"]) > 2
         learners = [len(one.learners_) for one in (fitted.shortlister_, fitted.second_shortlister_)]
         assert max(learners) == 3

@@ -153,3 +153,17 @@ def test_classifiers_are_replaced_label_by_label(data: Dataset) -> None:
     without = rerank.score(rerank.without(found, np.array([1, 2])), data.X, ids)
     assert (without[:, [1, 2]] == -1).all()
     np.testing.assert_array_equal(without[:, 3:], margins[:, 3:])
+
+
+def test_centroids_are_the_mean_rows_of_labels_weighted_by_idf(data: Dataset) -> None:
+    X, n = csr_matrix(normalize(data.X), dtype=np.float32), data.X.shape[0]
+    weights = np.random.default_rng(0).random(n) + 0.5
+    centroids = rerank.fit_centroids(X, data.Y, row_weights=weights, n_jobs=2)
+    idf = 1 + np.log((1 + n) / (1 + X.getnnz(axis=0)))
+    means = normalize((data.Y.multiply(weights[:, None]).T @ X).toarray() * idf)
+    ids = np.tile(np.append(np.arange(data.Y.shape[1]), -1), (n, 1))
+    found = rerank.score(centroids, X, ids)
+    np.testing.assert_allclose(found[:, :-1], (X.toarray() * idf) @ means.T, atol=0.02 * idf.max())
+    assert (found[:, -1] == -np.inf).all()
+    pruned = rerank.fit_centroids(X, data.Y, row_weights=weights, keep_from=0.5)
+    assert np.count_nonzero(pruned.weights(0)) < np.count_nonzero(centroids.weights(0))

@@ -147,15 +147,31 @@ def test_uninformative_pairs_keep_the_order_of_votes(value: bool, rng: np.random
 
 @pytest.mark.parametrize("has_second", [False, True])
 @pytest.mark.parametrize("has_lifts", [False, True])
-def test_every_column_of_the_evidence_has_a_name(has_second: bool, has_lifts: bool) -> None:
+@pytest.mark.parametrize("has_centroids", [False, True])
+def test_every_column_of_the_evidence_has_a_name(
+    has_second: bool, has_lifts: bool, has_centroids: bool
+) -> None:
     votes, margins, counts = lists(np.random.default_rng(0))
     evidence = stacking.build_evidence(
-        votes, margins, counts, votes if has_second else None, margins if has_lifts else None
+        votes,
+        margins,
+        counts,
+        votes if has_second else None,
+        margins if has_lifts else None,
+        margins if has_centroids else None,
     )
-    assert evidence.shape[-1] == len(stacking.evidence_names(has_second, has_lifts))
+    assert evidence.shape[-1] == len(stacking.evidence_names(has_second, has_lifts, has_centroids))
 
 
 def test_evidence_of_label_lift_by_hand() -> None:
     votes, margins, counts = np.array([[0.5]]), np.array([[2.0]]), np.array([[np.e]])
     evidence = stacking.build_evidence(votes, margins, counts, None, np.array([[0.7]]))
     np.testing.assert_allclose(evidence[0, 0, -3:], [0.7, 1.4, 0.7], rtol=1e-6)
+
+
+def test_evidence_of_centroids_by_hand() -> None:
+    votes, margins = np.array([[0.5, 0.2, 0.0]]), np.array([[2.0, 1.0, -np.inf]])
+    similar = np.array([[0.4, 0.6, -np.inf]])
+    evidence = stacking.build_evidence(votes, margins, np.full((1, 3), np.e), similarities=similar)
+    np.testing.assert_allclose(evidence[0, 0, -5:], [0.4, 0.16, 0.8, 0.4, -0.2], rtol=1e-6)
+    assert np.isfinite(evidence).all()

@@ -326,9 +326,7 @@ def test_a_model_that_does_not_grow_refuses_a_journal(path: Path, tmp_path: Path
     MostFrequent().fit(np.ones((4, 2)), [[0], [1], [2], [0]]).save(tmp_path / "other")
     good = tree.dumps(note_counter.NotesAdded(np.array([1, 0, 0]), np.array(["x"], object)), "change")
     with_record(tmp_path / "other", good, len(good))
-    with pytest.raises(
-        ModelError, match="cannot be used: MostFrequent takes no change of the kind"
-    ):
+    with pytest.raises(ModelError, match="cannot be used: MostFrequent takes no change of the kind"):
         exmlds.load(tmp_path / "other")
 
 

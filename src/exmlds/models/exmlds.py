@@ -61,8 +61,8 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
     Parameters
     ----------
     effort : "fast", "balanced" or "best": how long a fit may take for what accuracy. "fast" searches no
-        configuration, and makes shorter lists by fewer neighbours; "best" fits an ensemble and more folds.
-        Parameters that are given take precedence
+        configuration, and makes shorter lists by fewer neighbours; "best" fits an ensemble, more folds and
+        the centroids of labels. Parameters that are given take precedence
     candidates : the shortlister: "joint" learning (`ExMLDS4`), joint "sppmi" (`ExMLDS3`), or "auto", the
         better one on held-out rows; where rows are few, the votes of the other are evidence too
     n_learners : number of ensemble members of joint learning; "auto" is one, or three with the effort "best",
@@ -289,7 +289,7 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
         self, pipeline: RerankingPipeline, cost: float, rows: Array, trials: list[SearchTrial]
     ) -> None:
         self.shortlister_, self.second_shortlister_, self.shortlist_, self.counts_ = pipeline[:4]
-        self.feature_map_, self.classifiers_, self.lifts_, self.match_lifts_ = pipeline[4:]
+        self.feature_map_, self.classifiers_, self.lifts_, self.match_lifts_, self.centroids_ = pipeline[4:]
         self.cost_, self.rows_ = cost, rows.astype(np.int32)
         self.trained_counts_, self.n_listed_ = self.column_counts_, len(rows)
         columns = zip(*trials) if trials else ((), (), (), ())
@@ -474,8 +474,8 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
     def _restore(self) -> None:
         super()._restore()
         # Folders of earlier versions have none.
-        absent = {"match_lifts_": None, "untrained_": None, "trained_": None, "n_listed_": 0}
-        for name, value in {**absent, "trained_counts_": self.column_counts_}.items():
+        absent = dict.fromkeys(("match_lifts_", "untrained_", "centroids_", "trained_"))
+        for name, value in {**absent, "n_listed_": 0, "trained_counts_": self.column_counts_}.items():
             if not hasattr(self, name):
                 setattr(self, name, value)
 
@@ -511,13 +511,16 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
             stored.number(getattr(self, name), name)
         stored.record(self.search_results_, "the search", dict)
         if self.classifiers_ is not None and self.feature_map_ is not None:
-            stored.record(self.classifiers_, "the classifiers", rerank.Classifiers)
-            n_trained = min(len(self.classifiers_.bias), n_labels)  # labels that came later have none
-            rerank.check(self.classifiers_, features.check(self.feature_map_, d), n_trained)
+            width = features.check(self.feature_map_, d)
+            for linear in filter(None, (self.classifiers_, self.centroids_)):
+                stored.record(linear, "the classifiers", rerank.Classifiers)
+                n_trained = min(len(linear.bias), n_labels)  # labels that came later have none
+                rerank.check(linear, width, n_trained)
         if self.stacker_ is not None:
             names = stacking.evidence_names(
                 self.second_shortlister_ is not None,
                 self.classifiers_ is not None and self.lifts_ is not None,
+                self.centroids_ is not None,
                 self.match_lifts_ is not None,
             )
             stacking.check(self.stacker_, len(names), n_labels)
@@ -534,6 +537,7 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
             self.classifiers_,
             self.lifts_,
             self.match_lifts_,
+            self.centroids_,
         )
 
     def _explain_row(

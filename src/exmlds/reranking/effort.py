@@ -16,6 +16,7 @@ class Effort(NamedTuple):
     n_epochs, n_dense_epochs : of joint learning, for sparse rows and for dense ones
     n_passes, n_more_passes : over the examples of a label, in a fold and, at most, in the refit
     n_folds : folds at least and at most; between them, as many as give enough held-out rows
+    has_centroids : whether the similarity to the mean row of each label is evidence too
     second_rows : rows up to which a second shortlister may be better, or gives more evidence
     """
 
@@ -29,6 +30,7 @@ class Effort(NamedTuple):
     n_passes: int
     n_more_passes: int
     n_folds: tuple[int, int]
+    has_centroids: bool
     second_rows: int
 
 
@@ -43,6 +45,7 @@ BALANCED = Effort(
     n_passes=10,
     n_more_passes=5,
     n_folds=(1, 5),
+    has_centroids=False,
     second_rows=8_000,
 )
 EFFORTS = {
@@ -64,6 +67,6 @@ EFFORTS = {
         n_epochs=6,
         n_dense_epochs=20,
         n_folds=(3, 5),
-        second_rows=100_000,
+        has_centroids=True,
     ),
 }

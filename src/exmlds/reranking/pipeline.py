@@ -40,6 +40,7 @@ class Config(NamedTuple):
     second : another one, whose votes for the labels on the lists are evidence too, or None
     features, loss, cost : of the classifiers; the loss "none" leaves them out
     n_passes : over the examples of a label, at first and after a warm start
+    has_centroids : whether the similarity to the centroids of labels is evidence too
     """
 
     shortlister: NeighborVoting
@@ -49,6 +50,7 @@ class Config(NamedTuple):
     loss: str
     cost: float
     n_passes: tuple[int, int]
+    has_centroids: bool
 
 
 class ShortlistScores(NamedTuple):
@@ -57,6 +59,7 @@ class ShortlistScores(NamedTuple):
     ids : labels, −1 pads;  votes : shares of the votes;  margins : of the classifiers
     counts : training rows of the labels;  second_votes : shares of the second shortlister's votes, or None
     cooccurrence : lift by the other labels on the list, or None
+    similarities : to the centroids of the labels, or None
     matches : scores of the labels' names in the texts, 0 without one, or None;  match_lifts : how much more
         often such matches of the labels were right than their scores say, or None
     """
@@ -66,7 +69,8 @@ class ShortlistScores(NamedTuple):
     margins: Array
     counts: Array
     second_votes: Array | None
-    cooccurrence: Array | None
+    cooccurrence: Array | None = None
+    similarities: Array | None = None
     matches: Array | None = None
     match_lifts: Array | None = None
 
@@ -77,7 +81,10 @@ class ShortlistScores(NamedTuple):
     def evidence_names(self) -> list[tuple[str, ...]]:
         """(f,) the kinds of evidence that each feature of the stacker is made of."""
         return stacking.evidence_names(
-            self.second_votes is not None, self.cooccurrence is not None, self.matches is not None
+            self.second_votes is not None,
+            self.cooccurrence is not None,
+            self.similarities is not None,
+            self.matches is not None,
         )
 
     def slice(self, rows: slice, columns: slice) -> ShortlistScores:
@@ -104,6 +111,7 @@ class RerankingPipeline(NamedTuple):
     shortlister, second : fitted;  shortlist : labels of a row that are re-ranked
     counts : (L,) training rows of each label;  lifts : (L, L) of `label_lift`, where labels are few
     match_lifts : (L,) of `name_match`, where names of labels are matched
+    centroids : of the labels, or None
     """
 
     shortlister: NeighborVoting
@@ -114,6 +122,7 @@ class RerankingPipeline(NamedTuple):
     classifiers: rerank.Classifiers | None
     lifts: Array | None
     match_lifts: Array | None = None
+    centroids: rerank.Classifiers | None = None
 
     @property
     def n_listed(self) -> int:
@@ -159,23 +168,29 @@ class RerankingPipeline(NamedTuple):
         counts = self.counts[np.maximum(ids, 0)]
         second_votes = None if self.second is None else _vote_shares(self.second, X, ids)
         margins = np.zeros(ids.shape, np.float32)
-        return ShortlistScores(ids, votes, margins, counts, second_votes, None, match_scores, match_lifts)
+        return ShortlistScores(
+            ids, votes, margins, counts, second_votes, matches=match_scores, match_lifts=match_lifts
+        )
 
     def add_margins(self, scores: ShortlistScores, X: Matrix) -> ShortlistScores:
         """Score the labels on the short lists of a block of rows by their classifiers, if there are any."""
         if self.classifiers is None or self.feature_map is None:
             return scores
-        n_listed, margins = self.n_listed, np.full(scores.ids.shape, -np.inf, np.float32)
+        n_listed, A = self.n_listed, transform_sparse(self.feature_map, X)
         listed = scores.ids[:, :n_listed]
-        is_trained = listed < len(self.classifiers.bias)
-        margins[:, :n_listed] = rerank.score(
-            self.classifiers,
-            transform_sparse(self.feature_map, X),
-            np.where(is_trained, listed, -1),
-            engine=self.shortlister.engine,
-        )
-        if not is_trained.all():  # labels that came later, which votes alone are known of
-            margins[:, :n_listed][~is_trained] = 2 * scores.votes[:, :n_listed][~is_trained] - 1
+        votes = scores.votes[:, :n_listed]
+
+        def margins_of(linear: rerank.Classifiers, otherwise: Array) -> Array:
+            """Labels that came after the fit, which votes alone are known of, have another value."""
+            margins, is_trained = np.full(scores.ids.shape, -np.inf, np.float32), listed < len(linear.bias)
+            given = np.where(is_trained, listed, -1)
+            found = rerank.score(linear, A, given, engine=self.shortlister.engine)
+            margins[:, :n_listed] = np.where(is_trained, found, otherwise)
+            return margins
+
+        margins = margins_of(self.classifiers, 2 * votes - 1)
+        if self.centroids is not None:
+            scores = scores._replace(similarities=margins_of(self.centroids, votes))
         if self.lifts is None:
             return scores._replace(margins=margins)
         cooccurrence = np.zeros(scores.ids.shape, np.float32)
@@ -327,9 +342,10 @@ def _fit_classifiers(
 ) -> FittedPipeline:
     """Train classifiers on their examples; start : (m,) the α that they start from, which are overwritten."""
     feature_map = features.fit(config.features, rows.X, rng)
+    A = transform_sparse(feature_map, rows.X)
     with phase("classifiers", rows.n):
         classifiers, alphas = rerank.fit(
-            transform_sparse(feature_map, rows.X),
+            A,
             examples,
             loss=config.loss,
             cost=config.cost,
@@ -337,6 +353,16 @@ def _fit_classifiers(
             keep_from=PRUNE_BELOW,
             start=start,
             n_epochs=n_passes,
+            n_jobs=shortlister.n_jobs,
+            engine=shortlister.engine,
+        )
+    centroids = None
+    if config.has_centroids:
+        centroids = rerank.fit_centroids(
+            A,
+            rows.Y,
+            row_weights=rows.row_weights,
+            keep_from=PRUNE_BELOW,
             n_jobs=shortlister.n_jobs,
             engine=shortlister.engine,
         )
@@ -351,6 +377,7 @@ def _fit_classifiers(
         classifiers,
         lifts,
         _match_lifts(rows),
+        centroids,
     )
     return FittedPipeline(pipeline, TrainedExamples(examples, alphas))
 

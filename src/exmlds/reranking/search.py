@@ -129,7 +129,7 @@ class ConfigSearch(NamedTuple):
     ) -> Config:
         effort, cost = self.effort, self.effort.costs[0] if self.cost == "auto" else float(self.cost)
         passes = effort.n_passes, effort.n_more_passes
-        return Config(method, second, length, kind, self.loss, cost, passes)
+        return Config(method, second, length, kind, self.loss, cost, passes, effort.has_centroids)
 
     def _n_epochs(self, is_dense: bool) -> int:
         return self.effort.n_dense_epochs if is_dense else self.effort.n_epochs
@@ -262,12 +262,15 @@ class ConfigSearch(NamedTuple):
         pairs = data.n * listed + data.nnz_labels
         weights = min(float(data.n_labels) * data.d, pairs * data.nnz / data.n) / 4
         lifts = data.n_labels**2 if data.n_labels <= MAX_LIFT_LABELS else 0
+        values = min(float(data.n_labels) * data.d, data.nnz_labels * data.nnz / data.n)
+        centroids = values if self.effort.has_centroids else 0.0
         # The evidence on a held-out pair has some twenty numbers; the stacker has them in double precision.
         held = min(data.n, MAX_HELD_OUT) * listed
         stacking = 320.0 * held + 320.0 * min(held, STACKER_PAIRS)
         # A pair is on a list (4 bytes), and an example of the last fold and of the refit (9 each).
-        reranking = 40.0 * pairs + 15.0 * weights + 16.0 * lifts
-        return Estimate(fitting + max(stacking, reranking), size + 5.0 * weights + 2.0 * lifts)
+        reranking = 40.0 * pairs + 15.0 * weights + 16.0 * lifts + 30.0 * centroids
+        saved = size + 5.0 * (weights + centroids) + 2.0 * lifts
+        return Estimate(fitting + max(stacking, reranking), saved)
 
 
 def _sample(rows: TrainingSet, rng: Generator) -> tuple[TrainingSet, TrainingSet]:

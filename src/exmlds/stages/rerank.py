@@ -15,13 +15,13 @@ from scipy.sparse import csr_matrix
 from ..kernels import DEFAULT, Engine
 from ..runtime.parallel import blocks, map_blocks
 from ..validation import mapped, stored
-from ..validation.arrays import row_blocks, row_norms
+from ..validation.arrays import count_columns, row_blocks, row_norms
 
 Array = np.ndarray
 
 LEAST_WEIGHT = 1e-6  # least weight of a row: the kernel divides by its cost
 TRAINING_BLOCKS = 256  # blocks of labels that are trained at the same time
-SORTING_BLOCKS = 8  # blocks of labels whose weights are sorted by feature at the same time
+SORTING_BLOCKS = 8  # blocks of labels whose rows are added up, or whose weights are sorted, at the same time
 LOSSES = ("squared_hinge", "logistic")
 
 
@@ -242,6 +242,53 @@ def train(
     counts, features, values, scale, bias = (np.concatenate(parts) for parts in zip(*trained))
     del trained  # as large as what was made of it
     return LabelWeights(np.concatenate(([0], np.cumsum(counts))), features, values, scale, bias), alphas
+
+
+def fit_centroids(
+    X: csr_matrix,
+    Y: csr_matrix,
+    *,
+    row_weights: Array | None = None,
+    keep_from: float = 0.0,
+    n_jobs: int | None = None,
+    engine: Engine = DEFAULT,
+) -> Classifiers:
+    """The centroid of each label, in the form of classifiers without bias.
+
+    With D the diagonal matrix of inverse document frequencies, the centroid is the mean of D x over the rows
+    of the label, scaled to unit length. A margin is the product of D x with it, so that D is folded in twice.
+
+    X : (n, d) csr float32;  Y : (n, L) csr of ones
+    row_weights : (n,) float, factors of the rows
+    keep_from : weights below this share of the label's largest weight are pruned
+    """
+    of_labels = csr_matrix(Y.T, dtype=np.float32)  # (L, n)
+    if row_weights is not None:
+        of_labels.data *= row_weights.astype(np.float32)[of_labels.indices]
+    # Features that few rows have tell more; the 1 keeps those that all rows have.
+    idf = (1 + np.log((1 + X.shape[0]) / (1 + count_columns(X)))).astype(np.float32)
+
+    def add_rows(labels: slice) -> tuple[Array, Array, Array, Array]:
+        sums = of_labels[labels] @ X
+        sums.data *= idf[sums.indices]
+        lengths = np.maximum(row_norms(sums), LEAST_WEIGHT)
+        sums.data *= idf[sums.indices]
+        largest = abs(sums).max(axis=1).toarray().ravel()
+        bounds = np.repeat(largest, np.diff(sums.indptr))
+        is_kept = abs(sums.data) > keep_from * bounds
+        values = np.rint(127 * sums.data[is_kept] / bounds[is_kept]).astype(np.int8)
+        counts = np.diff(np.concatenate(([0], np.cumsum(is_kept)))[sums.indptr])
+        scale = largest / (127 * lengths)
+        return counts, sums.indices[is_kept].astype(np.int32), values, scale.astype(np.float32)
+
+    todo = label_blocks(of_labels.indptr.astype(np.int64), SORTING_BLOCKS)
+    done = map_blocks(
+        add_rows, todo, n_jobs=n_jobs, stage="centroids", total=len(todo), unit="blocks of labels"
+    )
+    counts, features, values, scale = (np.concatenate(parts) for parts in zip(*done))
+    starts = np.concatenate(([0], np.cumsum(counts)))
+    by_feature = _by_feature(starts, features, values, X.shape[1], n_jobs, engine)
+    return Classifiers(*by_feature, scale, np.zeros_like(scale))
 
 
 def pad_rows(X: csr_matrix) -> tuple[Array, Array, Array]:

@@ -32,7 +32,7 @@ CURVE_POINTS = 200  # most points kept of the isotonic curve
 RIDGE_FACTOR = 2.0  # The penalty is doubled: the final fit trains on more rows than the held-out scores saw.
 NEWTON_STEPS, MAX_STEP, LAST_STEP = 10, 1.0, 1e-3  # of the label biases: at most, largest, small enough
 VOTES, MARGIN, FREQUENCY, SECOND, OTHERS = "votes", "classifier", "frequency", "second votes", "other labels"
-NAME = "name in the text"
+CENTROID, NAME = "similar rows of the label", "name in the text"
 MIN_MATCH = 1e-3  # Scores of matched names are clipped here before the logarithm.
 # The names of each column of the evidence, in its order; a product has the names of both factors.
 BASE_NAMES = (
@@ -41,6 +41,7 @@ BASE_NAMES = (
 )
 SECOND_NAMES = ((SECOND,), (SECOND,), (SECOND, MARGIN), (SECOND,), (SECOND, VOTES))
 LIFT_NAMES = ((OTHERS,), (OTHERS, MARGIN), (OTHERS, FREQUENCY))
+CENTROID_NAMES = ((CENTROID,), (CENTROID,), (CENTROID, MARGIN), (CENTROID, FREQUENCY), (CENTROID,))
 MATCH_NAMES = (
     *((NAME,), (NAME,), (NAME, MARGIN), (NAME, VOTES), (NAME, FREQUENCY), (NAME, MARGIN)),
     *((NAME,), (NAME, MARGIN), (NAME, VOTES)),
@@ -103,12 +104,15 @@ class HeldOutPairs(NamedTuple):
         return bool(self.hits.any() and not self.hits.all())
 
 
-def evidence_names(has_second: bool, has_lifts: bool, has_matches: bool = False) -> list[tuple[str, ...]]:
+def evidence_names(
+    has_second: bool, has_lifts: bool, has_centroids: bool = False, has_matches: bool = False
+) -> list[tuple[str, ...]]:
     """(f,) names of the sources of each column of the evidence."""
     return [
         *BASE_NAMES,
         *(SECOND_NAMES if has_second else ()),
         *(LIFT_NAMES if has_lifts else ()),
+        *(CENTROID_NAMES if has_centroids else ()),
         *(MATCH_NAMES if has_matches else ()),
     ]
 
@@ -119,6 +123,7 @@ def build_evidence(
     counts: Array,
     second_votes: Array | None = None,
     lifts: Array | None = None,
+    similarities: Array | None = None,
     matches: Array | None = None,
     match_lifts: Array | None = None,
 ) -> Array:
@@ -129,6 +134,7 @@ def build_evidence(
     counts : (n, k) number of training rows of each label
     second_votes : (n, k) vote shares of a second model, if there is one
     lifts : (n, k) log-lifts from the other labels of the row (`label_lift`), if they are used
+    similarities : (n, k) to the centroid of each label, −inf where the list is padded, if they are used
     matches, match_lifts : (n, k) scores of the labels' names in the text, 0 without one, and log-lifts of
         these labels (`name_match`), if names are used
     """
@@ -143,6 +149,9 @@ def build_evidence(
         parts += [s, second_votes, s * z, s * s, s * v]
     if lifts is not None:
         parts += [lifts, lifts * z, lifts * c]
+    if similarities is not None:
+        a = np.where(np.isfinite(similarities), similarities, 0)
+        parts += [a, a * a, a * z, a * c, a - a.max(axis=1, keepdims=True)]
     if matches is not None and match_lifts is not None:
         is_matched = (matches > 0).astype(np.float32)
         m = np.log(np.maximum(matches, MIN_MATCH) / MIN_MATCH)

@@ -79,6 +79,7 @@ RECORDS = {
 ATTRIBUTES = {
     "analyzer_": "analyzer",
     "analyzer_results_": "analyzer_results",
+    "centroids_": "centroids",
     "chosen_threshold_": "chosen_threshold",
     "classifiers_": "classifiers",
     "column_counts_": "label_counts",
