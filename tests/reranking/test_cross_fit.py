@@ -34,7 +34,7 @@ def test_the_last_fold_that_was_fitted_is_the_last(is_over: bool) -> None:
     rngs = [np.random.default_rng(seed) for seed in range(3)]
     budget = TwoFolds(is_over)
     fitted = cross_fit(
-        Config(method, None, 8, "l2", "squared_hinge", 1.0, (10, 5)),
+        Config(method, None, 8, "l2", "squared_hinge", 1.0, (10, 5), False),
         rows,
         fold_rng=rngs[0],
         fit_rng=rngs[1],

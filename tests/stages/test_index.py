@@ -115,18 +115,18 @@ def all_found(found: index.Index, Q: csr_matrix, k: int) -> tuple[list[set[int]]
 @pytest.mark.twins
 @pytest.mark.parametrize("metric", ["cosine", "euclidean"])
 @pytest.mark.parametrize("kind", ["rows", "cells", "inverted"])
-def test_rows_are_appended_excluded_and_dropped(
-    kind: str, metric: str, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_are_appended_excluded_and_dropped(kind: str, metric: str, rng: np.random.Generator) -> None:
     """A search finds what it finds in an index that was built of the rows that are left."""
     X = csr_matrix(random_array((90, 30), density=0.15, random_state=rng, dtype=np.float32))
     Q = csr_matrix(random_array((10, 30), density=0.15, random_state=rng, dtype=np.float32))
-    for most in (10_000, 5):  # rows in the second segment: none are merged, then all
-        monkeypatch.setattr(index, "TAIL_ROWS", most)
+    for is_merged in (False, True):
         grown = built(kind, X[:40], metric)
         for start in range(40, 90, 10):
             grown = index.append(grown, X[start : start + 10])
-        assert len(grown.segments) == (2 if most > 5 else 1)
+        assert not index.has_long_tail(grown, index.TAIL_ROWS - 50)
+        assert index.has_long_tail(grown, index.TAIL_ROWS - 49)
+        grown = index.compact(grown) if is_merged else grown
+        assert len(grown.segments) == (1 if is_merged else 2)
         whole = built(kind, X, metric)
         own, expected = all_found(grown, Q, 90), all_found(whole, Q, 90)
         assert own[0] == expected[0]
