@@ -620,8 +620,14 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
 
     def _estimate(self, data: DataSize) -> Estimate:
         first_method = "sppmi" if self.candidates == "sppmi" else "joint"
-        estimate = self._config_search(first_method).estimate(data)
-        return estimate.with_rows(data) if self._keeps_rows else estimate
+        search = self._config_search(first_method)
+        estimate = search.estimate(data)
+        estimate = estimate.with_rows(data) if self._keeps_rows else estimate
+        if not self.growable:
+            return estimate
+        # The labels of all rows, and an example's row, sign and dual variable.
+        kept = data.labels_bytes() + (0.0 if self.loss == "none" else 9.0 * search.n_examples(data))
+        return Estimate(estimate.memory + data.labels_bytes(), estimate.size + kept)
 
 
 def _normalize_weights(rows: TrainingSet) -> TrainingSet:

@@ -256,10 +256,7 @@ class ConfigSearch(NamedTuple):
         fitting = max(part.memory for part in parts) + 2 * size
         if self.loss == "none":
             return Estimate(fitting, size)
-        listed = min(
-            self.effort.shortlists[-1] if self.shortlist == "auto" else int(self.shortlist), data.n_labels
-        )
-        pairs = data.n * listed + data.nnz_labels
+        listed, pairs = self._n_listed(data), self.n_examples(data)
         weights = min(float(data.n_labels) * data.d, pairs * data.nnz / data.n) / 4
         lifts = data.n_labels**2 if data.n_labels <= MAX_LIFT_LABELS else 0
         values = min(float(data.n_labels) * data.d, data.nnz_labels * data.nnz / data.n)
@@ -271,6 +268,14 @@ class ConfigSearch(NamedTuple):
         reranking = 40.0 * pairs + 15.0 * weights + 16.0 * lifts + 30.0 * centroids
         saved = size + 5.0 * (weights + centroids) + 2.0 * lifts
         return Estimate(fitting + max(stacking, reranking), saved)
+
+    def n_examples(self, data: DataSize) -> float:
+        """Examples of all classifiers, at most."""
+        return data.n * self._n_listed(data) + data.nnz_labels
+
+    def _n_listed(self, data: DataSize) -> int:
+        longest = self.effort.shortlists[-1] if self.shortlist == "auto" else int(self.shortlist)
+        return min(longest, data.n_labels)
 
 
 def _sample(rows: TrainingSet, rng: Generator) -> tuple[TrainingSet, TrainingSet]:
