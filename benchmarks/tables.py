@@ -477,6 +477,20 @@ def vocabularies() -> str:
     return table(["vocabulary", "concepts", "names", "file", "read in", "peak"], rows)
 
 
+def growth() -> str:
+    """Models that grew beside models that were fitted to all rows at once."""
+    rows = []
+    for name, data in results("growth")["sets"].items():
+        full, grown = (
+            "/".join(f"{data[key][p]:.2f}" for p in ("P@1", "P@3", "P@5")) for key in ("full", "grown")
+        )
+        hidden = " and ".join(f"{100 * data['hidden'][key]:.1f}%" for key in ("full", "grown"))
+        times = f"{_seconds(data['fit_seconds'])}, {100 * data['batch']:.1f}%"
+        rows.append([name, full, grown, hidden, times, _ms(data["one_row"]), f"{data['slower']:.2f}×"])
+    columns = ["P@1/3/5", "one fit", "grown", "recall@5 of new labels", "fit, a batch of 1%", "ms, one row"]
+    return table([*columns, "before merging"], rows)
+
+
 def fuzz() -> str:
     """The sums of all runs of the fuzzer; a kind that has not been run yet has no row."""
     kinds = {
@@ -515,6 +529,7 @@ TABLES = {
     "missing": missing,
     "scaling": scaling,
     "baselines": baselines,
+    "growth": growth,
     "fuzz": fuzz,
 }
 
