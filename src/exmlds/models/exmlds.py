@@ -44,8 +44,9 @@ from ..stages.stacking import Stacker
 from ..validation import params, stored, targets
 from ..validation.arrays import Matrix, one_form
 from ..voting import explain
-from ..voting.base import MIN_ROWS_TO_TUNE, NeighborVoting, check_rows, voters_of
+from ..voting.base import MIN_ROWS_TO_TUNE, NeighborVoting, check_rows
 from ..voting.explain import ExplainOptions, Explanation
+from ..voting.growth import voters_of
 from ..voting.label_space import LabelSpaceMixin
 from ..voting.votes import VotingModel
 from .exmlds3 import ExMLDS3
