@@ -23,6 +23,7 @@ from ..reranking.growth import (
     RerankerUpdate,
     apply_update,
     check_update,
+    mark_trained,
     train_again,
     without_rows,
 )
@@ -279,7 +280,9 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
             self.untrained_ = self.untrained_.fit(matches[labelled], rows.Y, self.columns_, fitted, stacked)
 
         self._store(pipeline, config.cost, labelled[used], trials)
-        self.trained_ = trained if self.growable else None
+        self.trained_ = None
+        if trained is not None and self.growable:
+            self.trained_ = trained._replace(alphas=mark_trained(trained.alphas))
         self.stacker_: Stacker | None = stacked.stacker
         self.gains_, self.kept_rows_ = gains, kept_rows
         self.shortlist_recall_, self.held_out_quality_ = stacked.recall, stacked.quality

@@ -18,11 +18,11 @@ Array = np.ndarray
 
 N_PASSES = 5  # over the examples of a label that is trained again, from its last α
 REFIT_SHARE = 0.005  # of all rows that are added or removed before classifiers are trained again
-UNTRAINED = np.float32(1e-6)  # dual variable of an example that its classifier has not been trained with
+BEYOND = np.float32(-1)  # stands for the dual variable 0 of an example that its classifier was trained with
 MIN_CHANGE = 0.1  # share of its rows that a label gains or loses before its classifier is trained again
-# A classifier is trained again where the share of rows that changed is large, as long as all examples of such
-# labels are at most so many times as many as those of the changed rows would be.
-EXAMPLES_PER_ROW = 20.0
+# Of the labels that are due, those come first that gained or lost most rows for their number of examples, until
+# so many examples are trained with for each example that the changed rows would have on average.
+EXAMPLES_PER_ROW = 30.0
 
 
 class RerankerUpdate(NamedTuple):
@@ -49,14 +49,14 @@ class ClassifierSettings(NamedTuple):
 
 
 def due_labels(counts: Array, trained_counts: Array, n_examples: Array, n_allowed: float) -> Array:
-    """The labels whose classifiers are to be trained again, ascending: those that changed most come first.
+    """The labels whose classifiers are to be trained again, ascending.
 
     counts : (L,) rows of each label;  trained_counts : (L,) when its classifier was trained, 0 for none
     n_examples : (L,) of each label;  n_allowed : examples of all these labels together, at most
     """
-    change = np.abs(counts - trained_counts) / np.maximum(trained_counts, 0.5)
-    due = np.flatnonzero((change >= MIN_CHANGE) & (counts > 0))
-    due = due[np.argsort(-change[due], kind="stable")]
+    change = np.abs(counts - trained_counts)
+    due = np.flatnonzero((change >= np.maximum(MIN_CHANGE * trained_counts, 1)) & (counts > 0))
+    due = due[np.argsort(-change[due] / np.maximum(n_examples[due], 1), kind="stable")]
     # New labels have no classifier at all.
     is_allowed = (np.cumsum(n_examples[due]) <= n_allowed) | (trained_counts[due] == 0)
     return np.sort(due[is_allowed])
@@ -81,11 +81,9 @@ def train_again(
     if rows.n > n_before:
         added = examples_of_new_rows(shortlister, rows, settings.shortlist, n_before)
     examples, alphas = extended(trained, added, engine=shortlister.engine)
-    is_active = _is_active(TrainedExamples(examples, alphas), rows.Y)
-    n_active = np.diff(np.concatenate(([0], np.cumsum(is_active)))[examples.starts])
-    n_allowed = EXAMPLES_PER_ROW * is_active.sum() * n_changed / rows.n
-    labels = due_labels(shortlister.column_counts_, trained_counts, n_active, n_allowed)
-    own = rerank.positions_of(examples, labels, is_active)
+    n_allowed = EXAMPLES_PER_ROW * len(examples.rows) * n_changed / rows.n
+    labels = due_labels(shortlister.column_counts_, trained_counts, np.diff(examples.starts), n_allowed)
+    own = _active(TrainedExamples(examples, alphas), labels, rows.Y)
     # Only rows that are examples are transformed.
     is_needed = np.zeros(rows.n, bool)
     is_needed[examples.rows[own.positions]] = True
@@ -96,7 +94,7 @@ def train_again(
         loss=settings.loss,
         cost=settings.cost,
         keep_from=PRUNE_BELOW,
-        start=alphas[own.positions],
+        start=np.maximum(alphas[own.positions], 0),
         n_epochs=N_PASSES,
         n_jobs=shortlister.n_jobs,
         engine=shortlister.engine,
@@ -109,10 +107,9 @@ def apply_update(
 ) -> TrainedExamples:
     """The examples and dual variables after an update; Y : (n, L) the labels of all rows that vote."""
     examples, alphas = extended(trained, update.examples, engine=engine)
-    is_active = _is_active(TrainedExamples(examples, alphas), Y)
-    own = rerank.positions_of(examples, update.labels, is_active).positions
+    own = _active(TrainedExamples(examples, alphas), update.labels, Y).positions
     stored.array(update.alphas, "dual variables", "float32", len(own))
-    alphas[own] = update.alphas
+    alphas[own] = mark_trained(update.alphas)
     return TrainedExamples(examples, alphas)
 
 
@@ -121,15 +118,19 @@ def extended(trained: TrainedExamples, added: rerank.Examples, *, engine: Any) -
     before = trained.examples
     n_new = len(added.starts) - len(before.starts)
     before = before._replace(starts=np.concatenate([before.starts, np.full(n_new, before.starts[-1])]))
-    # Those of added examples are 0, all others are at least 1.
-    examples, alphas = rerank.extend_examples(before, trained.alphas + 1, added, engine=engine)
-    return TrainedExamples(examples, np.where(alphas > 0, alphas - 1, UNTRAINED))
+    return TrainedExamples(*rerank.extend_examples(before, trained.alphas, added, engine=engine))
+
+
+def mark_trained(alphas: Array) -> Array:
+    """Dual variables as they are kept: 0 is that of an example that a classifier was not trained with yet."""
+    return np.where(alphas > 0, alphas, BEYOND)
 
 
 def without_rows(trained: TrainedExamples, is_dropped: Array) -> TrainedExamples:
     """The examples of the other rows, which are counted anew; is_dropped : (n,) bool."""
     examples, alphas = trained
-    kept = rerank.positions_of(examples, np.arange(len(examples.starts) - 1), ~is_dropped[examples.rows])
+    kept = rerank.positions_of(examples, np.arange(len(examples.starts) - 1))
+    kept = kept.keep(~is_dropped[examples.rows])
     rows = (np.cumsum(~is_dropped) - 1)[examples.rows[kept.positions]].astype(np.int32)
     return TrainedExamples(
         rerank.Examples(kept.starts, rows, examples.signs[kept.positions]), alphas[kept.positions]
@@ -141,13 +142,16 @@ def nothing(n_labels: int) -> rerank.Examples:
     return rerank.Examples(np.zeros(n_labels + 1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int8))
 
 
-def _is_active(trained: TrainedExamples, Y: csr_matrix) -> Array:
-    """(m,) bool, the examples that a classifier is trained with again.
+def _active(trained: TrainedExamples, labels: Array, Y: csr_matrix) -> rerank.ExamplePositions:
+    """The examples of labels that their classifiers are trained with again.
 
-    Negative ones that were beyond their margin (α = 0) do not change it. Removed rows have no labels in Y.
+    Negative ones that were beyond their margin do not change them. Removed rows have no labels in Y.
     """
-    (_, rows, signs), alphas = trained
-    return ((signs > 0) | (alphas > 0)) & (np.diff(Y.indptr) > 0)[rows]
+    examples, alphas = trained
+    own = rerank.positions_of(examples, labels)
+    at = own.positions
+    is_active = ((examples.signs[at] > 0) | (alphas[at] >= 0)) & (np.diff(Y.indptr) > 0)[examples.rows[at]]
+    return own.keep(is_active)
 
 
 def check_update(update: Any, n: int, n_labels: int, classifiers: rerank.Classifiers) -> None:

@@ -134,14 +134,18 @@ class ExamplePositions(NamedTuple):
     starts: Array
     positions: Array
 
+    def keep(self, is_kept: Array) -> ExamplePositions:
+        """Some of them; is_kept : (p,) bool."""
+        ends = np.concatenate(([0], np.cumsum(is_kept)))[self.starts]
+        return ExamplePositions(ends, self.positions[is_kept])
 
-def positions_of(examples: Examples, labels: Array, is_used: Array) -> ExamplePositions:
-    """Those of the examples of some labels, (m,) ascending, that are used, (p,) bool."""
+
+def positions_of(examples: Examples, labels: Array) -> ExamplePositions:
+    """The examples of some labels, (m,) ascending."""
     sizes = np.diff(examples.starts)[labels]
-    own = np.repeat(examples.starts[labels] - (np.cumsum(sizes) - sizes), sizes) + np.arange(sizes.sum())
-    is_kept = is_used[own]
-    ends = np.concatenate(([0], np.cumsum(is_kept)))[np.concatenate(([0], np.cumsum(sizes)))]
-    return ExamplePositions(ends, own[is_kept])
+    starts = np.concatenate(([0], np.cumsum(sizes)))
+    first = np.repeat(examples.starts[labels] - starts[:-1], sizes)
+    return ExamplePositions(starts, first + np.arange(starts[-1]))
 
 
 def check_examples(examples: Any, n: int, n_labels: int) -> None:
