@@ -20,8 +20,8 @@ N_PASSES = 5  # over the examples of a label that is trained again, from its las
 REFIT_SHARE = 0.005  # of all rows that are added or removed before classifiers are trained again
 BEYOND = np.float32(-1)  # stands for the dual variable 0 of an example that its classifier was trained with
 MIN_CHANGE = 0.1  # share of its rows that a label gains or loses before its classifier is trained again
-# Of the labels that are due, those come first that gained or lost most rows for their number of examples, until
-# so many examples are trained with for each example that the changed rows would have on average.
+# Of the labels that are due, those with most changed rows for their number of examples come first, until
+# this many times the examples of the changed rows, at the average number of a row, are trained with.
 EXAMPLES_PER_ROW = 30.0
 
 
