@@ -28,7 +28,7 @@ Array = np.ndarray
 
 EPOCHS = (4, 8, 12)
 LARGEST_PART = {"exact": 100_000, "auto": 5_000_000}  # rows; beyond, a search takes too long
-LABEL_ROWS_SHARE = 0.5  # of the training rows: so many rows of labels are visited in an epoch, at most
+LABEL_ROWS_SHARE = 0.25  # of the training rows: so many rows of labels are visited in an epoch, at most
 NOT_OF_THE_RESULT = {"growable", "keep_rows", "n_jobs", "verbose"}
 
 
