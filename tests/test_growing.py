@@ -15,7 +15,7 @@ from sklearn.base import clone
 
 import exmlds
 from exmlds import ExMLDS, ExMLDS1, ExMLDS2, ExMLDS3, ExMLDS4, FeatureNeighbors, MostFrequent
-from exmlds.data import Dataset
+from exmlds.data import Dataset, make_library
 
 N_LABELS, N_BLOCK = 6, 3
 METHODS: list[Any] = [
@@ -363,3 +363,13 @@ def test_crafted_changes_are_refused(data: Dataset, fitted: Fitted, crafted: Cal
         with pytest.raises(ValueError, match=r"\w"):
             model._commit_change(crafted(change))
         assert_same(model, before, data.X[:5])
+
+
+def test_a_new_label_is_explained_before_it_has_a_classifier() -> None:
+    X, Y, names, _ = make_library(900, random_state=0)
+    model = ExMLDS(growable=True, random_state=0).fit(X[:800], Y[:800], label_names=names)
+    model.partial_fit(X[800:801], [["brand new"]])
+    assert len(model.classifiers_.bias) == len(names)
+    why = model.explain(X[800:801], label="brand new")[0]
+    assert why.margin is None
+    assert why.voters[0].row == 800

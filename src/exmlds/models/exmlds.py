@@ -578,6 +578,8 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
         why = why._replace(score=score, log_odds=odds)
         if self.classifiers_ is None or self.feature_map_ is None:
             return why
+        if label >= len(self.classifiers_.bias):  # it came after the fit, and has no classifier yet
+            return why
         A = transform_sparse(self.feature_map_, X)
         return why._replace(margin=reranking_explain.margin(self.classifiers_, A, label, options))
 
