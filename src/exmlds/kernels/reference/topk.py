@@ -74,7 +74,8 @@ def search_cells(
     k = best.shape[1]
     for q in range(len(Q)):
         near = np.concatenate([np.arange(starts[cell], starts[cell + 1]) for cell in probes[q]])
-        scores = rows[near] @ Q[q] + bias[near]
+        # Without BLAS, some versions of which set the flag of an invalid operation for finite numbers.
+        scores = np.einsum("ij,j->i", rows[near], Q[q]) + bias[near]
         near, scores = _best(near[scores > -np.inf], scores[scores > -np.inf], k)
         best[q, : len(near)], best_scores[q, : len(near)] = near, scores
 
