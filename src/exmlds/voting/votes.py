@@ -89,7 +89,7 @@ class FitRun(NamedTuple):
     checkpoint : keeps the fit on disk, so that it can be resumed
     row_weights : (n,) weights of the training rows when they vote
     map_storage : storage of V where it differs from that of the row embeddings
-    label_rows : (L, d) features that describe each label, which teach the map of a method that takes them
+    label_rows : (L, d) features that describe each label, which train the map of a method that takes them
     """
 
     checkpoint: Any = None
