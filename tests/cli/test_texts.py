@@ -13,6 +13,7 @@ import sys
 import threading
 from codecs import BOM_UTF8
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -886,3 +887,28 @@ def test_folders_without_documents(files: Path, run: Run, tmp_path: Path) -> Non
         done = run(*command)
         assert (done.code, done.out) == (2, "")
         assert "empty holds no documents (.txt files)" in done.err
+
+
+def test_models_with_encoders_are_loaded_on_trust(
+    files: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "lengths_of_texts.py").write_text(
+        "class Lengths:\n    def encode(self, texts):\n        return [[len(text), 1] for text in texts]\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path, ""])
+    lengths = import_module("lengths_of_texts").Lengths()
+    texts, labels = read_texts(files / "train.jsonl")
+    TextClassifier(ExMLDS1(random_state=0), vectorizer=["tfidf", lengths]).fit(texts, labels).save("own")
+    test, trusted = str(files / "test.jsonl.gz"), ("--trusted", "lengths_of_texts:Lengths")
+    assert "--trusted lengths_of_texts:Lengths to a command" in run("inspect", "own").err
+    for arguments in (
+        ("inspect", "own"),
+        ("labels", "own"),
+        ("predict", "own", "--text", "bread"),
+        ("explain", "own", "--text", "bread"),
+        ("evaluate", "own", test),
+        ("compare", "own", "own", test),
+        ("report", "own", test, "-o", "report.html"),
+    ):
+        assert run(*arguments, *trusted).code == 0

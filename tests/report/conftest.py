@@ -1,16 +1,9 @@
-"""Reports of small models, and a browser to open their pages in."""
+"""Reports of small models."""
 
 from __future__ import annotations
 
 import copy
-import json
-import os
-import select
-import shutil
-import subprocess
-import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,8 +12,6 @@ import pytest
 from exmlds import ExMLDS1
 from exmlds.data import Dataset, make_library
 from exmlds.report import EvaluationReport, make
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
 class Case(NamedTuple):
@@ -75,97 +66,3 @@ def uris(embedded: Case) -> EvaluationReport:
     model = copy.copy(embedded.model)
     model.names_ = np.array([f"http://www.yso.fi/onto/yso/p{12345 + 37 * i}" for i in range(37)], object)
     return make(model, embedded.test.X, embedded.test.Y)
-
-
-class Browser:
-    """One tab of Chromium, driven through the pipe of its DevTools protocol: JSON that ends with NUL."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        reads, self._commands = os.pipe()
-        self._answers, writes = os.pipe()
-        flags = (
-            "--headless --no-sandbox --disable-gpu --no-first-run --disable-sync --disable-component-update "
-            f"--disable-background-networking --remote-debugging-pipe --user-data-dir={folder / 'profile'}"
-        )
-        self.process = subprocess.Popen(
-            ["bash", "-c", f'exec "$0" "$@" 3<&{reads} 4>&{writes}', str(CHROMIUM), *flags.split()],
-            pass_fds=(reads, writes),
-            stderr=subprocess.DEVNULL,
-        )
-        os.close(reads)
-        os.close(writes)
-        self._number, self._received, self._session = 0, b"", ""
-        target = self.send("Target.createTarget", url="about:blank")["targetId"]
-        self._session = self.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-
-    def send(self, method: str, **parameters: Any) -> Any:
-        """Send a command and wait for its answer; other messages are ignored."""
-        self._number += 1
-        message = {"id": self._number, "method": method, "params": parameters}
-        if self._session:
-            message["sessionId"] = self._session
-        os.write(self._commands, json.dumps(message).encode() + b"\0")
-        while True:
-            answer = self._next()
-            if answer.get("id") == self._number:
-                assert "error" not in answer, answer
-                return answer["result"]
-
-    def _next(self) -> Any:
-        while b"\0" not in self._received:
-            ready, _, _ = select.select([self._answers], [], [], 60)
-            assert ready, "the browser does not answer"
-            part = os.read(self._answers, 1 << 20)
-            assert part, "the browser has ended"
-            self._received += part
-        message, _, self._received = self._received.partition(b"\0")
-        return json.loads(message)
-
-    def open(self, html: bytes, *, fragment: str = "", width: int = 1000, dark: bool = False) -> None:
-        """Open a page in a window of this width, and wait until its script has run."""
-        path = self.folder / f"page-{self._number}.html"  # a new name, so that a fragment reloads the page
-        path.write_bytes(html)
-        self.send(
-            "Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=False
-        )
-        self.media(dark=dark)
-        address = path.as_uri() + fragment
-        self.send("Page.navigate", url=address)
-        self.wait(f"location.href === {json.dumps(address)} && document.readyState === 'complete'")
-
-    def media(self, kind: str = "", *, dark: bool = False) -> None:
-        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self.send("Emulation.setEmulatedMedia", media=kind, features=[scheme])
-
-    def run(self, script: str) -> Any:
-        """The value of an expression in the page."""
-        answer = self.send("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
-        assert "exceptionDetails" not in answer, answer
-        return answer["result"].get("value")
-
-    def wait(self, condition: str) -> None:
-        self.until(lambda: self.run(condition))
-
-    def until(self, happened: Callable[[], Any]) -> None:
-        for _ in range(600):
-            if happened():
-                return
-            time.sleep(0.05)
-        raise AssertionError("it did not happen within 30 seconds")
-
-    def close(self) -> None:
-        self._session = ""
-        self.send("Browser.close")
-        self.process.wait(30)
-        os.close(self._commands)
-        os.close(self._answers)
-
-
-@pytest.fixture(scope="session")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    if CHROMIUM is None:
-        pytest.skip("there is no Chromium here")
-    started = Browser(tmp_path_factory.mktemp("browser"))
-    yield started
-    started.close()

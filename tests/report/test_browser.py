@@ -35,8 +35,7 @@ def test_the_slider_says_what_a_threshold_means(browser: Any, embedded: Any) -> 
     before = browser.run("document.querySelector('.marker').getAttribute('transform')")
     browser.run("document.getElementById('level').focus()")
     for key in ("ArrowRight", "ArrowRight", "ArrowRight"):
-        browser.send("Input.dispatchKeyEvent", type="keyDown", key=key, code=key, windowsVirtualKeyCode=39)
-        browser.send("Input.dispatchKeyEvent", type="keyUp", key=key, code=key, windowsVirtualKeyCode=39)
+        browser.press(key)
     i = curve.own + 3
     precision, recall = curve.precision(i), curve.recall(i)
     right, found = (np.floor(100 * share + 0.5).astype(int) for share in (precision, recall))
@@ -69,10 +68,10 @@ def test_labels_are_searched_sorted_and_turned(browser: Any, embedded: Any) -> N
     browser.run("document.querySelector('#all-labels th:nth-child(7) button').click()")
     assert rows_of(browser, 6) == [str(rows) for rows in sorted(counts.training, reverse=True)[:20]]
     browser.run("document.getElementById('label-search').focus()")
-    browser.send("Input.insertText", text="MUSIC")
+    browser.type("MUSIC")
     assert rows_of(browser, 0) == ["music"]
     assert browser.run(status) == "1–1 of 1 labels, found among 37"
-    browser.send("Input.insertText", text="x")
+    browser.type("x")
     assert rows_of(browser, 0) == []
     assert browser.run(status) == "No label matches"
 
@@ -81,7 +80,7 @@ def test_all_labels_are_downloaded(browser: Any, embedded: Any, tmp_path: Any) -
     browser.open(page.rendered(embedded.report))
     browser.send("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
     browser.run("document.getElementById('label-search').focus()")
-    browser.send("Input.insertText", text="music")  # the file has all labels nevertheless
+    browser.type("music")  # the file has all labels nevertheless
     browser.run("document.querySelector('.download').click()")
     file = tmp_path / "labels.csv"
     browser.until(lambda: file.exists() and file.stat().st_size)
@@ -133,7 +132,7 @@ def test_uris_are_broken_at_slashes(browser: Any, uris: Any, width: int) -> None
     for part in ("#labels tbody th", "#confused tbody th", "#confused td.name", ".matches button"):
         if part == ".matches button":
             browser.run("document.getElementById('search').focus()")
-            browser.send("Input.insertText", text="yso")
+            browser.type("yso")
         found = f"[...document.querySelectorAll('{part}')]"
         assert browser.run(f"{found}.length") > 5
         assert browser.run(f"{found}.flatMap({BROKEN})") == [], part

@@ -15,13 +15,26 @@ from pathlib import Path
 from typing import Any
 
 from exmlds import (
+    DXML,
+    LEML,
+    LEMLIMC,
+    SLEEC,
+    WSABIE,
+    AnnexML,
+    DiSMEC,
     ExMLDS,
     ExMLDS1,
     ExMLDS2,
     ExMLDS3,
     ExMLDS4,
+    FastXML,
     FeatureNeighbors,
     MostFrequent,
+    OneVsAll,
+    PDSparse,
+    PfastreXML,
+    PPDSparse,
+    RidgeRegression,
     TextClassifier,
     XMCEstimator,
 )
@@ -37,6 +50,19 @@ METHODS: dict[str, XMCEstimator] = {
     "ExMLDS4": ExMLDS4(**SMALL, n_epochs=2, n_learners=2, storage="int8"),
     "FeatureNeighbors": FeatureNeighbors(),
     "MostFrequent": MostFrequent(),
+    "SLEEC": SLEEC(**SMALL, l2=1.0),
+    "AnnexML": AnnexML(n_components=5, n_epochs=1, n_learners=2, random_state=0),
+    "LEML": LEML(n_components=5, random_state=0),
+    "LEMLIMC": LEMLIMC(n_components=5, random_state=0),
+    "OneVsAll": OneVsAll(random_state=0),
+    "DiSMEC": DiSMEC(random_state=0),
+    "RidgeRegression": RidgeRegression(l2=1.0, random_state=0),
+    "FastXML": FastXML(n_trees=2, random_state=0),
+    "PfastreXML": PfastreXML(n_trees=2, random_state=0),
+    "PPDSparse": PPDSparse(random_state=0),
+    "PDSparse": PDSparse(n_epochs=3, random_state=0),
+    "WSABIE": WSABIE(n_components=5, random_state=0),
+    "DXML": DXML(n_components=5, n_hidden=10, n_walks=2, n_epochs=3, random_state=0),
 }
 TEXTS = ["goals and a red card", "bread with seeds", "the keeper held the ball", "flour, yeast, salt"]
 LABELS = [["sport"], ["baking"], ["sport"], ["baking"]]

@@ -98,6 +98,17 @@ def test_a_closed_model_refuses_changes_and_stays_as_it_is(path: Path) -> None:
     assert exmlds.load(path).state() == before
 
 
+def test_a_folder_in_place_of_the_open_one_is_not_written_to(path: Path, tmp_path: Path) -> None:
+    with exmlds.load(path, writable=True) as model:
+        os.rename(path, tmp_path / "before")
+        shutil.copytree(tmp_path / "before", path)
+        n = len(model.notes_)
+        with pytest.raises(ModelError, match="was replaced by another folder"):
+            note_counter.change(model, 0)
+        assert len(model.notes_) == n
+    assert len(exmlds.load(path).notes_) == n
+
+
 def test_copies_do_not_write_to_the_folder(path: Path) -> None:
     with exmlds.load(path, writable=True) as model:
         for other in (copy(model), pickle.loads(pickle.dumps(model))):

@@ -28,6 +28,7 @@ from .output import harmless
 from .predict import predict
 from .remove import remove
 from .report import report
+from .serve import serve
 from .standard_input import with_display_name
 from .texts import OPTIONS
 from .train import train
@@ -43,7 +44,8 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 COMMANDS = (
-    *(demo, train, predict, explain, evaluate, report, compare, tune, update, remove, compact),
+    *(demo, train, predict, explain, evaluate, report, compare, tune, serve),
+    *(update, remove, compact),
     *(inspect, labels, info, convert),
 )
 for command in COMMANDS:

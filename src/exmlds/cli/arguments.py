@@ -9,11 +9,15 @@ from typing import Annotated
 
 from typer import Argument, BadParameter, Option
 
-PAPER_METHODS = ("exmlds1", "exmlds2", "exmlds3", "exmlds4")
-METHODS = (
-    *("exmlds", *PAPER_METHODS, "feature-neighbors", "most-frequent"),
-    *(f"{name}.paper" for name in PAPER_METHODS),
+WITHOUT_PAPER = (
+    *("exmlds", "feature-neighbors", "most-frequent", "ridge-regression"),
+    *("leml", "lemlimc", "one-vs-all"),
 )
+WITH_PAPER = (
+    *("exmlds1", "exmlds2", "exmlds3", "exmlds4", "sleec", "annexml", "dismec", "dxml"),
+    *("fastxml", "pfastrexml", "pdsparse", "ppdsparse", "wsabie"),
+)
+METHODS = (*WITHOUT_PAPER, *WITH_PAPER, *(f"{name}.paper" for name in WITH_PAPER))
 
 
 def complete_method(incomplete: str) -> list[str]:

@@ -8,17 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import DataError
+from .settings import load_model
 
 MUCH_GROWTH = 0.3  # of the rows at the fit, from which the user is told to train again
 
 
 @contextmanager
-def changed(model: Path) -> Iterator[Any]:
+def changed(model: Path, method: list[str] | None, trusted: list[str] | None) -> Iterator[Any]:
     """Open a model that can grow for writing: each change is on disk before its call returns."""
-    from .. import load
-
-    fitted: Any
-    with load(model, writable=True) as fitted:
+    with load_model(model, method, trusted, writable=True) as fitted:
         if getattr(fitted, "growth_", None) is None:
             raise DataError(
                 f"{model} does not keep its training rows, which it needs to grow; train it with --growable."

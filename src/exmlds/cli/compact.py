@@ -7,7 +7,7 @@ from typing import Annotated
 from typer import Option
 
 from .arguments import AsJson, ModelFolder
-from .settings import OwnMethod, import_methods
+from .settings import OwnMethod, Trusted, load_model
 
 
 def compact(
@@ -16,18 +16,17 @@ def compact(
         bool, Option("--purge", help="Leave nothing of removed rows in the folder, not even their numbers.")
     ] = False,
     method: OwnMethod = None,
+    trusted: Trusted = None,
     as_json: AsJson = False,
 ) -> None:
     """Write a model that has grown as a new generation, without a journal.
 
     It waits while another process writes to the folder. Other processes may read it meanwhile.
     """
-    from .. import load
     from ..storage import model_folder
     from .output import print_json, say, size
 
-    import_methods(method)
-    with load(model, writable=True) as fitted:
+    with load_model(model, method, trusted, writable=True) as fitted:
         n_changes = len(model_folder.journal_of(model).payloads)
         fitted.compact(purge=purge)
         generation = model_folder.generation_of(model_folder.read_manifest(model))

@@ -9,7 +9,7 @@ from typer import Argument, Option
 
 from .arguments import AsJson, LabelsFile, MetricKs, TestData, complete_path
 from .propensity import Propensity, TrainFile, parse_propensity, training_counts
-from .settings import OwnMethod, import_methods
+from .settings import OwnMethod, Trusted
 from .texts import (
     Encoding,
     EncodingErrors,
@@ -51,6 +51,7 @@ def compare(
     encoding: Encoding = "utf-8",
     encoding_errors: EncodingErrors = "strict",
     method: OwnMethod = None,
+    trusted: Trusted = None,
     as_json: AsJson = False,
 ) -> None:
     """Compare two models or files of predictions by a paired bootstrap.
@@ -63,14 +64,13 @@ def compare(
     from .output import percent, print_json, print_table, say
     from .sources import parse_ks, ranked, read_for, refuse_swapped
 
-    import_methods(method)
     ks, a_and_b = parse_ks(k), parse_propensity(propensity, data)
     refuse_swapped("compare FIRST SECOND DATA", first, second, data)
     with progress.shown():
         options = TextOptions(
             text_column, format, encoding_errors, label_column, label_separator, id_column, encoding
         )
-        test, rankers = read_for(data, labels, first, second, options=options)
+        test, rankers = read_for(data, labels, first, second, options=options, method=method, trusted=trusted)
         counts = training_counts(rankers, train, test, options)
         a, b = (ranked(ranker, test, max(ks))[0] for ranker in rankers)
         weights = None

@@ -19,9 +19,17 @@ def demo(
     output: Annotated[
         Path | None, Option("-o", "--output", help="A folder to write the generated data files to.")
     ] = None,
+    serve: Annotated[
+        bool, Option("--serve", help="Train a model of texts that can grow, and serve it with its page.")
+    ] = False,
+    port: Annotated[int, Option(min=0, max=65535, help="The port of --serve; 0 takes a free one.")] = 8000,
     as_json: AsJson = False,
 ) -> None:
-    """Train and evaluate models on synthetic data, and show some predictions."""
+    """Train and evaluate models on synthetic data, and show some predictions.
+
+    With --serve, a model of the generated books is served until Ctrl-C: the page is at the address that is
+    printed. The model and the feedback are in the folder of --output, or in a temporary one that is removed.
+    """
     from time import perf_counter
 
     from .. import ExMLDS, FeatureNeighbors, MostFrequent, metrics
@@ -34,6 +42,9 @@ def demo(
     if output is not None:
         check_output_folder(output)
     books = make_library(rows, random_state=seed)
+    if serve:
+        _serve(output, books, seed, port)
+        return
     train_rows, test_rows = random_split(rows, 0.2, random_state=seed)
     train, test = books.rows(train_rows), books.rows(test_rows)
     names = ("P@1", "P@3", "P@5", "nDCG@5", "PSP@5")
@@ -75,6 +86,31 @@ def demo(
         print("Next: exmlds train YOUR_FILE -o model; exmlds evaluate model TEST_FILE; exmlds --help")
     else:
         say(f"Wrote the data files. Next: exmlds train {output}/train.txt.gz -o model")
+
+
+def _serve(output: Path | None, books: Dataset, seed: int, port: int) -> None:
+    """Serve a model of the books as texts."""
+    import sys
+    from tempfile import TemporaryDirectory
+
+    from .. import ExMLDS, TextClassifier
+    from ..runtime import progress
+    from .serve import check_packages, run
+
+    check_packages()
+    assert books.feature_names is not None
+    assert books.label_names is not None
+    texts = [" ".join(books.feature_names[word] for word in row.indices) for row in books.X]
+    labels = [[books.label_names[label] for label in row.indices] for row in books.Y]
+    with TemporaryDirectory(prefix="exmlds-demo-") as temporary:
+        folder = Path(temporary) if output is None else output
+        folder.mkdir(parents=True, exist_ok=True)
+        with progress.shown():
+            model = TextClassifier(ExMLDS(effort="fast", random_state=seed), growable=True).fit(texts, labels)
+        model.save(folder / "library")
+        print(f"A text to begin with: {texts[0]}", file=sys.stderr)
+        feedback = folder / "library.feedback.jsonl"
+        run(host="127.0.0.1", port=port, model=folder / "library", name="library", feedback=feedback)
 
 
 def _write(output: Path, books: Dataset, train: Dataset, test: Dataset) -> None:

@@ -9,7 +9,7 @@ from typer import Argument, Option
 
 from .arguments import AsJson, LabelsFile, MetricKs, complete_data, complete_model
 from .propensity import Propensity, TrainFile, TrainingCounts, parse_propensity, training_counts
-from .settings import OwnMethod, import_methods
+from .settings import OwnMethod, Trusted
 from .texts import (
     Encoding,
     EncodingErrors,
@@ -65,11 +65,13 @@ def evaluate(
     encoding: Encoding = "utf-8",
     encoding_errors: EncodingErrors = "strict",
     method: OwnMethod = None,
+    trusted: Trusted = None,
     as_json: AsJson = False,
 ) -> None:
     """Evaluate a model or a file of predictions.
 
     Prints P, R, nDCG, PSP, PSnDCG, macro-F1 and coverage at k, and a table by label frequency, head to tail.
+    macro-F1 is the mean over labels that occur in the training or the test rows.
 
     The rows of predictions for texts are matched with DATA by their ids, in any order; texts without ids are
     numbered from 1, as `exmlds predict` does. There must be one row for each text.
@@ -77,14 +79,13 @@ def evaluate(
     from ..runtime import progress
     from .sources import parse_ks, read_for
 
-    import_methods(method)
     path, data = _check(model, data, predictions)
     ks, a_and_b = parse_ks(k), parse_propensity(propensity, data)
     options = TextOptions(
         text_column, format, encoding_errors, label_column, label_separator, id_column, encoding
     )
     with progress.shown():
-        test, (ranker,) = read_for(data, labels, path, options=options)
+        test, (ranker,) = read_for(data, labels, path, options=options, method=method, trusted=trusted)
         counts = training_counts([ranker], train, test, options)
         result = _run(ranker, test, counts, ks, filter_, a_and_b, intervals)
     (_print_json if as_json else _print_tables)(result)
@@ -144,7 +145,10 @@ def _run(
         weights = metrics.inverse_propensity(counts.of_labels, *a_and_b, n_rows=counts.n_rows)
         unseen, source = _unseen(truth, counts.of_labels), counts.source
         groups = metrics.by_frequency(truth, ids, counts.of_labels, most)
-    report = metrics.report(truth, ids, k=ks, inverse_propensity=weights, intervals=intervals)
+    given = None if counts is None else counts.of_labels
+    report = metrics.report(
+        truth, ids, k=ks, inverse_propensity=weights, label_counts=given, intervals=intervals
+    )
     return _EvaluateResult(report, most, at_threshold, unseen, source, groups)
 
 

@@ -8,7 +8,7 @@ from typer import Argument, Option
 
 from .arguments import AsJson, ModelFolder, complete_data
 from .output import named, print_json, print_table, say, short
-from .settings import OwnMethod, import_methods
+from .settings import OwnMethod, Trusted, load_model
 from .startup import import_for_prediction
 from .texts import (
     Encoding,
@@ -57,6 +57,7 @@ def explain(
     encoding: Encoding = "utf-8",
     encoding_errors: EncodingErrors = "strict",
     method: OwnMethod = None,
+    trusted: Trusted = None,
     as_json: AsJson = False,
 ) -> None:
     """Explain the score of a label: which neighbours voted, what its classifier saw, how frequent it is.
@@ -67,13 +68,11 @@ def explain(
     error.
     """
     import_for_prediction()
-    from .. import load
     from ..errors import DataError, did_you_mean
     from .sources import MOST_COMPARED, one_row, refuse_swapped
 
-    import_methods(method)
     refuse_swapped("explain MODEL DATA", model, data)
-    fitted: Any = load(model)
+    fitted: Any = load_model(model, method, trusted)
     set_language(fitted, model, language)
     names = {str(name): name for name in fitted.classes_.tolist()}
     if label is not None and label not in names:

@@ -43,7 +43,7 @@ GROUPS = {
             "typical",
             "title",
         ),
-        *("examples", "label_table", "intervals", "card", "as_json"),
+        *("examples", "label_table", "intervals", "card", "feedback_file", "no_feedback", "as_json"),
     ),
     "Advanced": (
         *("label_cooccurrence", "observed", "complete_labels", "checkpoint", "propensity", "resamples"),
@@ -57,6 +57,7 @@ ANNIF_COMMANDS = {
     "eval": "evaluate",
     "hyperopt": "tune",
     "learn": "update",
+    "run": "serve",
 }
 ANNIF_OPTIONS = {"--limit": "-k"}
 OTHERS = "Options"

@@ -8,12 +8,13 @@ from typing import Annotated, Any
 from typer import Option
 
 from .arguments import AsJson, ModelFolder
-from .settings import OwnMethod, import_methods
+from .settings import OwnMethod, Trusted, load_model
 
 
 def inspect(
     model: ModelFolder,
     method: OwnMethod = None,
+    trusted: Trusted = None,
     card: Annotated[bool, Option("--card", help="Print the model card, in Markdown.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -22,14 +23,12 @@ def inspect(
     The arrays are those of its generation; the journal has the changes since then. "chosen" is what the fit
     has used for a parameter, for example where that is "auto".
     """
-    from .. import load
     from ..storage import model_folder
     from .output import print_json, print_table, say, size
     from .settings import method_name
 
     manifest = model_folder.read_manifest(model)
-    import_methods(method)
-    fitted = load(model)  # compares every byte with its checksum
+    fitted = load_model(model, method, trusted)  # compares every byte with its checksum
     changes = model_folder.journal_of(model)
     if card:
         for line in fitted.card().removesuffix("\n").split("\n"):

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from typer import Option
 
 from .arguments import AsJson, ModelFolder
-from .settings import OwnMethod, import_methods
+from .settings import OwnMethod, Trusted, load_model
 from .texts import Language, set_language
 
 
@@ -25,19 +25,18 @@ def labels(
     n: Annotated[int, Option("-n", min=1, help="The number of labels or rows to show.")] = 10,
     language: Language = None,
     method: OwnMethod = None,
+    trusted: Trusted = None,
     as_json: AsJson = False,
 ) -> None:
     """Show the labels of a model: the most frequent, by name, similar ones, or the typical rows of one."""
     import numpy as np
 
-    from .. import load
     from ..errors import DataError, did_you_mean
     from .output import print_json, print_table, say
     from .settings import method_name
     from .sources import MOST_COMPARED
 
-    import_methods(method)
-    fitted: Any = load(model)
+    fitted: Any = load_model(model, method, trusted)
     set_language(fitted, model, language)
     vocabulary = getattr(fitted, "vocabulary_", None)
     names, counts = fitted.classes_.tolist(), fitted.label_counts_

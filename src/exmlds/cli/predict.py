@@ -16,7 +16,7 @@ import typer
 from typer import Argument, Option
 
 from .arguments import ByteOrderMark, ModelFolder, complete_data
-from .settings import OwnMethod, import_methods
+from .settings import OwnMethod, Trusted, load_model
 from .startup import import_for_prediction
 from .texts import Encoding, EncodingErrors, Format, GivenText, IdColumn, Language, TextColumn
 
@@ -78,6 +78,7 @@ def predict(
     encoding: Encoding = "utf-8",
     encoding_errors: EncodingErrors = "strict",
     method: OwnMethod = None,
+    trusted: Trusted = None,
     as_json: Annotated[bool, Option("--json", help="The same as --output-format jsonl.")] = False,
 ) -> None:
     """Predict the top k labels of every row.
@@ -101,7 +102,6 @@ def predict(
     """
     import_for_prediction()
     from .. import data as io
-    from .. import load
     from ..errors import DataError, NoKnownWordWarning
     from ..runtime import progress
     from .prediction_writer import TABLES, PredictionWriter, choose_format
@@ -109,14 +109,13 @@ def predict(
     from .standard_input import is_packed_input
     from .texts import TextOptions, check_kind, set_language, takes_texts
 
-    import_methods(method)
     output = None if output == Path("-") else output
     output_format = choose_format(output_format, as_json, output)
     if bom and output_format not in TABLES:
         raise DataError(f"--bom is for csv and tsv; the output format is {output_format}.")
     refuse_swapped("predict MODEL DATA", model, data)
     given = None if threshold in (None, "model") else _checked_threshold(str(threshold))
-    fitted: Any = load(model)
+    fitted: Any = load_model(model, method, trusted)
     set_language(fitted, model, language)
     least = float(fitted.threshold_) if threshold == "model" else given
     allowed, denied = (_listed(path, fitted.classes_) for path in (allow, deny))

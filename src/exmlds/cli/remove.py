@@ -8,7 +8,7 @@ from typing import Annotated
 from typer import Argument, Option
 
 from .arguments import AsJson, ModelFolder
-from .settings import OwnMethod, import_methods
+from .settings import OwnMethod, Trusted
 
 
 def remove(
@@ -20,6 +20,7 @@ def remove(
         Path | None, Option("--file", help="A file of further ids, one a line; - is standard input.")
     ] = None,
     method: OwnMethod = None,
+    trusted: Trusted = None,
     as_json: AsJson = False,
 ) -> None:
     """Remove documents, or rows of numbers, by their ids from a model that was trained with --growable.
@@ -35,9 +36,8 @@ def remove(
     listed = [*(ids or []), *(_ids_of(file) if file is not None else [])]
     if not listed:
         raise DataError("Pass the ids of what is to be removed, or a file of them with --file.")
-    import_methods(method)
     with progress.shown():
-        with changed(model) as fitted:
+        with changed(model, method, trusted) as fitted:
             fitted.remove_rows(listed)
         summary = {"model": str(model), "removed": len(listed), **growth_of(fitted)}
     tell(f"Removed {len(listed):,} rows.", summary)

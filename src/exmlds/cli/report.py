@@ -9,7 +9,7 @@ from typing import Annotated
 from typer import Option
 
 from .arguments import ByteOrderMark, LabelsFile, MetricKs, ModelFolder, TestData
-from .settings import OwnMethod, import_methods
+from .settings import OwnMethod, Trusted
 from .texts import (
     Encoding,
     EncodingErrors,
@@ -44,6 +44,7 @@ def report(
     encoding: Encoding = "utf-8",
     encoding_errors: EncodingErrors = "strict",
     method: OwnMethod = None,
+    trusted: Trusted = None,
 ) -> None:
     """Write an evaluation report as one HTML file: metrics, charts, mistakes, labels and a map, offline."""
     from ..data import propensity_parameters
@@ -70,7 +71,6 @@ def report(
         check_output(path, locate(data, "test"), labels)
     if output.suffix.lower() not in (".html", ".htm", ""):
         raise DataError(f"{output}: a report is one HTML file; end the name in .html.")
-    import_methods(method)
     with progress.shown(), replacing(output) as file:
         test, (fitted,) = read_for(
             data,
@@ -79,6 +79,8 @@ def report(
             options=TextOptions(
                 text_column, format, encoding_errors, label_column, label_separator, id_column, encoding
             ),
+            method=method,
+            trusted=trusted,
         )
         assert not isinstance(fitted, Path)
         made = make(

@@ -56,13 +56,30 @@ def import_methods(names: list[str] | None) -> None:
         import_method(name)
 
 
+def look_in_folder() -> None:
+    """Import from the current folder too: a console script looks beside itself only."""
+    if "" not in sys.path:
+        sys.path.append("")
+
+
+def load_model(
+    path: Path, method: list[str] | None, trusted: list[str] | None, *, writable: bool = False
+) -> Any:
+    """Load a model, after the classes of --method, with the encoders of --trusted."""
+    from .. import load
+
+    import_methods(method)
+    if trusted:
+        look_in_folder()
+    return load(path, trusted=trusted or (), writable=writable)
+
+
 def import_method(name: str) -> Any:
     """Import the class module:Class, from the current folder or the environment."""
     from ..base import XMCEstimator
 
     module, _, own = name.partition(":")
-    if "" not in sys.path:  # a console script looks beside itself only
-        sys.path.append("")
+    look_in_folder()
     try:
         found = attrgetter(own)(import_module(module))
     except (ImportError, AttributeError, ValueError, TypeError) as error:
@@ -80,6 +97,14 @@ OwnMethod = Annotated[
         "--method",
         metavar="MODULE:CLASS",
         help="The class of a model of your own, which is imported before the model; may be repeated.",
+    ),
+]
+Trusted = Annotated[
+    list[str] | None,
+    Option(
+        "--trusted",
+        metavar="MODULE:CLASS",
+        help="An encoder of texts that the model may import and run; may be repeated.",
     ),
 ]
 

@@ -165,24 +165,33 @@ def read(
 
 
 def read_for(
-    source: str, labels: Path | None, *rankers: Path, options: TextOptions
+    source: str,
+    labels: Path | None,
+    *rankers: Path,
+    options: TextOptions,
+    method: list[str] | None = None,
+    trusted: list[str] | None = None,
 ) -> tuple[Dataset, list[XMCEstimator | Path]]:
     """Read the test set, and load each ranker: a model, or the path of a file of predictions.
 
     For texts, X is a list of documents, and labels that are unknown to the models get columns after the known
     ones: those of predictions first, then those of the documents.
+
+    method, trusted : classes that models are of, and encoders that they may import
     """
-    from .. import load
     from ..data import Dataset, is_text
     from ..data.named_predictions import read_named_predictions
     from ..validation.targets import from_rows
+    from .settings import load_model
     from .texts import check_kind, takes_texts
     from .texts import opened as open_texts
 
     for path in rankers:
         if not path.exists():
             raise DataError(f"{path}: there is no such model or file of predictions.{near_path(path)}")
-    opened: list[XMCEstimator | Path] = [load(path) if path.is_dir() else path for path in rankers]
+    opened: list[XMCEstimator | Path] = [
+        load_model(path, method, trusted) if path.is_dir() else path for path in rankers
+    ]
     models = [model for model in opened if not isinstance(model, Path)]
     for model in models[1:]:
         if len(model.classes_) != len(models[0].classes_):

@@ -7,7 +7,7 @@ from time import perf_counter
 from typing import Any
 
 from .arguments import AsJson, LabelsFile, ModelFolder, TrainingData
-from .settings import OwnMethod, import_methods
+from .settings import OwnMethod, Trusted
 from .texts import (
     Encoding,
     EncodingErrors,
@@ -25,6 +25,7 @@ def update(
     data: TrainingData,
     labels: LabelsFile = None,
     method: OwnMethod = None,
+    trusted: Trusted = None,
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
     label_separator: LabelSeparator = None,
@@ -49,10 +50,9 @@ def update(
         text_column, format, encoding_errors, label_column, label_separator, id_column, encoding
     )
     refuse_swapped("update MODEL DATA", model, data)
-    import_methods(method)
     started = perf_counter()
     with progress.shown():
-        with changed(model) as fitted:
+        with changed(model, method, trusted) as fitted:
             path = locate(data, "train")
             check_kind(fitted, model, path, options)
             n_labels, before = fitted.n_labels_, fitted.growth_

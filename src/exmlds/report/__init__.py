@@ -303,7 +303,11 @@ def make(
         unit="row" if documents is None else "text",
         first_label=Measure(*metrics.bootstrap((right.astype(np.float64), np.ones(len(right))))),
         ks=sorted(k),
-        measures=_measures(metrics.report(truth, first.ids, k=k, inverse_propensity=weights, intervals=True)),
+        measures=_measures(
+            metrics.report(
+                truth, first.ids, k=k, inverse_propensity=weights, label_counts=counts, intervals=True
+            )
+        ),
         at_threshold=predicted.measures(threshold),
         over_threshold=_over_threshold(truth, ids[:, :considered], scores[:, :considered], threshold),
         examples=mistakes.examples(

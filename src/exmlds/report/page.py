@@ -24,7 +24,7 @@ MEANINGS = {
     "PSP": "propensity-scored precision: rare labels weigh more",
     "PSnDCG": "propensity-scored nDCG: rare labels weigh more",
     "R": "recall: share of a row’s true labels among the top k",
-    "macro-F1": "mean over labels of F1, if the top k labels are predicted",
+    "macro-F1": "mean over labels that occur in training or test of F1, if the top k labels are predicted",
     "coverage": "share of the labels in the test rows that are found at least once",
 }
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import errno
 import gzip
 import io
 import os
-import tempfile
+import secrets
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -16,6 +17,8 @@ from typing import IO, Any
 from ..errors import DataError, did_you_mean
 
 PathLike = str | os.PathLike[str]
+
+_unfinished: set[Path] = set()  # the temporary files of `replacing`
 
 
 @contextmanager
@@ -88,9 +91,10 @@ def sync_folder(folder: Path) -> None:
 
 
 @contextmanager
-def replacing(path: PathLike) -> Iterator[IO[bytes]]:
+def replacing(path: PathLike, *, mode: int | None = None) -> Iterator[IO[bytes]]:
     """Write a file under a temporary name, and rename it on success; gzipped if the name ends in .gz.
 
+    mode : the permissions of the file; None is those of a new file
     Links are followed. Pipes and devices are written to directly.
     """
     path = Path(os.path.realpath(path))
@@ -98,12 +102,11 @@ def replacing(path: PathLike) -> Iterator[IO[bytes]]:
         with _naming(path), path.open("wb") as device:
             yield device
         return
+    # The name is known before the file exists: a signal may arrive as soon as it does.
+    temporary = path.parent / f".{path.name}.{secrets.token_hex(4)}.partial"
+    _unfinished.add(temporary)
     try:
-        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent)
-    except OSError as error:
-        raise DataError(f"{path}: cannot be written ({error.strerror}).") from None
-    try:
-        with _naming(path), os.fdopen(handle, "wb") as raw:
+        with _naming(path), _create(temporary, path) as raw:
             if path.suffix == ".gz":
                 # With mtime=0 equal content gives equal files.
                 with gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=6, mtime=0) as packed:
@@ -113,13 +116,29 @@ def replacing(path: PathLike) -> Iterator[IO[bytes]]:
             sync(raw)
         umask = os.umask(0)
         os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
+        os.chmod(temporary, 0o666 & ~umask if mode is None else mode)
         os.replace(temporary, path)
     except IsADirectoryError:
         raise DataError(f"{path} is a folder; name a file.") from None
     finally:
-        with suppress(FileNotFoundError):
-            os.unlink(temporary)
+        temporary.unlink(missing_ok=True)
+        _unfinished.discard(temporary)
+
+
+def _create(temporary: Path, path: Path) -> IO[bytes]:
+    """A new file that only its owner may read, for what is to become the file at `path`."""
+    try:
+        return os.fdopen(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_BINARY", 0), 0o600), "wb")
+    except OSError as error:
+        raise DataError(f"{path}: cannot be written ({error.strerror}).") from None
+
+
+@atexit.register
+def _remove_unfinished() -> None:
+    """Remove the files whose writers were interrupted a second time, while they removed them."""
+    for temporary in _unfinished:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
 
 
 @contextmanager

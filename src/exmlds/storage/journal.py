@@ -79,6 +79,13 @@ def path_of(folder: Path, generation: str) -> Path:
     return folder / f"journal-{generation}.log"
 
 
+def generation_of(path: Path) -> str:
+    """The generation whose journal has this path."""
+    found = NAME.fullmatch(path.name)
+    assert found is not None
+    return found[1]
+
+
 def read(folder: Path, generation: str) -> Contents:
     """The journal of a generation; where there is no file, it is empty.
 
@@ -212,10 +219,15 @@ class Journal:
                 f"{self.folder} is no longer open for writing; load it again with writable=True. The model "
                 "is unchanged."
             )
+        if not self.lock.is_of(self.folder):
+            raise ModelError(
+                f"{self.folder} was replaced by another folder since it was opened; load it again. The model "
+                "is unchanged."
+            )
 
     def is_of(self, folder: Path) -> bool:
         """Whether this is the folder that is open, by whatever path."""
-        return folder.exists() and os.path.samefile(folder, self.folder)
+        return self.lock.is_of(folder)
 
     def start(self, contents: Contents) -> Position:
         """The position after all whole records; what is after them is cut off."""

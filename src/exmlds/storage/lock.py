@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 import warnings
+from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar
 from weakref import WeakSet
@@ -12,6 +13,7 @@ from weakref import WeakSet
 from ..errors import DataWarning, ModelError
 from .array_file import open_regular
 
+NAME = ".lock"
 LOCK_SECONDS = 120.0  # that a writer waits for another one of the same folder
 
 
@@ -26,7 +28,7 @@ class WriterLock:
 
     def __init__(self, folder: Path, *, is_kept: bool = False) -> None:
         self.process = os.getpid()
-        self.file = open_regular(folder / ".lock", os.O_RDWR | os.O_CREAT, "r+b")
+        self.file = open_regular(folder / NAME, os.O_RDWR | os.O_CREAT, "r+b")
         found = os.fstat(self.file.fileno())
         self.inode = (found.st_dev, found.st_ino)
         try:
@@ -39,7 +41,7 @@ class WriterLock:
 
     def _wait(self, folder: Path) -> None:
         deadline, is_waiting = time.monotonic() + LOCK_SECONDS, False
-        while not _try_to_lock(self.file.fileno()):
+        while not try_to_lock(self.file.fileno()):
             if any(other.inode == self.inode and other.is_held for other in self._kept):
                 raise ModelError(
                     f"{folder} is open for writing in this process: use the model that has it open, or close "
@@ -66,13 +68,21 @@ class WriterLock:
         """Whether this process may write; a process forked from it may not."""
         return not self.file.closed and self.process == os.getpid()
 
+    def is_of(self, folder: Path) -> bool:
+        """Whether this is the lock of the folder, by whatever path, and not of one that it has replaced."""
+        with suppress(OSError):
+            found = os.stat(folder / NAME)
+            return (found.st_dev, found.st_ino) == self.inode
+        return False
+
     def release(self) -> None:
         if self.is_held:
             _unlock(self.file.fileno())  # also where a forked process has the file open
         self.file.close()
 
 
-def _try_to_lock(handle: int) -> bool:
+def try_to_lock(handle: int) -> bool:
+    """Lock an open file against other processes until it is closed; False where another one has it locked."""
     try:
         import fcntl
     except ImportError:  # The system has no such locks.

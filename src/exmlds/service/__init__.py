@@ -1,0 +1,1 @@
+"""A model behind HTTP: suggestions, explanations, growth and feedback, and a page to work with it."""

@@ -1,0 +1,348 @@
+"""Parts of the service, each alone: batches, the file of feedback, marks in texts, measurements."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+from fastapi import FastAPI
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
+
+from exmlds import DataError
+from exmlds.errors import ModelError
+from exmlds.models.analyzers import TermVectorizer
+from exmlds.service import batching, core, feedback, gate
+from exmlds.service.batching import Batcher
+from exmlds.service.feedback import FeedbackStore
+from exmlds.service.marks import marks, word_weights
+from exmlds.service.observing import Observer
+from exmlds.service.problems import Problem
+from exmlds.service.prometheus import Measurements
+from exmlds.service.settings import ServiceSettings
+from exmlds.service.work import Work
+
+
+class Doubler:
+    """Takes the place of a model: gives each number twice; waits for `may_go` in the first call."""
+
+    def __init__(self) -> None:
+        self.batches: list[tuple[Any, list[int]]] = []
+        self.began, self.may_go = Event(), Event()
+
+    def __call__(self, options: Any, numbers: list[Any]) -> Sequence[Any]:
+        self.batches.append((options, list(numbers)))
+        self.began.set()
+        assert self.may_go.wait(60)
+        if options == "fails":
+            raise ValueError("it fails")
+        return [2 * number for number in numbers]
+
+
+def with_batcher(run: Any) -> Doubler:
+    """Run a coroutine with a batcher of a `Doubler`."""
+
+    async def main() -> None:
+        batcher = Batcher(doubler)
+        batcher.start()
+        try:
+            async with asyncio.timeout(60):
+                await run(batcher, doubler)
+        finally:
+            doubler.may_go.set()
+            await batcher.close()
+
+    doubler = Doubler()
+    asyncio.run(main())
+    return doubler
+
+
+async def begun(doubler: Doubler) -> None:
+    await asyncio.get_running_loop().run_in_executor(None, doubler.began.wait)
+
+
+def test_requests_of_the_same_options_are_predicted_together() -> None:
+    async def run(batcher: Batcher, doubler: Doubler) -> None:
+        first = asyncio.create_task(batcher.submit([1], "a"))
+        await begun(doubler)
+        wanted = [([2, 3], "a"), ([4], "b"), ([5], "a"), (range(100, 200), "a"), ([6], "fails")]
+        others = [asyncio.create_task(batcher.submit(*one)) for one in wanted]
+        await asyncio.sleep(0)
+        doubler.may_go.set()
+        assert await first == [2]
+        found = await asyncio.gather(*others, return_exceptions=True)
+        assert found[:4] == [[4, 6], [8], [10], list(range(200, 400, 2))]
+        assert isinstance(found[4], ValueError)
+        assert await batcher.submit([7], "a") == [14]  # it goes on after an error
+        assert batcher.n_waiting == 0
+
+    batches = with_batcher(run).batches
+    assert batches[0] == ("a", [1])
+    assert batches[1][1][:3] == [2, 3, 5]
+    assert all(len(numbers) <= batching.MOST_IN_BATCH for _, numbers in batches)
+
+
+def test_too_many_texts_are_refused_and_cancelled_ones_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batching, "MOST_WAITING", 4)
+
+    async def run(batcher: Batcher, doubler: Doubler) -> None:
+        first = asyncio.create_task(batcher.submit([1], "a"))
+        await begun(doubler)
+        second = asyncio.create_task(batcher.submit([2, 3], "a"))
+        third = asyncio.create_task(batcher.submit([4, 5], "a"))
+        await asyncio.sleep(0)
+        with pytest.raises(Problem, match="4 texts are waiting") as caught:
+            await batcher.submit([6], "a")
+        assert (caught.value.status_code, caught.value.headers) == (503, {"Retry-After": "1"})
+        second.cancel()
+        doubler.may_go.set()
+        assert await first == [2]
+        assert await third == [8, 10]
+
+    assert [numbers for _, numbers in with_batcher(run).batches] == [[1], [4, 5]]
+
+
+def test_texts_that_are_not_predicted_in_time_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batching, "MOST_SECONDS", 0.0)
+
+    async def run(batcher: Batcher, doubler: Doubler) -> None:
+        with pytest.raises(Problem, match="not predicted within 0 seconds"):
+            await batcher.submit([1], "a")
+
+    with_batcher(run)
+
+
+def test_work_has_a_bounded_queue() -> None:
+    async def main() -> None:
+        work, may_go = Work("test", "tests", n_threads=1, most_waiting=1), Event()
+        first = asyncio.create_task(work.run(may_go.wait, 60))
+        await asyncio.sleep(0)
+        with pytest.raises(Problem, match="Too many tests"):
+            await work.run(int)
+        may_go.set()
+        assert await first is True
+        assert await work.run(int, "7") == 7
+        work.close()
+
+    asyncio.run(main())
+
+
+def test_work_that_does_not_begin_in_time_is_refused_and_not_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("exmlds.service.work.MOST_SECONDS", 0.01)
+    done: list[int] = []
+
+    async def main() -> None:
+        work, may_go = Work("test", "tests", n_threads=1, most_waiting=2), Event()
+        first = asyncio.create_task(work.run(may_go.wait, 60))
+        await asyncio.sleep(0)
+        with pytest.raises(Problem, match=r"Other tests took 0.01 seconds\. Try again"):
+            await work.run(done.append, 1)
+        may_go.set()
+        assert await first is True  # what has begun ends
+        work.close()
+
+    asyncio.run(main())
+    assert done == []
+
+
+@pytest.mark.filterwarnings("ignore::exmlds.errors.NoKnownWordWarning")
+def test_answers_have_a_bounded_number_of_suggestions(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(core, "MOST_IN_ANSWER", 5)
+    service = core.Service(ServiceSettings(saved, "library", feedback=None, is_read_only=True))
+
+    async def main() -> None:
+        with pytest.raises(Problem, match="At most 5 suggestions") as caught:
+            await service.suggest(["a", "b"], core.SuggestOptions(3))
+        assert caught.value.status_code == 413
+        async with service.running(FastAPI()):
+            few = await service.suggest(["bread", "rye bread"], core.SuggestOptions(2))
+            allowed = core.SuggestOptions(1000, allow=(few[0][0]["id"],))
+            assert len(await service.suggest(["bread", "rye bread"], allowed)) == 2
+
+    asyncio.run(main())
+
+
+def test_bodies_at_once_are_bounded_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gate, "MOST_BYTES", 10)
+
+    async def main() -> None:
+        may_go = asyncio.Event()
+
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            while (await receive())["more_body"]:
+                pass
+            await may_go.wait()
+
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request", "body": b"12345", "more_body": next(parts)}
+
+        async def ask() -> None:
+            await guarded({"type": "http", "method": "POST", "headers": []}, receive, send)
+
+        async def send(_: Any) -> None:
+            pass
+
+        settings = ServiceSettings(Path(), "", None, host="0.0.0.0", max_body=20)
+        guarded, parts = gate.Gate(app, settings), iter([True, True, False, False, False])
+        first = asyncio.create_task(ask())  # alone, it may have more
+        await asyncio.sleep(0)
+        with pytest.raises(Problem, match="20 bytes are being answered") as caught:
+            await ask()
+        assert caught.value.status_code == 503
+        may_go.set()
+        await first
+        await ask()
+        assert guarded.n_bytes == guarded.n_now == 0
+
+    asyncio.run(main())
+
+
+def test_feedback_is_there_after_it_is_opened_again(tmp_path: Path) -> None:
+    path = tmp_path / "kept.jsonl"
+    store = FeedbackStore(path)
+    first, second = store.add("a\nb", ["x", "x"], ["y"], None), store.add("c", ["z"], [], "d")
+    store.close()
+    with path.open("ab") as file:
+        file.write(b'{"id": "torn", "te')  # what a crash leaves of a line
+    again = FeedbackStore(path)
+    assert len(again) == 2
+    assert path.read_bytes().endswith(b"}\n")
+    rows = list(map(json.loads, again.training_data()))
+    assert [(row["id"], row["text"], row["labels"]) for row in rows] == [
+        (first, "a\nb", ["x"]),
+        ("d", "c", ["z"]),
+    ]
+    export = again.training_data()
+    next(export)
+    again.remove(first)
+    assert json.loads(next(export))["id"] == "d"  # an export that has begun is of one moment
+    assert [json.loads(line)["feedback_id"] for line in again.training_data()] == [second]
+    third = again.add("e", ["x"], [], None)
+    again.add("f", [], ["x"], None)  # without an accepted label it is no training data
+    again.remove(second)
+    assert [json.loads(line)["id"] for line in again.training_data()] == [third]
+    again.close()
+
+
+def test_feedback_is_in_one_service_and_in_whole_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "kept.jsonl"
+    store = FeedbackStore(path)
+    with pytest.raises(DataError, match="in use by another service"):
+        FeedbackStore(path)
+    monkeypatch.setattr(feedback, "MOST_BYTES", 10)
+    with pytest.raises(Problem, match="Export"):
+        store.add("a", [], [], None)
+    store.close()
+    path.write_text('{"id": "a"}\n')
+    with pytest.raises(DataError, match="jsonl:1: this is not a line of feedback"):
+        FeedbackStore(path)
+    with pytest.raises(DataError, match="cannot be kept there"):
+        FeedbackStore(tmp_path / "none" / "kept.jsonl")
+
+
+def test_feedback_for_which_there_is_no_space_leaves_nothing_behind(tmp_path: Path) -> None:
+    resource = pytest.importorskip("resource")
+    store = FeedbackStore(tmp_path / "kept.jsonl")
+    first = store.add("a", ["x"], [], None)
+    content = store.path.read_bytes()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(content) + 10, limits[1]))
+    try:
+        with pytest.raises(OSError, match="too large"):
+            store.add("b", ["x"], [], None)
+        assert store.path.read_bytes() == content
+        store.remove(first)  # gives the space back
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert list(store.training_data()) == []
+    second = store.add("c", ["x"], [], None)
+    assert [json.loads(line)["id"] for line in store.training_data()] == [second]
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("analyzer", "weights", "expected"),
+    [
+        ("words", {"bread": 1.0, "salt": -0.5}, {"bread": 1.0, "salt": -0.5}),
+        ("stems", {"loav": 2.0, "loaf": 2.0}, {"loaf": 2.0}),
+        ("words+pairs", {"salt bread": 1.0, "bread": 0.5}, {"salt": 0.5, "bread": 1.0}),
+        ("words+ngrams", {"*rea*": 0.25, "*read": 0.25, "*read*": 0.5}, {"bread": 0.5}),
+    ],
+)
+def test_the_weights_of_features_are_those_of_words(
+    analyzer: str, weights: dict[str, float], expected: dict[str, float]
+) -> None:
+    text = "Salt bread, a loaf of bread"
+    vectorizer = TermVectorizer(analyzer)
+    vectorizer.fit_transform([text, text])
+    assert word_weights(vectorizer, text, weights) == expected
+
+
+def test_the_words_of_other_vectorizers_are_found_too() -> None:
+    count = CountVectorizer().fit(["salt bread"])
+    assert word_weights(count, "Bread!", {"bread": 1.0}) == {"bread": 1.0}
+    hashing = HashingVectorizer()
+    column = int(hashing.transform(["bread"]).indices[0])
+    assert word_weights(hashing, "Bread and salt", {column: 1.0}) == {"bread": 1.0}
+    assert word_weights(object(), "Bread", {"bread": 1.0}) == {}
+
+
+def test_marks_are_ranges_of_the_text() -> None:
+    text = "Sea birds: Σ BIRDS of the sea  Birds"
+    found = marks(text, {"birds": 0.5, "σ": 1.0}, ["sea birds"])
+    shown = [(text[mark.start : mark.end], mark.kind, mark.weight) for mark in found]
+    assert shown == [
+        ("Sea birds", "name", 1.0),
+        ("birds", "word", 0.5),
+        ("BIRDS", "word", 0.5),
+        ("sea  Birds", "name", 1.0),
+        ("Birds", "word", 0.5),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("error", "logged"),
+    [
+        (
+            ModelError("m: cannot be written (No space left)"),
+            "ModelError: m: cannot be written (No space left)",
+        ),
+        (OSError(28, "No space left"), "OSError: [Errno 28] No space left"),
+        (ValueError("a text of a user"), "ValueError"),
+    ],
+)
+def test_the_log_tells_of_disks_and_not_of_texts(
+    error: Exception, logged: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fails(*_: Any) -> None:
+        raise error
+
+    asyncio.run(Observer(fails, Measurements())({"type": "http", "method": "GET"}, fails, fails))
+    assert caplog.messages[0].splitlines()[0] == logged
+
+
+def test_labels_of_measurements_are_escaped() -> None:
+    measurements = Measurements()
+    measurements.add_request("GET", 'a"\\\n', 200, 0.002)
+    text = measurements.text({}, {})
+    assert 'route="a\\"\\\\\\n",status="200"} 1' in text
+    buckets = re.findall(r'seconds_bucket\{.*le="([^"]+)"\} (\d+)', text)
+    assert buckets[:3] == [("0.001", "0"), ("0.0025", "1"), ("0.005", "1")]
+
+
+def test_the_extra_is_named_where_it_is_missing(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    serve = import_module("exmlds.cli.serve")
+    for name in [name for name in sys.modules if name.startswith(("exmlds.service", "uvicorn"))]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    with pytest.raises(DataError, match=r'needs uvicorn: pip install "exmlds\[service\]"'):
+        serve.run(host="127.0.0.1")
