@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 import pickle
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from sklearn.base import clone
 import exmlds
 from exmlds import ExMLDS, ExMLDS1, ExMLDS2, ExMLDS3, ExMLDS4, FeatureNeighbors, MostFrequent
 from exmlds.data import Dataset, make_library
+from exmlds.storage import tree
 
 N_LABELS, N_BLOCK = 6, 3
 METHODS: list[Any] = [
@@ -121,6 +124,22 @@ def test_rows_of_a_fit_can_be_removed(method: Any, model: Any, data: Dataset) ->
     np.testing.assert_array_equal(model.predict_topk(data.X, 3)[0], before[0])
     np.testing.assert_allclose(model.predict_topk(data.X, 3)[1], before[1], rtol=1e-5)
     assert len(model.growth_.ids) == len(model.row_ids_) == 100
+
+
+@every_method
+def test_a_label_that_has_lost_all_rows_is_not_predicted(method: Any, model: Any, tmp_path: Path) -> None:
+    """Nor is a byte of the place of its only row left after a purge, also where labels have embeddings."""
+    never = copy.deepcopy(model)
+    model.partial_fit(rows_of(1, 4), [[6]], ids=["only"])
+    model.remove_rows(["only"])
+    query = rows_of(1, 4, seed=1)
+    assert 6 not in model.predict_topk(query, 7)[0]
+    model.drop_removed().save(tmp_path / "model")
+    if model.__class__ not in (FeatureNeighbors, ExMLDS):
+        place = never.transform(rows_of(1, 4))[0, :6].astype(np.float32).tobytes()
+        assert not any(place in file.read_bytes() for file in (tmp_path / "model").iterdir())
+    model.partial_fit(rows_of(1, 4, n=10), [[6]] * 10)
+    assert_ranks_high(model, query, 6)
 
 
 @every_method
@@ -234,6 +253,28 @@ def test_a_change_that_fails_midway_leaves_the_model_as_it_was(
     assert_same(model, before, data.X[:20])
     assert model.n_labels_ == before.n_labels_
     model.partial_fit(rows_of(0, 3, n=10), [[6]] * 10)
+
+
+def test_threads_that_grow_one_open_model_wait_for_each_other(
+    data: Dataset, fitted: Fitted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All their rows are there and on the disk, and a copy that is made meanwhile is a whole model."""
+    fitted(METHODS[0], data).save(tmp_path / "model")
+    computed = FeatureNeighbors._with_results
+
+    def slowly(self: Any, change: Any) -> Any:
+        time.sleep(0.005)  # Other threads come in between where nothing holds them back.
+        return computed(self, change)
+
+    monkeypatch.setattr(FeatureNeighbors, "_with_results", slowly)
+    with exmlds.load(tmp_path / "model", writable=True) as model, ThreadPoolExecutor(4) as pool:
+        grown = [pool.submit(model.partial_fit, rows_of(0, 3, seed=seed), [[5]]) for seed in range(20)]
+        removed = [pool.submit(model.remove_rows, [row]) for row in range(5)]
+        seen = [pool.submit(lambda: copy.copy(model).predict_topk(data.X, 3)) for _ in range(5)]
+        for call in (*grown, *removed, *seen):
+            call.result()
+        assert model.row_ids_ == [str(number) for number in range(5, 140)]
+        assert_same(model, exmlds.load(tmp_path / "model"), data.X)
 
 
 @every_method
@@ -373,3 +414,140 @@ def test_a_new_label_is_explained_before_it_has_a_classifier() -> None:
     why = model.explain(X[800:801], label="brand new")[0]
     assert why.margin is None
     assert why.voters[0].row == 800
+
+
+def test_replay_gives_the_examples_and_weights_that_were_computed_at_once(tmp_path: Path) -> None:
+    """A change that was just computed is applied with what was computed on the way; a journal has less."""
+    X, Y, names, _ = make_library(900, random_state=0)
+    ExMLDS(growable=True, random_state=0).fit(X[:800], Y[:800], label_names=names).save(tmp_path / "model")
+    with exmlds.load(tmp_path / "model", writable=True) as model:
+        for start in range(800, 890, 30):
+            rows = slice(start, start + 30)
+            model.partial_fit(
+                X[rows], [[names[label] for label in Y[row].indices] for row in range(rows.start, rows.stop)]
+            )
+            assert model.growth_.n_pending == 0
+        model.remove_rows(range(10))
+        other = exmlds.load(tmp_path / "model")
+    assert len(model._padded_rows[1].squares) == 890
+    for one, theirs in (
+        (model.classifiers_, other.classifiers_),
+        (model.trained_.examples, other.trained_.examples),
+    ):
+        for values, same in zip(one, theirs):
+            np.testing.assert_array_equal(values, same)
+    np.testing.assert_array_equal(model.trained_.alphas, other.trained_.alphas)
+    assert_same(model, other, X[:50])
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        *METHODS,
+        clone(METHODS[3]).set_params(complete_labels=0.5),
+        clone(METHODS[3]).set_params(complete_labels=0.0),
+    ],
+    ids=lambda method: type(method).__name__,
+)
+@pytest.mark.parametrize("is_dense", [False, True])
+def test_replay_of_single_rows_is_exact(method: Any, data: Dataset, is_dense: bool, tmp_path: Path) -> None:
+    """Changes of one row are joined when a journal is read, also those of labels that are new."""
+    X = data.X.toarray() if is_dense else data.X
+    clone(method).fit(X, data.Y).save(tmp_path / "model")
+    with exmlds.load(tmp_path / "model", writable=True) as model:
+        for row in range(6):
+            model.partial_fit(X[[row]], [[row % 3, 6 + row % 2]])
+        for row in range(3):
+            model.remove_rows([row])
+        model.relabel([4, 5, 6], [[], [7], [9, 1]])
+        for row in range(7, 10):
+            model.partial_fit(X[[row]], [[row % 3, 8, 9]], ids=[row], replace=True)
+            model.partial_fit(X[[row]], [[8]])
+        model.remove_rows(model.row_ids_[-1:]).remove_rows(model.row_ids_[-2:])
+        has_seventh = model.growth_.labels[:, [7]].toarray().ravel() > 0
+        for id in model.growth_.ids[has_seventh & ~model.growth_.is_removed]:
+            model.remove_rows([id])
+        for row in range(10, 13):
+            model.partial_fit(X[[row]], [[row % 3, 7]])
+        other = exmlds.load(tmp_path / "model")
+    assert tree.dumps(other._state(), "state") == tree.dumps(model._state(), "state")
+
+
+def test_replay_is_exact_where_a_shortlister_embeds_labels(tmp_path: Path) -> None:
+    """Below half a percent of the rows, no classifier is trained again, and changes are joined."""
+    X, Y, names, _ = make_library(650, random_state=0)
+    method = ExMLDS(growable=True, candidates="sppmi", effort="fast", shortlist=8, cost=1.0, random_state=0)
+    method.fit(X[:640], Y[:640], label_names=names).save(tmp_path / "model")
+    with exmlds.load(tmp_path / "model", writable=True) as model:
+        for row in range(640, 643):
+            model.partial_fit(X[[row]], [["brand new"]])
+        assert model.growth_.n_pending == 3
+        other = exmlds.load(tmp_path / "model")
+    assert tree.dumps(other._state(), "state") == tree.dumps(model._state(), "state")
+
+
+def test_ids_are_strings_or_whole_numbers(data: Dataset) -> None:
+    model = FeatureNeighbors(growable=True).fit(data.X, data.Y)
+    model.partial_fit(data.X[:3], data.Y[:3], ids=[np.int32(500), "a", np.str_("b")])
+    assert model.row_ids_[-3:] == ["500", "a", "b"]
+    for wrong in (None, float("nan"), 7.0, True, b"a", (1, 2)):
+        with pytest.raises(ValueError, match="Ids are strings or whole numbers"):
+            model.partial_fit(data.X[:1], data.Y[:1], ids=[wrong])
+        with pytest.raises(ValueError, match="Ids are strings or whole numbers"):
+            model.remove_rows([wrong])
+    for wrong in (None, 7, b"7"):
+        with pytest.raises(ValueError, match="list of ids"):
+            model.remove_rows(wrong)
+    assert model.n_samples_fit_ == 123
+
+
+def test_a_row_without_an_id_gets_a_number_that_no_row_has(data: Dataset) -> None:
+    """It never replaces a row whose id was given by the user."""
+    model = FeatureNeighbors(growable=True).fit(data.X, data.Y, ids=range(2, 122))
+    model.partial_fit(data.X[:3], data.Y[:3], replace=True)
+    assert model.row_ids_ == [str(number) for number in range(2, 125)]
+    assert model.growth_.n_removed == 0
+
+
+def test_refresh_keeps_whole_numbers_as_labels_and_the_names_of_features(data: Dataset) -> None:
+    pandas = pytest.importorskip("pandas")
+    X = pandas.DataFrame(data.X.toarray(), columns=[f"f{column}" for column in range(data.X.shape[1])])
+    model = FeatureNeighbors(growable=True).fit(X, [[10 * int(label)] for label in data.Y.indices])
+    model.partial_fit(X[:3], [[70]] * 3).remove_rows([0]).refresh()
+    assert model.classes_.tolist() == [0, 10, 20, 30, 40, 50, 70]
+    assert model.feature_names_in_.tolist() == X.columns.tolist()
+    assert model.partial_fit(X[3:4], [[80]]).classes_.tolist()[-1] == 80
+
+
+def test_gains_of_labels_do_not_count_removed_rows(data: Dataset) -> None:
+    method = ExMLDS(growable=True, objective="psp", effort="fast", random_state=0)
+    model = clone(method).fit(data.X, data.Y).partial_fit(rows_of(0, n=60), [[0]] * 60)
+    model.remove_rows([*model.row_ids_[-60:], *range(1, 91, 6)])  # labels of 20 rows, and one of 5
+    again = copy.deepcopy(model).drop_removed().relabel([0], [[0]])
+    np.testing.assert_array_equal(model.gains_, again.gains_)
+    assert model.gains_[0] < model.gains_[1] == 1
+
+
+def test_single_rows_are_joined_when_a_journal_is_read(
+    data: Dataset, fitted: Fitted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each change takes time for all rows; so do runs of them, which are as long as they may be."""
+    fitted(METHODS[0], data).save(tmp_path / "model")
+    with exmlds.load(tmp_path / "model", writable=True) as model:
+        for row in range(25):
+            model.partial_fit(rows_of(0, seed=row), [[row]], ids=[f"n{row}"])
+        for row in range(12):
+            model.remove_rows([f"n{row}"])
+        model.relabel([1], [[2]]).partial_fit(rows_of(0), [[0]])
+    applied = FeatureNeighbors._apply_change
+    sizes: list[tuple[int, int]] = []
+
+    def noted(self: Any, change: Any) -> None:
+        sizes.append((len(change.removed), len(change.ids)))
+        applied(self, change)
+
+    monkeypatch.setattr(FeatureNeighbors, "_apply_change", noted)
+    monkeypatch.setattr("exmlds.growing.MOST_JOINED", 10)
+    again = exmlds.load(tmp_path / "model")
+    assert sizes == [(0, 10), (0, 10), (0, 5), (10, 0), (2, 0), (1, 1), (0, 1)]
+    assert tree.dumps(again._state(), "state") == tree.dumps(model._state(), "state")

@@ -407,3 +407,14 @@ def test_columns_of_lists_and_frames_of_0_and_1() -> None:
     assert metrics.precision_at_k(truth, SAID, k=2) == expected
     with pytest.raises(DataError, match="Labels must be ids here, not names"):
         metrics.report(pd.Series([["a"], ["b"], []]), SAID)
+
+
+def test_labels_that_occur_nowhere_do_not_lower_macro_f1() -> None:
+    truth, ids = csr_matrix([[1, 0, 0, 0], [0, 1, 0, 0]]), np.array([[0], [3]])
+    assert metrics.report(truth, ids, k=[1])["macro-F1@1"] == pytest.approx(1 / 4)
+    counts = np.array([2, 0, 1, 0])  # label 1 is in test only, label 2 in training only, label 3 in neither
+    assert metrics.report(truth, ids, k=[1], label_counts=counts)["macro-F1@1"] == pytest.approx(1 / 3)
+    # Columns may be missing on either side.
+    assert metrics.report(truth, ids, k=[1], label_counts=counts[:1])["macro-F1@1"] == pytest.approx(1 / 2)
+    given = metrics.report(truth[:, :2], ids[:1].repeat(2, 0), k=[1], label_counts=counts)
+    assert given["macro-F1@1"] == pytest.approx(2 / 3 / 3)

@@ -13,12 +13,13 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, wraps
 from importlib import import_module
 from importlib.metadata import entry_points
 from inspect import getmembers, isfunction, signature
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from threading import RLock
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar, cast
 
 import numpy as np
 from numpy.random import Generator
@@ -32,7 +33,7 @@ from .display import Tables
 from .errors import DataWarning, ModelError, did_you_mean
 from .runtime import progress
 from .runtime.memory import LEAST, DataSize, Estimate, side_bytes
-from .runtime.parallel import blocks, map_blocks, one_blas_thread
+from .runtime.parallel import fine_blocks, map_blocks, one_blas_thread
 from .selection import HeldOutScores, HoldOut
 from .storage import model_card, model_folder, records, tree
 from .storage.files import PathLike
@@ -50,7 +51,22 @@ Array = np.ndarray
 BLOCK = 256  # rows predicted at a time
 MOST_COMPARED = 50_000  # labels that a mistyped one is compared with
 _OF_FOLDER = ("_journal", "_position")  # attributes that belong to the folder that a model has open
+_OF_OBJECT = (*_OF_FOLDER, "_lock", "_id_index")  # attributes that a copy does not have
 METHODS = "exmlds.methods"  # the group of entry points that name a package's own estimators
+
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def one_at_a_time(method: Method) -> Method:
+    """A method that changes or stores a model: calls of several threads wait for each other."""
+
+    @wraps(method)
+    def call(self: Any, *given: Any, **named: Any) -> Any:
+        with self._own_lock():
+            return method(self, *given, **named)
+
+    return cast(Method, call)
 
 
 class Fitted(NamedTuple):
@@ -388,6 +404,7 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
         """
         self._save(path)
 
+    @one_at_a_time
     def _save(self, path: PathLike, *, purge: bool = False) -> None:
         check_is_fitted(self)
         self._check_parameters()
@@ -407,6 +424,7 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
         is_own = journal is not None and journal.lock.is_held and journal.is_of(Path(path))
         return journal if is_own else None
 
+    @one_at_a_time
     def compact(self, *, purge: bool = False) -> None:
         """Write a new generation of a model that is open for writing; its journal begins anew.
 
@@ -435,6 +453,7 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
     def _compact(self, purge: bool) -> None:
         """Bring what was learnt into its shortest form; with purge, without anything of removed rows."""
 
+    @one_at_a_time
     def close(self) -> None:
         """Let others write to the folder of a model that is open for writing; it cannot grow after that."""
         if self._journal is not None:
@@ -456,9 +475,27 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
         self.close()
 
     def __getstate__(self) -> Any:
-        """Copies, and models in other processes, do not write to the folder that this one has open."""
-        state: Any = super().__getstate__()
-        return {name: value for name, value in state.items() if name not in _OF_FOLDER}
+        """Copies, and models in other processes, do not write to the folder that this one has open.
+
+        A copy that is made while another thread changes the model is the model before or after that.
+        """
+        with self._own_lock():
+            state: Any = dict(super().__getstate__())  # at once: other threads may add attributes meanwhile
+            return {name: value for name, value in state.items() if name not in _OF_OBJECT}
+
+    def __setstate__(self, state: Any) -> None:
+        super().__setstate__(state)
+        self._own_lock()  # now: a lock that another thread adds would disturb who reads the attributes
+
+    def _own_lock(self) -> Any:
+        return self.__dict__.setdefault("_lock", RLock())
+
+    def _replace_attributes(self, attributes: Mapping[str, Any]) -> None:
+        """Have these attributes and no others; the lock is there at any moment."""
+        own = self.__dict__
+        own.update(attributes)
+        for name in own.keys() - attributes.keys() - {"_lock"}:
+            del own[name]
 
     def _apply_change(self, change: Any) -> None:
         """Apply a change to the fitted model: attributes are replaced, arrays are never changed in place.
@@ -483,9 +520,8 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
         The folder of a model that is open for writing gets a new generation, because a fit is not a change.
         """
         with self._all_or_nothing():
-            own = {name: value for name, value in vars(self).items() if name in _OF_FOLDER}
-            self.__dict__.clear()
-            self.__dict__.update(vars(other) | own)
+            own = {name: value for name, value in vars(self).items() if name in _OF_OBJECT}
+            self._replace_attributes(vars(other) | own)
             if self._journal is not None:
                 self._journal.check_open()
                 self._save(self._journal.folder)
@@ -511,14 +547,13 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
             yield
         except BaseException:
             for each, attributes in before:
-                each.__dict__.clear()
-                each.__dict__.update(attributes)
+                each._replace_attributes(attributes)
             raise
 
     def _with_inner(self) -> Iterator[XMCPredictor]:
         """The estimator and those that it has learnt, such as the shortlisters of `ExMLDS`."""
         yield self
-        for value in vars(self).values():
+        for value in list(vars(self).values()):
             if isinstance(value, XMCPredictor):
                 yield from value._with_inner()
 
@@ -693,7 +728,7 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
     ) -> tuple[Array, Array]:
         """(n, k) ids and scores, put together from what `work` gives for each block of rows."""
         ids, scores = np.empty((n, k), np.int64), np.empty((n, k), np.float32)
-        rows = blocks(n, BLOCK)
+        rows = fine_blocks(n, BLOCK)
         for best, block in zip(map_blocks(work, rows, n_jobs=self.n_jobs, stage=stage, total=n), rows):
             ids[block], scores[block] = best
         return ids, scores
@@ -1073,20 +1108,26 @@ def load(path: PathLike, *, trusted: Sequence[str] = (), writable: bool = False)
         raise ValueError(
             f'trusted must be a list of names, such as ["module:Class"]. Got {trusted!r} instead.'
         )
+    return load_with_journal(path, trusted=trusted, writable=writable)[0]
+
+
+def load_with_journal(
+    path: PathLike, *, trusted: Sequence[str] = (), writable: bool = False
+) -> tuple[XMCPredictor, Contents]:
+    """The model of a folder with its changes, as `load` gives it, and the journal that these are from."""
     if not writable:
-        return _loaded(path, trusted)[0]
+        return _read_model(path, trusted)
     journal = model_folder.open_for_writing(path)
     try:
-        model, contents = _loaded(path, trusted)
+        model, contents = _read_model(path, trusted)
         model._journal, model._position = journal, journal.start(contents)
-        return model
+        return model, contents
     except BaseException:
         journal.close()
         raise
 
 
-def _loaded(path: PathLike, trusted: Sequence[str]) -> tuple[XMCPredictor, Contents]:
-    """The model of a folder with its changes, and the journal that they are from."""
+def _read_model(path: PathLike, trusted: Sequence[str]) -> tuple[XMCPredictor, Contents]:
     manifest, state, journal = model_folder.load_with_journal(path)
     if not state:
         raise ModelError(f"{path} is not a fitted model.")
@@ -1095,7 +1136,7 @@ def _loaded(path: PathLike, trusted: Sequence[str]) -> tuple[XMCPredictor, Conte
             f"{journal.path}: the last {journal.n_torn:,} bytes are an incomplete change, which was never "
             "acknowledged; it is left out.",
             DataWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
     token = _TRUSTED.set(frozenset(trusted))
     try:

@@ -6,9 +6,10 @@ results, and then applied. What a model is after several calls depends on their 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby, islice
+from itertools import count, islice
+from numbers import Integral
 from types import MethodType
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -18,7 +19,7 @@ from scipy.sparse import csr_matrix, issparse, vstack
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from .base import XMCEstimator
+from .base import XMCEstimator, one_at_a_time
 from .validation import params, stored, targets
 from .validation.arguments import explained
 from .validation.arrays import Matrix
@@ -48,6 +49,11 @@ class GrowthState(NamedTuple):
     next_number: int
 
     @property
+    def has_changed(self) -> bool:
+        """Whether rows were added or removed since the last fit."""
+        return bool(self.n_added or self.n_removed)
+
+    @property
     def n_live(self) -> int:
         """The number of rows that are used."""
         return len(self.ids) - int(self.is_removed.sum())
@@ -57,17 +63,34 @@ class GrowthState(NamedTuple):
         """The number of rows added since the last fit, also those that were removed again."""
         return self.n_live + self.n_removed - self.n_fitted
 
-    def positions(self, ids: Iterable[Any]) -> Array:
-        """(m,) the rows with these ids; a ValueError names one that is not there."""
-        present = np.flatnonzero(~self.is_removed)
-        position = dict(zip(self.ids[present].tolist(), present.tolist()))
-        names = row_ids(ids)
-        for name in names:
-            if name not in position:
-                raise ValueError(f"There is no row with the id {name!r}.")
-        if len(set(names)) < len(names):
-            raise ValueError("An id is given twice.")
-        return np.array([position[name] for name in names], np.int64)
+
+class IdIndex:
+    """Where the rows of a model are by their ids; made when it is first asked for, and then followed.
+
+    A change that fails leaves it behind or ahead of the model: it knows the array of ids that it is of.
+    """
+
+    def __init__(self) -> None:
+        self._ids: Array | None = None
+        self._position: dict[str, int] = {}
+
+    def of(self, growth: GrowthState) -> dict[str, int]:
+        """The position of each row that is used."""
+        if self._ids is not growth.ids:
+            present = np.flatnonzero(~growth.is_removed)
+            self._position = dict(zip(growth.ids[present].tolist(), present.tolist()))
+            self._ids = growth.ids
+        return self._position
+
+    def follow(self, before: GrowthState, removed: Array, after: GrowthState) -> None:
+        """Change from one state of growth to the next, if it is of the former."""
+        if self._ids is before.ids:
+            self._ids = None  # until it is whole again
+            for name in before.ids[removed].tolist():
+                del self._position[name]
+            n = len(before.ids)
+            self._position.update(zip(after.ids[n:].tolist(), range(n, len(after.ids))))
+            self._ids = after.ids
 
 
 class RowsChange(NamedTuple):
@@ -122,6 +145,7 @@ class GrowingEstimator(XMCEstimator):
     growable: bool = False
     growth_ = None  # a `GrowthState`, where the model can grow
     kept_rows_ = None  # the training rows, where they are kept
+    _id_index = None  # an `IdIndex`, once it was asked for
 
     @property
     def _keeps_rows(self) -> bool:
@@ -158,6 +182,7 @@ class GrowingEstimator(XMCEstimator):
 
     @OfGrowing
     @explained
+    @one_at_a_time
     def partial_fit(
         self,
         X: Any,
@@ -182,6 +207,7 @@ class GrowingEstimator(XMCEstimator):
             return self.fit(X, y, label_names=label_names, ids=ids)
         return self._change_rows(self._rows_added(X, y, ids, replace, label_names))
 
+    @one_at_a_time
     def remove_rows(self, ids: Iterable[Any]) -> Self:
         """Remove rows by their ids: they do not vote any more, and are not counted.
 
@@ -189,25 +215,36 @@ class GrowingEstimator(XMCEstimator):
         """
         return self._change_rows(self._rows_removed(ids))
 
+    @one_at_a_time
     def relabel(self, ids: Iterable[Any], y: Any) -> Self:
         """Replace the labels of rows, by the ids of the rows; y as `partial_fit` takes it."""
         return self._change_rows(self._rows_relabelled(ids, y))
 
+    @one_at_a_time
     def refresh(self, **side: Any) -> Self:
         """Fit the model again to all its rows, and replace it by the result."""
         growth, rows = self._growth(), self._live_rows()
         given, names = self._given_labels(rows)
         fresh = clone(self).with_engine(self.engine)
         fresh.fit(self._given_rows(rows), given, label_names=names, ids=growth.ids[rows], **side)
-        fresh.growth_ = fresh._growth()._replace(next_number=growth.next_number)
+        fresh._go_on_from(self)
         self._become(fresh)
         return self
+
+    def _go_on_from(self, before: GrowingEstimator) -> None:
+        """Keep what a model had before a refresh, and a fit of its rows does not know."""
+        self.growth_ = self._growth()._replace(next_number=before._growth().next_number)
+        if before.names_ is not None and before.names_.dtype != object:  # a fit makes strings of them
+            self.names_ = before.names_
+        if (names := vars(before).get("feature_names_in_")) is not None:
+            self.__dict__["feature_names_in_"] = names
 
     @property
     def row_ids_(self) -> list[str]:
         """The ids of all rows that the model uses."""
         return self._growth().ids[self._live_rows()].tolist()
 
+    @one_at_a_time
     def drop_removed(self) -> Self:
         """Free the space of removed rows, and merge the rows that were added; predictions stay the same.
 
@@ -258,7 +295,8 @@ class GrowingEstimator(XMCEstimator):
     # Computing and applying a change.
 
     def _change_rows(self, change: RowsChange) -> Self:
-        self._commit_change(self._with_results(change))
+        with self._all_or_nothing():  # Computing leaves something in the model, too.
+            self._commit_change(self._with_results(change))
         return self
 
     def _rows_added(
@@ -270,25 +308,26 @@ class GrowingEstimator(XMCEstimator):
         Y, names = self._grown_labels(y, label_names)
         if Y.shape[0] != X.shape[0]:
             raise ValueError(f"X has {X.shape[0]} rows, but Y has {Y.shape[0]}.")
-        own = _row_names(ids, X.shape[0], growth.next_number)
-        taken = set(growth.ids[~growth.is_removed].tolist()).intersection(own.tolist())
+        position = self._positions_by_id()
+        own = _row_names(ids, X.shape[0], growth.next_number, position)
+        taken = [name for name in own.tolist() if name in position]
         if taken and not replace:
             raise ValueError(
                 f"There is a row with the id {min(taken)!r} already; `relabel` changes its labels, and "
                 "replace=True replaces it."
             )
-        return self._rows_change(growth.positions(sorted(taken)), X, Y, own, names)
+        return self._rows_change(self._positions(sorted(taken)), X, Y, own, names)
 
     def _rows_removed(self, ids: Iterable[Any]) -> RowsChange:
         """The change by which `remove_rows` removes rows."""
-        rows = self._growth().positions(ids)
+        rows = self._positions(ids)
         none = csr_matrix((0, self.n_labels_), dtype=np.float32)
         return self._rows_change(rows, self._no_rows(), none, _objects([]))
 
     def _rows_relabelled(self, ids: Iterable[Any], y: Any) -> RowsChange:
         """The change by which `relabel` replaces rows, by rows with the same features."""
         names = _objects(row_ids(ids))
-        rows = self._growth().positions(names)
+        rows = self._positions(names)
         Y, new = self._grown_labels(y, None)
         if Y.shape[0] != len(rows):
             raise ValueError(f"There are {len(rows)} ids, but Y has {Y.shape[0]} rows.")
@@ -343,9 +382,15 @@ class GrowingEstimator(XMCEstimator):
             + len(set(change.ids.tolist()).difference(growth.ids[change.removed].tolist())),
         )
         self.n_samples_fit_ = self.growth_.n_live
+        if self._id_index is not None:
+            self._id_index.follow(growth, change.removed, self.growth_)
 
     def _joined_changes(self, changes: Iterable[Any]) -> Iterator[Any]:
-        return join_runs(changes, lambda change: change, joined_rows)
+        return join_runs(changes, lambda change: change, self._can_join, joined_rows)
+
+    def _can_join(self, change: RowsChange) -> bool:
+        """Whether the result is the same if the rows of a change are added together with those of others."""
+        return True
 
     def _check_change(self, change: RowsChange, growth: GrowthState) -> None:
         """Check a change, which may come from a file."""
@@ -355,10 +400,9 @@ class GrowingEstimator(XMCEstimator):
         stored.record(change.merges, "whether a change merges rows", bool)
         is_twice = len(np.unique(change.removed)) < len(change.removed)
         stored.require(not is_twice and not growth.is_removed[change.removed].any(), "a row is removed twice")
-        is_left = ~growth.is_removed
-        is_left[change.removed] = False
-        ids = set(change.ids.tolist())
-        is_free = len(ids) == m and ids.isdisjoint(growth.ids[is_left].tolist())
+        ids, position = set(change.ids.tolist()), self._positions_by_id()
+        gone = set(change.removed.tolist())
+        is_free = len(ids) == m and all(position[name] in gone for name in ids if name in position)
         stored.require(is_free, "two rows have the same id")
         stored.matrix(change.X, "added rows", m, self._widths[0])
         is_alike = issparse(change.X) == issparse(self.kept_rows_)
@@ -406,6 +450,22 @@ class GrowingEstimator(XMCEstimator):
         if self.growth_ is None:
             raise ValueError(self._advice)
         return self.growth_
+
+    def _positions_by_id(self) -> dict[str, int]:
+        """The position of each row that is used, by its id."""
+        if self._id_index is None:
+            self._id_index = IdIndex()
+        return self._id_index.of(self._growth())
+
+    def _positions(self, ids: Iterable[Any]) -> Array:
+        """(m,) the rows with these ids; a ValueError names one that is not there."""
+        names, position = row_ids(ids), self._positions_by_id()
+        for name in names:
+            if name not in position:
+                raise ValueError(f"There is no row with the id {name!r}.")
+        if len(set(names)) < len(names):
+            raise ValueError("An id is given twice.")
+        return np.array([position[name] for name in names], np.int64)
 
     @property
     def _advice(self) -> str:
@@ -491,25 +551,40 @@ class GrowingEstimator(XMCEstimator):
 
 
 def join_runs(
-    changes: Iterable[Any], rows_of: Callable[[Any], Any], join: Callable[[Sequence[Any]], Any]
+    changes: Iterable[Any],
+    rows_of: Callable[[Any], Any],
+    can_join: Callable[[RowsChange], bool],
+    join: Callable[[Sequence[Any]], Any],
 ) -> Iterator[Any]:
     """The same changes, with runs that only add or only remove rows as one: each takes time for all rows.
 
-    rows_of : gives the `RowsChange` of a change;  join : makes one of several
+    rows_of : gives the `RowsChange` of a change;  can_join : whether the rows that it adds may be joined; the
+        model may lack other rows of the same run then;  join : makes one of several
     """
-    for is_joined, run in groupby(changes, lambda change: _kind_of_change(rows_of(change))):
-        if is_joined:
-            yield from map(join, _batched(run, MOST_JOINED))
+    run: list[Any] = []
+    run_kind = None
+    for change in changes:
+        kind = _kind_of_change(rows_of(change), can_join)
+        if run and (kind != run_kind or len(run) == MOST_JOINED):
+            yield join(run)
+            run, kind = [], _kind_of_change(rows_of(change), can_join)  # the model is another one now
+        run_kind = kind
+        if kind is None:
+            yield change
         else:
-            yield from run
+            run.append(change)
+    if run:
+        yield join(run)
 
 
-def _kind_of_change(change: Any) -> str | None:
+def _kind_of_change(change: Any, can_join: Callable[[RowsChange], bool]) -> str | None:
     """What changes that can be joined have in common, or None for others."""
     is_plain = isinstance(change, RowsChange) and change.results is None and not change.merges
     if not is_plain or (len(change.removed) and len(change.ids)):
         return None
-    return "removed" if len(change.removed) else f"added {type(change.X).__name__}"
+    if len(change.removed):
+        return "removed"
+    return f"added {type(change.X).__name__}" if can_join(change) else None
 
 
 def joined_rows(changes: Sequence[RowsChange]) -> RowsChange:
@@ -529,18 +604,18 @@ def joined_rows(changes: Sequence[RowsChange]) -> RowsChange:
     )
 
 
-def _batched(values: Iterable[Any], n: int) -> Iterator[list[Any]]:
-    """Lists of at most n values in their order."""
-    iterator = iter(values)
-    while found := list(islice(iterator, n)):
-        yield found
-
-
 def row_ids(ids: Iterable[Any]) -> list[str]:
     """Ids as strings, as models keep them."""
-    if isinstance(ids, str):
-        raise ValueError(f"Give a list of ids. Got the string {ids!r} instead.")
-    return [str(each.item() if isinstance(each, np.generic) else each) for each in ids]
+    if isinstance(ids, (str, bytes)) or not isinstance(ids, Iterable):
+        raise ValueError(f"Give a list of ids. Got {ids!r} instead.")
+    return list(map(_row_id, ids))
+
+
+def _row_id(given: Any) -> str:
+    given = given.item() if isinstance(given, np.generic) else given
+    if isinstance(given, bool) or not isinstance(given, (str, Integral)):
+        raise ValueError(f"Ids are strings or whole numbers. Got {given!r} instead.")
+    return str(given)
 
 
 def widened(labels: csr_matrix, n_labels: int) -> csr_matrix:
@@ -560,10 +635,11 @@ def emptied(labels: csr_matrix, rows: Array) -> csr_matrix:
     return csr_matrix((labels.data[is_stored], labels.indices[is_stored], starts), labels.shape)
 
 
-def _row_names(ids: Any, n: int, first: int = 0) -> Array:
-    """(n,) object, the ids as given, or the numbers of the rows."""
+def _row_names(ids: Any, n: int, first: int = 0, taken: Container[str] = ()) -> Array:
+    """(n,) object, the ids as given, or the numbers of the rows that are not taken."""
     if ids is None:
-        return _objects([str(number) for number in range(first, first + n)])
+        numbers = (name for name in map(str, count(first)) if name not in taken)
+        return _objects(list(islice(numbers, n)))
     names = row_ids(ids)
     if len(names) != n:
         raise ValueError(f"There are {n} rows, but {len(names)} ids.")

@@ -66,7 +66,10 @@ def psndcg_at_k(Y_true: Any, predicted: Any, inverse_propensity: Array, k: int =
 
 
 def macro_f1_at_k(Y_true: Any, predicted: Any, k: int = 5) -> float:
-    """Mean over all L labels of the F1 of the first k predictions; 0 for a label that never occurs."""
+    """Mean over all L labels of the F1 of the first k predictions; 0 for a label that never occurs.
+
+    `report(…, label_counts=…)` leaves out the labels that neither training rows nor Y_true have.
+    """
     return _ranked(Y_true, predicted, k).value(f"macro-F1@{k}")
 
 
@@ -134,7 +137,14 @@ class Ranking:
     hits : (n, k) uint8, 1 where the prediction is true
     """
 
-    def __init__(self, Y_true: Any, predicted: Any, k: int, inverse_propensity: Array | None = None) -> None:
+    def __init__(
+        self,
+        Y_true: Any,
+        predicted: Any,
+        k: int,
+        inverse_propensity: Array | None = None,
+        label_counts: Array | None = None,
+    ) -> None:
         if k < 1:
             raise ValueError(f"k must be at least 1. Got {k} instead.")
         self.k = k
@@ -149,6 +159,7 @@ class Ranking:
         kernels.DEFAULT.mark_hits(self.Y.indptr, self.Y.indices, self.ids, self.hits)
         self.n_true = np.diff(self.Y.indptr)
         self.weights = None if inverse_propensity is None else self._fit_weights(inverse_propensity)
+        self.n_training = None if label_counts is None else np.asarray(label_counts)
 
     def _fit_weights(self, weights: Array) -> Array:
         weights = np.asarray(weights, np.float64)
@@ -219,17 +230,28 @@ class Ranking:
         true, predicted, found = self.label_counts(k)
         if family == "coverage":
             return _share((found > 0).sum(), (true > 0).sum())
-        return float(np.mean(2 * found / np.maximum(true + predicted, 1))) if len(true) else 0.0
+        f1 = 2 * found / np.maximum(true + predicted, 1)
+        if self.n_training is not None:  # of a vocabulary, most labels may be nowhere
+            n_training = np.pad(self.n_training, (0, max(len(true) - len(self.n_training), 0)))
+            occurs = n_training > 0
+            occurs[: len(true)] |= true > 0
+            return _share(f1[occurs[: len(true)]].sum(), occurs.sum())
+        return float(np.mean(f1)) if len(f1) else 0.0
 
 
 def _ranked(
-    Y_true: Any, predicted: Any, k: int, inverse_propensity: Array | None = None, which: str = ""
+    Y_true: Any,
+    predicted: Any,
+    k: int,
+    inverse_propensity: Array | None = None,
+    which: str = "",
+    label_counts: Array | None = None,
 ) -> Ranking:
     """The ranking that a public function was given, with a warning if all its rows have fewer than k labels.
 
     which : says in the warning which of two predictions is meant
     """
-    ranking = Ranking(Y_true, predicted, k, inverse_propensity)
+    ranking = Ranking(Y_true, predicted, k, inverse_propensity, label_counts)
     most = int(np.max((ranking.ids >= 0).sum(axis=1), initial=0))
     if most < min(k, ranking.Y.shape[1]):
         warnings.warn(
@@ -586,10 +608,14 @@ def report(
     *,
     k: Sequence[int] = (1, 3, 5),
     inverse_propensity: Array | None = None,
+    label_counts: Array | None = None,
     intervals: bool = False,
     random_state: int = 0,
 ) -> MetricReport:
     """All metrics at each k; PSP and PSnDCG only where propensities are given.
+
+    label_counts : (L,) training rows of each label: macro-F1 is the mean over labels that these rows or
+        Y_true have. Without them it is the mean over all L labels
 
     >>> print(report([[0, 2], [1]], [[2, 1], [0, 1]], k=[1, 2]))
     %               @1      @2
@@ -600,7 +626,7 @@ def report(
     coverage     33.33   66.67
     2 rows, 3 labels
     """
-    ranking = _ranked(Y_true, predicted, max(k), inverse_propensity)
+    ranking = _ranked(Y_true, predicted, max(k), inverse_propensity, label_counts=label_counts)
     families = [f for f in FAMILIES if f not in NEED_PROPENSITY or inverse_propensity is not None]
     names = [f"{family}@{each}" for family in families for each in k]
     result = MetricReport({name: ranking.value(name) for name in names}, *ranking.Y.shape)
@@ -617,7 +643,8 @@ def scorer(name: str, *, A: float = 0.55, B: float = 1.5) -> Callable[[Any, Any,
     """A scikit-learn scorer: `GridSearchCV(model, grid, scoring=scorer("nDCG@5"))`.
 
     "precision", "recall" and "F1" are micro-averages of the labels that reach the estimator's threshold.
-    PSP and PSnDCG use the label counts of the estimator's training rows.
+    PSP and PSnDCG use the label counts of the estimator's training rows, and macro-F1 is the mean over the
+    labels that these rows or the true labels have.
     """
     return _Scorer(name, A, B)
 
@@ -642,7 +669,8 @@ class _Scorer:
         if weights is not None:  # Labels that the estimator has not seen have the propensity of count 0.
             unseen = inverse_propensity(np.zeros(1), self.A, self.B, n_rows=estimator.n_samples_fit_)
             weights = np.concatenate((weights, np.repeat(unseen, truth.shape[1] - len(weights))))
-        return Ranking(truth, estimator.predict_topk(X, self.k), self.k, weights).value(self.name)
+        ranked = estimator.predict_topk(X, self.k)
+        return Ranking(truth, ranked, self.k, weights, estimator.label_counts_).value(self.name)
 
     def __repr__(self) -> str:
         return f"scorer({self.name!r})"

@@ -103,6 +103,7 @@ def test_a_model_is_saved_by_import_names_and_loaded_on_trust(own: Any, method: 
     assert not vars(sys)["encoders_were_imported"]
     loaded: Any = load(tmp_path / "model", trusted=TRUSTED)
     assert vars(sys)["encoders_were_imported"]
+    assert [loaded.vectorizer_.parts[i].encoder for i in (1, 2)] == loaded.vectorizer[1:3]  # built once
     for one, other in zip(expected, loaded.predict_topk(TEXTS)):
         np.testing.assert_array_equal(one, other)
     assert loaded.vectorizer[2].powers == 3

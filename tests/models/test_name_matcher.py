@@ -30,7 +30,7 @@ TEXTS = [
 def matcher_of(names: list[str], texts: list[str], language: str = "english") -> NameMatcher:
     Y = csr_matrix((len(texts), len(names)), dtype=np.float32)
     own = [LabelName(label, name, language) for label, name in enumerate(names)]
-    return NameMatcher.fit(own, texts, Y, np.random.default_rng(0))
+    return NameMatcher.fit(own, texts, Y, np.random.default_rng(0))[0]
 
 
 def found(matcher: NameMatcher, text: str) -> list[int]:
@@ -58,7 +58,7 @@ def test_each_language_has_its_stems() -> None:
         LabelName(1, "talot", "finnish"),
     ]
     Y = csr_matrix((1, 2), dtype=np.float32)
-    matcher = NameMatcher.fit(names, ["text"], Y, np.random.default_rng(0))
+    matcher = NameMatcher.fit(names, ["text"], Y, np.random.default_rng(0))[0]
     assert found(matcher, "Das Haus der Häuser") == [0]
     assert found(matcher, "the house") == [0]
     assert found(matcher, "kaksi taloa") == [1]
@@ -92,7 +92,7 @@ def test_scores_are_about_how_often_such_matches_are_right() -> None:
                 columns.append(label)
     Y = csr_matrix((np.ones(len(rows), np.float32), (rows, columns)), (3_000, 50))
     own_names = [LabelName(label, name, "") for label, name in enumerate(names)]
-    matcher = NameMatcher.fit(own_names, texts, Y, rng)
+    matcher = NameMatcher.fit(own_names, texts, Y, rng)[0]
     matches = matcher.match(texts)
     assert matches.sum() == pytest.approx(Y.nnz, rel=0.05)
     first, second = matcher.match(["word3 word4 word5"])[0, [3, 4]].toarray()[0]
@@ -105,7 +105,7 @@ def test_of_many_labels_with_one_heading_the_frequent_ones_match() -> None:
     names = [f"France -- part {number}" for number in range(most + 20)]
     Y = csr_matrix((np.ones(1, np.float32), ([0], [most + 19])), (1, len(names)))
     own = [LabelName(label, name, "english") for label, name in enumerate(names)]
-    matcher = NameMatcher.fit(own, ["text"], Y, np.random.default_rng(0))
+    matcher = NameMatcher.fit(own, ["text"], Y, np.random.default_rng(0))[0]
     assert len(found(matcher, "in France")) == most
     assert most + 19 in found(matcher, "in France")
 
@@ -152,7 +152,7 @@ def test_a_part_of_a_compound_counts_as_often_as_it_is_right() -> None:
     texts = [first + last for first, last in pairs]
     Y = np.array([[word == last for word in long] for _, last in pairs], np.float32)
     own = [LabelName(label, word, "german") for label, word in enumerate(long)]
-    matcher = NameMatcher.fit(own, texts, csr_matrix(Y), np.random.default_rng(0))
+    matcher = NameMatcher.fit(own, texts, csr_matrix(Y), np.random.default_rng(0))[0]
     scores = matcher.match(["geldmarkt"]).toarray()[0]
     assert scores[long.index("markt")] > 0.8
     assert 0 < scores[long.index("geld")] < 0.2
@@ -176,10 +176,10 @@ def test_a_title_counts_more_where_it_is_right_more_often() -> None:
     titled = [(f"on {names[title]}", f"by {names[body]}") for title, body in drawn]
     Y = csr_matrix((np.ones(500, np.float32), ([*range(500)], [title for title, _ in drawn])), (500, 50))
     own = [LabelName(label, name, "") for label, name in enumerate(names)]
-    matcher = NameMatcher.fit(own, titled, Y, rng)
+    matcher = NameMatcher.fit(own, titled, Y, rng)[0]
     # The name is as near to the beginning in both texts.
     in_title, in_body = matcher.match([("on word3", "by word4"), ("", "on word3 by word4")])[:, 3].toarray()
     assert in_title[0] > 0.8
     assert in_body[0] < in_title[0] / 2
-    plain = NameMatcher.fit(own, ["\n".join(fields) for fields in titled], Y, np.random.default_rng(0))
+    plain = NameMatcher.fit(own, ["\n".join(fields) for fields in titled], Y, np.random.default_rng(0))[0]
     assert not plain.index.weights[-4:].any()  # of fields and of compounds

@@ -14,9 +14,11 @@ from scipy.sparse import csr_matrix
 from sklearn.base import clone
 
 from exmlds import ExMLDS, FeatureNeighbors, MostFrequent, TextClassifier, load
-from exmlds.data import Document, Vocabulary
+from exmlds.data import Document, Vocabulary, read_texts, read_vocabulary
 from exmlds.errors import DataWarning
 from exmlds.vocabulary import VocabularyBuilder
+
+ROOT = Path(__file__).parents[2]
 
 TEXTS = ["goals and a red card", "bread with seeds", "the keeper held the ball", "flour, yeast, salt"] * 3
 LABELS = [["sport"], ["baking"], ["sport"], ["baking"]] * 3
@@ -185,6 +187,18 @@ def test_models_that_cannot_grow_say_what_to_set() -> None:
     assert model.remove_rows([1]).row_ids_[0] == "2"
 
 
+def test_rows_that_are_added_without_their_texts_are_found(model: TextClassifier) -> None:
+    """Otherwise a journal would hold changes that cannot be replayed."""
+    model.model_.partial_fit(model.vectorizer_.transform([QUERY]), [["odd"]])
+    for change in (
+        lambda: model.partial_fit([QUERY], [["odd"]]),
+        lambda: model.remove_rows([1]),
+        model.refresh,
+    ):
+        with pytest.raises(ValueError, match="without their texts"):
+            change()
+
+
 def test_the_card_counts_the_rows_that_are_left(model: TextClassifier) -> None:
     model.partial_fit([QUERY] * 2, [["odd"]] * 2).remove_rows([3])
     card = model.card()
@@ -225,6 +239,18 @@ def test_a_label_of_the_vocabulary_becomes_a_trained_one(vocabulary: Vocabulary,
     assert model.predict_labels(["a fish"], k=4) == [["u:3"]], "by its name, still"
     model.save(tmp_path / "model")
     assert best(load(tmp_path / "model").refresh(), "red bread") == ["u:9"]
+
+
+def test_a_label_keeps_what_its_name_gives_when_its_first_text_comes(tmp_path: Path) -> None:
+    texts, labels = read_texts(ROOT / "examples" / "tickets.jsonl")
+    (tmp_path / "topics.txt").write_text("\n".join([*{name for row in labels for name in row}, "fish"]))
+    topics = read_vocabulary(tmp_path / "topics.txt")
+    model = TextClassifier(ExMLDS(random_state=0), vocabulary=topics, growable=True).fit(texts, labels)
+    query = ["The fish has not arrived. Regards, Ann"]
+    by_name = model.suggest(query, k=1)[0]
+    assert by_name[0].label == "fish"
+    model.partial_fit(["I ordered a red fish."], [["fish"]])
+    assert model.suggest(query, k=1)[0] == by_name
 
 
 def test_labels_as_matrices(model: TextClassifier) -> None:

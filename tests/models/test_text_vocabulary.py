@@ -102,6 +102,24 @@ def test_names_and_deprecated_concepts_stand_for_concepts(vocabulary: Vocabulary
         assert as_concepts(labels, vocabulary) == [["u:1"], ["u:2"], ["u:2"], []]
 
 
+def test_preferred_names_stand_for_concepts_everywhere(vocabulary: Vocabulary) -> None:
+    Y = csr_matrix(np.eye(2)[[0, 1] * 6])
+    by_names, by_ids = (
+        TextClassifier(vocabulary=vocabulary).fit(TEXTS, Y, label_names=names)
+        for names in (["Sport", "baking"], ["u:1", "u:2"])
+    )
+    assert by_names.classes_.tolist() == by_ids.classes_.tolist() == ["u:1", "u:2"]
+    for labels in (["sport"] * 12, ["u:old"] * 12):  # without regard to case; and what is replaced
+        assert by_ids.score(TEXTS, [[label] for label in labels]) == by_ids.score(TEXTS, [["u:1"]] * 12)
+    assert by_ids.label_matrix(["Sport", "u:2"]).toarray().tolist() == [[1, 0], [0, 1]]
+    ids, _ = by_ids.predict_topk(TEXTS[1:2], 2, allow=["Baking"])
+    assert ids.tolist() == [[1, -1]]
+    with pytest.raises(ValueError, match="'u:9' is not known"):
+        by_ids.predict_topk(TEXTS, allow=["u:9"])
+    with pytest.warns(DataWarning, match="1 different ones, are unknown"):
+        assert not by_ids.label_matrix([["chess"]]).nnz
+
+
 def test_unknown_labels_are_counted_and_named(vocabulary: Vocabulary) -> None:
     with pytest.warns(
         DataWarning, match=r"2 labels .*, 3 entries, are not in the vocabulary.*: u:9 \(2\), x"

@@ -7,7 +7,7 @@ import pytest
 
 from exmlds import ExMLDS4
 from exmlds.data import make_xmc
-from exmlds.reranking.cross_fit import cross_fit, refit
+from exmlds.reranking.cross_fit import cross_fit, refit, start
 from exmlds.reranking.pipeline import Config
 from exmlds.reranking.search import TimeBudget
 from exmlds.selection import HoldOut, TrainingSet
@@ -36,11 +36,10 @@ def test_the_last_fold_that_was_fitted_is_the_last(is_over: bool) -> None:
     fitted = cross_fit(
         Config(method, None, 8, "l2", "squared_hinge", 1.0, (10, 5), False),
         rows,
-        fold_rng=rngs[0],
+        start(method, rows, fold_rng=rngs[0], fit_rng=rngs[1], n_folds=(1, 5)),
         fit_rng=rngs[1],
         ensemble_rng=None,
         budget=budget,
-        n_folds=(1, 5),
     )
     folds = HoldOut.folds(rows.n, np.random.default_rng(0))
     np.testing.assert_array_equal(fitted.held_rows, np.concatenate([f.held_rows for f in folds[:2]]))

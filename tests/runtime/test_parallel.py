@@ -192,3 +192,36 @@ def test_workers_inside_a_map_share_the_cores() -> None:
     assert list(map_blocks(inside, blocks(3, 1), n_jobs=3, stage="test", total=3)) == [2, 2, 2]
     with parallel.Workers(6) as workers:
         assert workers.threads == 6
+
+
+@pytest.mark.parametrize("n_jobs", [1, 8])
+def test_two_calls_share_the_cores_where_there_are_many(n_jobs: int) -> None:
+    is_parallel, meeting = n_jobs >= parallel.MANY_THREADS, Barrier(2, timeout=10)
+
+    def threads() -> int:
+        if is_parallel:
+            meeting.wait()  # both are running
+        with parallel.Workers(n_jobs, most=99) as workers:
+            return workers.threads
+
+    found = parallel.beside(threads, threads, n_jobs=n_jobs, shares=(4, 1))
+    assert found == ((2, 8) if is_parallel else (1, 1))
+    with parallel.Workers(n_jobs, most=99) as workers:
+        assert workers.threads == n_jobs
+
+
+@pytest.mark.parametrize("n_jobs", [1, 8])
+@pytest.mark.parametrize("failing", [0, 1])
+def test_an_error_of_one_of_two_calls_reaches_the_caller(n_jobs: int, failing: int) -> None:
+    def fail() -> None:
+        raise ArithmeticError("in one of two")
+
+    calls = [lambda: None, lambda: None]
+    calls[failing] = fail
+    with pytest.raises(ArithmeticError, match="in one of two"):
+        parallel.beside(*calls, n_jobs=n_jobs, shares=(2, 2))
+
+
+def test_few_rows_are_cut_into_finer_blocks() -> None:
+    assert [len(parallel.fine_blocks(n, 256)) for n in (0, 96, 1_536, 4_096, 256_000)] == [0, 1, 16, 32, 1000]
+    assert parallel.fine_blocks(200, 256) == blocks(200, 96)

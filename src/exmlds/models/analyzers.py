@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import product
+from itertools import islice, product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -196,13 +196,27 @@ class TermVectorizer:
         self.idf_ = (np.log((1 + tokens.n) / (1 + in_texts)) + 1).astype(np.float32)
         return self._weigh(parts)
 
+    def words_with_terms(self, text: str) -> Iterator[tuple[re.Match[str], str]]:
+        """The words of a text that are read, and the term of each; "" for a stop word.
+
+        >>> vectorizer = TermVectorizer("words")
+        >>> _ = vectorizer.fit_transform(["bread and salt"])
+        >>> [(word.span(), term) for word, term in vectorizer.words_with_terms("Salt, bread")]
+        [((0, 4), 'salt'), ((6, 11), 'bread')]
+        """
+        tokens = tokenize([text])
+        if not tokens.n or not tokens.words:
+            return
+        terms = dict(zip(tokens.words, self._terms_of(tokens.words)[self._detect(tokens)[0]]))
+        for word in islice(TOKEN.finditer(text), self.max_words):
+            yield word, terms.get(word.group().lower(), "")
+
     def get_feature_names_out(self) -> Array:
         """(d,) the terms: words, pairs with a blank between them, and n-grams such as "bak*" and "*ake*"."""
         n_terms = max(len(self.terms_), 1)
         first, second = (half.tolist() for half in np.divmod(self.pairs_, n_terms))
         pairs = [f"{self.terms_[one]} {self.terms_[other]}" for one, other in zip(first, second)]
-        ngrams = [f"*{ngram}*".replace("* ", "").replace(" *", "") for ngram in self.ngrams_]
-        return np.array([*self.terms_, *pairs, *ngrams], object)
+        return np.array([*self.terms_, *pairs, *map(_ngram_name, self.ngrams_)], object)
 
     def _set_terms(self, terms: list[str]) -> None:
         self.terms_, self._columns = terms, {term: column for column, term in enumerate(terms)}
@@ -385,6 +399,19 @@ class TermVectorizer:
 def _ngrams(word: str) -> set[str]:
     padded = f" {word} "
     return {padded[start : start + NGRAM] for start in range(len(padded) - NGRAM + 1)}
+
+
+def _ngram_name(ngram: str) -> str:
+    return f"*{ngram}*".replace("* ", "").replace(" *", "")
+
+
+def ngram_names(word: str) -> set[str]:
+    """The n-grams of a word, as features are called.
+
+    >>> sorted(ngram_names("bread"))
+    ['*brea*', '*ead', '*read*', 'bre*']
+    """
+    return set(map(_ngram_name, _ngrams(word)))
 
 
 def language_scores(tokens: Tokens) -> Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,29 @@ from .name_matcher import SUBDIVISION, LabelName
 NAMED = 5  # concepts in a warning
 
 
+def ids_of_names(labels: Iterable[Any], vocabulary: Vocabulary) -> dict[Any, Any]:
+    """The concept of each label that is a preferred name; other labels are given as they are."""
+    by_name: dict[str, str | None] = {}
+
+    def id_of(label: Any) -> Any:
+        if not isinstance(label, str):
+            return label
+        id = plain_name(label)
+        if id in vocabulary:
+            return id
+        if not by_name:
+            by_name.update(vocabulary.ids_by_name())
+        return by_name.get(id.casefold()) or id
+
+    return {label: id_of(label) for label in labels}
+
+
+def current_concepts(labels: Iterable[Any], vocabulary: Vocabulary) -> dict[Any, Any]:
+    """The concept of each label, by its id or preferred name, or the one that replaces it."""
+    ids = ids_of_names(labels, vocabulary)
+    return {label: (id in vocabulary and vocabulary.current(id)) or id for label, id in ids.items()}
+
+
 def as_concepts(labels: Iterable[Any], vocabulary: Vocabulary) -> list[list[Any]]:
     """The labels of each row as ids of concepts.
 
@@ -26,40 +50,27 @@ def as_concepts(labels: Iterable[Any], vocabulary: Vocabulary) -> list[list[Any]
     that the vocabulary does not know stay as they are. What was changed or is unknown is counted in a
     warning.
     """
-    found: dict[Any, Any] = {}
-    problems: dict[Any, Counter[str]] = {}
-    by_name: dict[str, str | None] = {}
     replaced, retired, unknown = Counter[str](), Counter[str](), Counter[str]()
-
-    def concept(label: Any) -> Any:
-        if not isinstance(label, str):
-            return label
-        id = plain_name(label)
-        if id not in vocabulary:
-            if not by_name:
-                by_name.update(vocabulary.ids_by_name())
-            id = by_name.get(id.casefold()) or id
-        return id if id not in vocabulary else vocabulary.current(id) or id
-
-    rows = []
-    for row in labels:
-        own = [row] if isinstance(row, str) else list(row)
-        for label in own:
-            if label not in found:
-                now = found[label] = concept(label)
-                if now not in vocabulary:
-                    problems[label] = unknown
-                elif vocabulary.is_deprecated(now):
-                    problems[label] = retired
-                elif label in vocabulary and now != label:
-                    problems[label] = replaced
+    rows = [[row] if isinstance(row, str) else row if isinstance(row, list) else list(row) for row in labels]
+    found = current_concepts(dict.fromkeys(chain.from_iterable(rows)), vocabulary)
+    problems: dict[Any, Counter[str]] = {}
+    for label, now in found.items():
+        if now not in vocabulary:
+            problems[label] = unknown
+        elif vocabulary.is_deprecated(now):
+            problems[label] = retired
+        elif label in vocabulary and now != label:
+            problems[label] = replaced
+    if problems:
+        for label in chain.from_iterable(rows):
             if label in problems:
                 problems[label][str(label)] += 1
-        rows.append(list(dict.fromkeys(found[label] for label in own)))
     _warn(unknown, "are not in the vocabulary; they are kept as they are")
     _warn(replaced, "are deprecated concepts; those that replace them are learnt instead")
     _warn(retired, "are deprecated concepts that nothing replaces; they are kept as they are")
-    return rows
+    if all(now is label for label, now in found.items()):
+        return rows
+    return [list(dict.fromkeys(map(found.__getitem__, row))) for row in rows]
 
 
 def _warn(counts: Counter[str], problem: str) -> None:

@@ -136,7 +136,7 @@ def restore(kept: Mapping[str, Any]) -> Any:
     if name not in trusted_names():
         raise ModelError(
             f"The model has an encoder {name!r}, whose code is not in the folder. If you trust that code, "
-            f"pass trusted=[{name!r}] to `exmlds.load`."
+            f"pass trusted=[{name!r}] to `exmlds.load`, or --trusted {name} to a command."
         )
     module, _, path = name.partition(":")
     try:
@@ -183,14 +183,20 @@ def fitted_state(vectorizer: Any) -> dict[str, Any]:
     return {**vectorizers.fitted_state(vectorizer), "terms": terms}
 
 
-def restore_fitted(kept: Mapping[str, Any]) -> Any:
-    """The fitted vectorizer that `fitted_state` has described."""
+def restore_fitted(kept: Mapping[str, Any], given: Any = ()) -> Any:
+    """The fitted vectorizer that `fitted_state` has described.
+
+    given : the restored parameter `vectorizer`, whose encoders are used again: some take long to load
+    """
     if kept["class"] == "UnionVectorizer":
-        return UnionVectorizer([restore_fitted(part) for part in kept["parts"]])
+        return UnionVectorizer([restore_fitted(part, given) for part in kept["parts"]])
     if kept["class"] == "TermVectorizer":
         return TermVectorizer.restored(kept)
     if kept["class"] == "EncoderVectorizer":
-        vectorizer = EncoderVectorizer(restore(kept))
+        there = filter(is_encoder, given if isinstance(given, (list, tuple)) else [given])
+        own = {name: kept[name] for name in ("encoder", "parameters")}
+        encoder = next((one for one in there if describe(one) == own), None)
+        vectorizer = EncoderVectorizer(restore(kept) if encoder is None else encoder)
         vectorizer.n_columns_ = stored.whole(kept["n_columns"], "the number of columns", 1)
         return vectorizer
     return vectorizers.restore_fitted(kept, kept["terms"])

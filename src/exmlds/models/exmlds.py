@@ -12,10 +12,10 @@ from scipy.sparse import csr_matrix
 from sklearn.utils.validation import check_is_fitted
 
 from .. import metrics
-from ..growing import GrowingEstimator, RowsChange, stacked
+from ..growing import GrowingEstimator, RowsChange, stacked, widened
 from ..reranking import explain as reranking_explain
 from ..reranking import untrained
-from ..reranking.cross_fit import cross_fit, refit
+from ..reranking.cross_fit import cross_fit, refit, start
 from ..reranking.effort import EFFORTS, Effort
 from ..reranking.growth import (
     REFIT_SHARE,
@@ -23,11 +23,14 @@ from ..reranking.growth import (
     RerankerUpdate,
     apply_update,
     check_update,
+    first_rows_of,
+    labels_to_average,
     mark_trained,
     train_again,
-    without_rows,
 )
 from ..reranking.pipeline import (
+    PRUNE_CENTROIDS_BELOW,
+    EvidenceLimits,
     RerankingPipeline,
     ShortlistScores,
     TrainedExamples,
@@ -35,8 +38,9 @@ from ..reranking.pipeline import (
     transform_sparse,
 )
 from ..reranking.search import TEMPERATURES, ConfigSearch, SearchTrial, TimeBudget
-from ..reranking.stack import extend_by_votes, rank_by_stacker, stack
+from ..reranking.stack import Stacked, extend_by_votes, rank_by_stacker, stack
 from ..reranking.untrained import SUPPORTING_LABELS, UntrainedLabels
+from ..runtime import parallel
 from ..runtime.memory import DataSize, Estimate
 from ..runtime.progress import phase
 from ..selection import HeldOutScores, TrainingSet
@@ -63,8 +67,8 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
     Parameters
     ----------
     effort : "fast", "balanced" or "best": how long a fit may take for what accuracy. "fast" searches no
-        configuration, and makes shorter lists by fewer neighbours; "best" fits an ensemble, more folds and
-        the centroids of labels. Parameters that are given take precedence
+        configuration, makes shorter lists by fewer neighbours, and leaves out the centroids of labels; "best"
+        fits an ensemble, more folds and longer lists. Parameters that are given take precedence
     candidates : the shortlister: "joint" learning (`ExMLDS4`), joint "sppmi" (`ExMLDS3`), or "auto", the
         better one on held-out rows; where rows are few, the votes of the other are evidence too
     n_learners : number of ensemble members of joint learning; "auto" is one, or three with the effort "best",
@@ -141,6 +145,9 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
     complete_labels: str | float = "auto"
     time_budget: float | None = None
     keep_rows: bool = False
+    _retraining = None  # a `Retraining` whose update is not applied yet
+    # A feature transform, and the first of the rows that vote as the last training had them by it.
+    _padded_rows = None
 
     def fit(
         self,
@@ -256,26 +263,40 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
         )
         adds_learners = self.n_learners == "auto" and self.time_budget is not None
 
-        # 1. Search the configuration on a sample of the rows.
+        # 1. Search the configuration on a sample of the rows, and begin to fit it on folds.
         with phase("search of the configuration", rows.n, until=0.2):
-            config, trials = self._config_search(self._first_method(side)).search(rows, search_rng, budget)
+            config, trials, *first = self._config_search(self._first_method(side)).search(
+                rows,
+                search_rng,
+                budget,
+                lambda method: start(
+                    method, rows, fold_rng=fold_rng, fit_rng=fit_rng, n_folds=self._effort.n_folds
+                ),
+            )
         # 2. Fit it on folds, and score the rows that each fold holds out.
         with phase("cross-fitting", rows.n, until=0.6):
             fitted = cross_fit(
                 config,
                 rows,
-                fold_rng=fold_rng,
+                first.pop(),  # so that it is freed after the first fold
                 fit_rng=fit_rng,
                 ensemble_rng=ensemble_rng if adds_learners else None,
                 budget=budget,
-                n_folds=self._effort.n_folds,
             )
-        # 3. Stack the evidence on held-out rows, and calibrate probabilities there.
         held = rows.subset(fitted.held_rows)
-        with phase("stacking", held.n, until=0.7):
-            stacked = stack(fitted.scores, held, max(5, self.max_labels), gains, self.n_jobs)
-        # 4. Fit again on all rows, or keep the last fold where the time is up.
-        (pipeline, trained), used = refit(fitted, rows, refit_rng, budget)
+
+        def stack_held() -> Stacked:
+            with phase("stacking", held.n, until=0.7):
+                return stack(fitted.scores, held, max(5, self.max_labels), gains, self.n_jobs)
+
+        # 3. Stack the evidence on held-out rows, and calibrate probabilities there.
+        # 4. Beside that, fit again on all rows, or keep the last fold where the time is up.
+        stacked, ((pipeline, trained), used) = parallel.beside(
+            stack_held,
+            lambda: refit(fitted, rows, refit_rng, budget),
+            n_jobs=self.n_jobs,
+            shares=(4, 1),
+        )
         if self.untrained_ is not None and matches is not None:
             self.untrained_ = self.untrained_.fit(matches[labelled], rows.Y, self.columns_, fitted, stacked)
 
@@ -283,6 +304,10 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
         self.trained_ = None
         if trained is not None and self.growable:
             self.trained_ = trained._replace(alphas=mark_trained(trained.alphas))
+        self.centroid_idf_ = None
+        if self.growable and pipeline.centroids is not None and pipeline.feature_map is not None:
+            self.centroid_idf_ = rerank.inverse_frequencies(transform_sparse(pipeline.feature_map, rows.X))
+        self.evidence_limits_ = EvidenceLimits.of(fitted.scores) if self.growable else None
         self.stacker_: Stacker | None = stacked.stacker
         self.gains_, self.kept_rows_ = gains, kept_rows
         self.shortlist_recall_, self.held_out_quality_ = stacked.recall, stacked.quality
@@ -292,8 +317,11 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
     def _store(
         self, pipeline: RerankingPipeline, cost: float, rows: Array, trials: list[SearchTrial]
     ) -> None:
-        self.shortlister_, self.second_shortlister_, self.shortlist_, self.counts_ = pipeline[:4]
-        self.feature_map_, self.classifiers_, self.lifts_, self.match_lifts_, self.centroids_ = pipeline[4:]
+        self.shortlister_, self.second_shortlister_ = pipeline.shortlister, pipeline.second
+        self.shortlist_, self.counts_ = pipeline.shortlist, pipeline.counts
+        self.feature_map_, self.classifiers_ = pipeline.feature_map, pipeline.classifiers
+        self.lifts_, self.match_lifts_ = pipeline.lifts, pipeline.match_lifts
+        self.centroids_ = pipeline.centroids
         self.cost_, self.rows_ = cost, rows.astype(np.int32)
         self.trained_counts_, self.n_listed_ = self.column_counts_, len(rows)
         columns = zip(*trials) if trials else ((), (), (), ())
@@ -306,7 +334,8 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
         counts = rows.label_counts()
         pipeline = RerankingPipeline(shortlister, None, rows.Y.shape[1], counts, None, None, None)
         self._store(pipeline, np.nan, numbers, [])
-        self.gains_, self.stacker_, self.trained_ = None, None, None
+        self.gains_, self.stacker_, self.trained_, self.centroid_idf_ = None, None, None, None
+        self.evidence_limits_ = None
         self.held_out_quality_, self.shortlist_recall_ = np.nan, np.nan
 
     # Growing.
@@ -324,13 +353,20 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
         X = stacked(self._kept(self.rows_), change.X[added])
         rows = TrainingSet(X, shortlister.labels_, {}, {})
         trained_counts = _padded(self.trained_counts_, change.labels.shape[1])
-        return train_again(
-            shortlister, rows, self.n_listed_, self.trained_, trained_counts, n_changed, settings
+        feature_map, padded = self._padded_rows or (None, None)
+        self._retraining = train_again(
+            *(shortlister, rows, self.n_listed_, self.trained_, trained_counts, n_changed, settings),
+            padded if feature_map is self.feature_map_ else None,
         )
+        return self._retraining.update
 
     def _grow(self, method: NeighborVoting, change: RowsChange, added: Array) -> NeighborVoting:
         removed = voters_of(self.rows_, change.removed, len(self._growth().ids))
         return method.grown(removed, change.X[added], change.labels[added])
+
+    def _can_join(self, change: RowsChange) -> bool:
+        second = self.second_shortlister_
+        return self.shortlister_._can_join(change) and (second is None or second._can_join(change))
 
     def _apply_rows(self, change: RowsChange, n_labels: int) -> None:
         added, n = np.flatnonzero(np.diff(change.labels.indptr)), len(self._growth().ids)
@@ -353,14 +389,21 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
         if update is not None:
             assert self.classifiers_ is not None
             assert self.trained_ is not None
-            labels_of_rows = self.shortlister_.labels_
-            self.trained_ = apply_update(self.trained_, update, labels_of_rows, engine=self.engine)
+            ahead, self._retraining = self._retraining, None
+            if ahead is not None and ahead.update is update:
+                self.trained_, self._padded_rows = ahead.trained, (self.feature_map_, ahead.rows)
+            else:
+                labels_of_rows = self.shortlister_.labels_
+                self.trained_ = apply_update(self.trained_, update, labels_of_rows, engine=self.engine)
             self.n_listed_ = len(self.rows_)
             trained = trained.copy()
             trained[update.labels] = self.column_counts_[update.labels]
             self.classifiers_ = rerank.replace(
-                self.classifiers_, update.labels, update.weights, n_labels, engine=self.engine
+                *(self.classifiers_, update.labels, update.weights, n_labels),
+                n_jobs=self.n_jobs,
+                engine=self.engine,
             )
+        self._update_centroids(change, n, n_labels)
         gone = np.flatnonzero((trained > 0) & (self.column_counts_ == 0))
         if len(gone) and self.classifiers_ is not None:
             self.classifiers_ = rerank.without(self.classifiers_, gone)
@@ -369,9 +412,34 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
         if self.match_lifts_ is not None:
             self.match_lifts_ = _padded(self.match_lifts_, n_labels)
         if self.gains_ is not None:
-            self.gains_ = _inverse_propensity_gains(self.column_counts_, len(self.rows_))
+            n_voters = np.count_nonzero(
+                np.diff(self.shortlister_.labels_.indptr)
+            )  # removed rows have no label
+            self.gains_ = _inverse_propensity_gains(self.column_counts_, int(n_voters))
         if self.untrained_ is not None:
             self.untrained_ = self.untrained_.with_labels(self.n_labels_)
+
+    def _update_centroids(self, change: RowsChange, n: int, n_labels: int) -> None:
+        """Average the rows of labels with few rows again; n : number of rows before the change."""
+        if self.centroids_ is None or self.centroid_idf_ is None:
+            return
+        removed = widened(self._growth().labels[change.removed], n_labels)
+        labels = labels_to_average(change.labels, removed, self.column_counts_)
+        if not len(labels):
+            return
+        assert self.feature_map_ is not None
+        rows, Y = first_rows_of(self.shortlister_.labels_, labels)
+        numbers = self.rows_[rows]
+        A = csr_matrix((0, len(self.centroids_.dense_slot)), dtype=np.float32)
+        if len(rows):
+            X = stacked(self._kept(numbers[numbers < n]), change.X[numbers[numbers >= n] - n])
+            A = transform_sparse(self.feature_map_, X)
+        self.centroids_ = rerank.replace_centroids(
+            *(self.centroids_, labels, A, Y, self.centroid_idf_, n_labels),
+            keep_from=PRUNE_CENTROIDS_BELOW,
+            n_jobs=self.n_jobs,
+            engine=self.engine,
+        )
 
     def _check_results(self, change: RowsChange) -> None:
         results = change.results
@@ -388,7 +456,8 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
         if self.second_shortlister_ is not None:
             self.second_shortlister_ = self.second_shortlister_.without_voters(is_dropped)
         if self.trained_ is not None:
-            self.trained_ = without_rows(self.trained_, is_dropped)
+            self.trained_ = TrainedExamples(*rerank.keep_rows(*self.trained_, ~is_dropped))
+            self._padded_rows = None
         self.n_listed_ -= int(is_dropped[: self.n_listed_].sum())
         self.rows_ = number[self.rows_[~is_dropped]].astype(np.int32)
 
@@ -478,7 +547,8 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
     def _restore(self) -> None:
         super()._restore()
         # Folders of earlier versions have none.
-        absent = dict.fromkeys(("match_lifts_", "untrained_", "centroids_", "trained_"))
+        absent = dict.fromkeys(("match_lifts_", "untrained_", "centroids_", "centroid_idf_", "trained_"))
+        absent["evidence_limits_"] = None
         for name, value in {**absent, "n_listed_": 0, "trained_counts_": self.column_counts_}.items():
             if not hasattr(self, name):
                 setattr(self, name, value)
@@ -516,10 +586,16 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
         stored.record(self.search_results_, "the search", dict)
         if self.classifiers_ is not None and self.feature_map_ is not None:
             width = features.check(self.feature_map_, d)
+            if self.centroid_idf_ is not None:
+                stored.array(self.centroid_idf_, "inverse frequencies of features", "float32", width)
             for linear in filter(None, (self.classifiers_, self.centroids_)):
                 stored.record(linear, "the classifiers", rerank.Classifiers)
                 n_trained = min(len(linear.bias), n_labels)  # labels that came later have none
                 rerank.check(linear, width, n_trained)
+        if self.evidence_limits_ is not None:
+            stored.record(self.evidence_limits_, "the limits of the evidence", EvidenceLimits)
+            for limit in self.evidence_limits_:
+                stored.number(limit, "a limit of the evidence")
         if self.stacker_ is not None:
             names = stacking.evidence_names(
                 self.second_shortlister_ is not None,
@@ -542,6 +618,7 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
             self.lifts_,
             self.match_lifts_,
             self.centroids_,
+            self.evidence_limits_ if self.growth_ is not None and self.growth_.has_changed else None,
         )
 
     def _explain_row(

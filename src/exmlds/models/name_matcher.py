@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import Stemmer
@@ -21,8 +22,10 @@ from .languages import COMPOUNDING
 
 Array = np.ndarray
 Text = str | Sequence[str]  # a text, or its fields, such as title and body
+Result = TypeVar("Result")
 
-WORD = re.compile(r"[^\W_]+")
+BETWEEN = "\uffff"  # two texts that are read together; no character has this code
+WORD = re.compile(rf"\w+|{BETWEEN}")
 QUALIFIER = re.compile(r"\([^)]*\)")
 HAS_DIGIT = re.compile(r"\d")
 SUBDIVISION = "--"  # of a heading, as in "Motion pictures -- Reviews"
@@ -81,13 +84,42 @@ class LabelName(NamedTuple):
     language: str
 
 
+class Words(NamedTuple):
+    """The words of n texts, in lower case.
+
+    distinct : each word once;  ids : (m,) int32 the words of all texts, by their positions in `distinct`
+    starts : (n + 1,) int64 where the words of each text start
+    """
+
+    distinct: list[str]
+    ids: Array
+    starts: Array
+
+    @classmethod
+    def of(cls, texts: Sequence[str]) -> Words:
+        """The words of texts, which are read together: reading them one by one takes longer."""
+        together = BETWEEN.join(texts)
+        if together.count(BETWEEN) >= max(len(texts), 1):
+            together = BETWEEN.join(text.replace(BETWEEN, " ") for text in texts)
+        found = WORD.findall(unicodedata.normalize("NFKC", together).casefold().replace("_", " "))
+        numbers: defaultdict[str, int] = defaultdict()
+        numbers.default_factory = numbers.__len__
+        numbers[BETWEEN]  # which has the number 0
+        ids = np.fromiter(map(numbers.__getitem__, found), np.int32, len(found)) - 1
+        ends = np.flatnonzero(ids < 0)
+        ids = ids[ids >= 0]
+        starts = np.concatenate(([0], ends - np.arange(len(ends)), [len(ids)] * bool(texts)))
+        return cls(list(numbers)[1:], ids, starts.astype(np.int64))
+
+
 def words_of(text: str) -> list[str]:
-    """The words of a text in lower case.
+    """The words of a text in lower case, in their order.
 
     >>> words_of("Häuser, 19th-century")
     ['häuser', '19th', 'century']
     """
-    return WORD.findall(unicodedata.normalize("NFKC", text).casefold())
+    words = Words.of([text])
+    return [words.distinct[word] for word in words.ids]
 
 
 def fields_of(text: Text) -> Sequence[str]:
@@ -109,7 +141,7 @@ def forms_of(name: str) -> Iterator[tuple[str, int]]:
     kind = REWRITTEN if heading == name else HEADING
     if heading != name:
         yield heading, HEADING
-    bare = QUALIFIER.sub(" ", heading).strip()
+    bare = QUALIFIER.sub(" ", heading).strip() if "(" in heading else heading
     if bare != heading:
         yield bare, kind
     parts = [part.strip() for part in bare.split(",")]
@@ -200,47 +232,48 @@ class NameMatcher:
 
     @classmethod
     def fit(
-        cls, names: Iterable[LabelName], texts: Sequence[Text], Y: csr_matrix, rng: np.random.Generator
-    ) -> NameMatcher:
-        """Index the names, and learn from texts and their labels, (n, L), how often matches are right."""
+        cls,
+        names: Iterable[LabelName],
+        texts: Sequence[Text],
+        Y: csr_matrix,
+        rng: np.random.Generator,
+        n_jobs: int | None = None,
+    ) -> tuple[NameMatcher, csr_matrix]:
+        """Index the names, and learn from texts and their labels, (n, L), how often matches are right.
+
+        Returns also the (n, L) matches in these texts, as `match` makes them.
+        """
         matcher = cls(_index(names, np.bincount(Y.indices, minlength=Y.shape[1])), Y.shape[1])
-        rows = rng.permutation(len(texts))[:TEXTS_TO_LEARN_FROM]
-        rows = rows[np.cumsum([_n_characters(texts[row]) for row in rows]) <= CHARACTERS_TO_LEARN_FROM]
-        occurrences, lengths = matcher._find([texts[row] for row in rows])
-        index = matcher.index._replace(rarity=_rarity(occurrences, len(rows), matcher.index))
-        # The pairs of the first texts.
-        n_pairs = np.cumsum(np.diff(index.label_starts)[occurrences.nodes])
-        last = np.searchsorted(n_pairs, PAIRS_TO_LEARN_FROM)
-        pairs = MatchedPairs.of(
-            name_match.Occurrences._make(part[:last] for part in occurrences), lengths, index
-        )
-        hits = contains(csr_matrix(Y[rows[pairs.texts]]), pairs.labels[:, None])[:, 0]
-        weights, bias = _learn(np.stack(pairs.evidence, axis=1), hits)
-        matcher.index = index._replace(weights=weights, bias=bias)
-        return matcher
+        order = rng.permutation(len(texts))
+        n_characters = np.cumsum([_n_characters(texts[row]) for row in order[:TEXTS_TO_LEARN_FROM]])
+        n = int((n_characters <= CHARACTERS_TO_LEARN_FROM).sum())
+        shuffled = [texts[row] for row in order]
+        found = list(_map_texts(matcher._find, shuffled[:n], n_jobs))
+        matcher.index = _learnt(matcher.index, found, Y[order[:n]])
+        scored = [matcher._score(block) for block in found]
+        scored += _map_texts(matcher._match, shuffled[n:], n_jobs)
+        matches = vstack([matcher._match([]), *scored], format="csr")
+        return matcher, csr_matrix(matches[np.argsort(order)])
 
     def match(self, texts: Sequence[Text], n_jobs: int | None = None) -> csr_matrix:
         """(n, L) csr, the scores of all labels whose names stand in the texts.
 
         texts : each is a string, or has a string for each of its fields; no name goes on in the next field
         """
-        found = list(
-            map_blocks(
-                lambda block: self._match(texts[block]),
-                _blocks(texts),
-                n_jobs=n_jobs,
-                stage="names in texts",
-                total=len(texts),
-            )
-        )
-        return vstack(found, format="csr") if len(found) > 1 else found[0] if found else self._match([])
+        if len(texts) <= 1:
+            return self._match(texts)
+        found = list(_map_texts(self._match, texts, n_jobs))
+        return vstack(found, format="csr") if len(found) > 1 else found[0]
 
     def _match(self, texts: Sequence[Text]) -> csr_matrix:
-        pairs = MatchedPairs.of(*self._find(texts), self.index)
-        scores = expit(pairs.logits(self.index))
+        return self._score(self._find(texts))
+
+    def _score(self, names: NamesInTexts) -> csr_matrix:
+        pairs, n = MatchedPairs.of(names, self.index, self.n_labels), len(names.lengths)
+        scores = expit(pairs.evidence @ self.index.weights + self.index.bias)
         scores = np.maximum(scores, np.finfo(np.float32).tiny).astype(np.float32)
-        indptr = np.searchsorted(pairs.texts, np.arange(len(texts) + 1))
-        return csr_matrix((scores, pairs.labels, indptr), (len(texts), self.n_labels))
+        indptr = np.searchsorted(pairs.texts, np.arange(n + 1))
+        return csr_matrix((scores, pairs.labels, indptr), (n, self.n_labels))
 
     def matched_words(self, text: Text, label: int) -> tuple[str, ...]:
         """The words of a text that are a name of the label, the longest first, each once."""
@@ -253,84 +286,53 @@ class NameMatcher:
                 found[" ".join(words[start : start + length])] = length
         return tuple(sorted(found, key=lambda name: -found[name]))
 
-    def _find(self, texts: Sequence[Text]) -> tuple[name_match.Occurrences, Array]:
-        """All names in texts, by text, and (n,) numbers of words."""
-        n_fields = np.array([len(fields_of(text)) for text in texts], np.int64)
-        words = [words_of(field) for text in texts for field in fields_of(text)]
-        indptr = np.concatenate(([0], np.cumsum(list(map(len, words)), dtype=np.int64)))
-        found = []
-        for tokens in self.tokens:
-            if len(tokens) > MOST_CACHED:
-                tokens.clear()
-            found.append(self._find_by(tokens, words, indptr))
-        in_fields = name_match.Occurrences._make(np.concatenate(part) for part in zip(*found))
-        in_texts = name_match.join_fields(in_fields, indptr, n_fields)
-        order = np.argsort(in_texts.texts, kind="stable")
-        text_ends = np.concatenate(([0], np.cumsum(n_fields)))
-        return name_match.Occurrences._make(part[order] for part in in_texts), np.diff(indptr[text_ends])
+    def _find(self, texts: Sequence[Text]) -> NamesInTexts:
+        """All names in texts."""
+        fields = [fields_of(text) for text in texts]
+        words = Words.of(list(chain.from_iterable(fields)))
+        in_fields = [self._find_by(tokens, words) for tokens in self.tokens]
+        joined = name_match.Occurrences._make(np.concatenate(part) for part in zip(*in_fields))
+        n_fields = np.array(list(map(len, fields)), np.int64)
+        if len(words.starts) > len(texts) + 1:
+            joined = name_match.join_fields(joined, words.starts, n_fields)
+        order = np.argsort(joined.texts, kind="stable")
+        ends = words.starts[np.concatenate(([0], np.cumsum(n_fields)))]
+        return NamesInTexts(name_match.Occurrences._make(part[order] for part in joined), np.diff(ends))
 
-    def _find_by(
-        self, tokens: TokenTable | PartTable, words: list[list[str]], indptr: Array
-    ) -> name_match.Occurrences:
+    def _find_by(self, tokens: TokenTable | PartTable, words: Words) -> name_match.Occurrences:
         """All names in fields, by one stemming."""
-        in_order = chain.from_iterable(words)
+        if len(tokens) > MOST_CACHED:
+            tokens.clear()
+        of_words = list(map(tokens.__getitem__, words.distinct))
         if isinstance(tokens, TokenTable):
-            ids = np.fromiter(map(tokens.__getitem__, in_order), np.int32, int(indptr[-1]))
-            return name_match.find(self.index.trie, indptr, ids)
-        parts = [(at, token) for at, word in enumerate(in_order) for token in tokens[word]]
+            return name_match.find(self.index.trie, words.starts, np.array(of_words, np.int32)[words.ids])
+        parts = [(at, token) for at, word in enumerate(words.ids.tolist()) for token in of_words[word]]
         positions, of_parts = np.array(parts, np.int64).reshape(-1, 2).T
-        return name_match.find_single(self.index.trie, indptr, positions, of_parts)
+        return name_match.find_single(self.index.trie, words.starts, positions, of_parts)
+
+
+class NamesInTexts(NamedTuple):
+    """All names in texts, by text, and (n,) numbers of words of the texts."""
+
+    occurrences: name_match.Occurrences
+    lengths: Array
 
 
 class MatchedPairs(NamedTuple):
     """Pairs of a text and a label whose name stands in it, by text and label, (m,) each.
 
-    evidence : f arrays, what is known of the matches
+    evidence : (m, f) float64, what is known of the matches
     """
 
     texts: Array
     labels: Array
-    evidence: list[Array]
+    evidence: Array
 
     @classmethod
-    def of(cls, occurrences: name_match.Occurrences, text_lengths: Array, index: NameIndex) -> MatchedPairs:
-        texts, labels, facts = name_match.collect(occurrences, index.label_starts, index.labels, index.kinds)
-        kinds, length, covered, count, start, n_shared, nodes, count_in_first = facts.T
-        of_text = np.maximum(text_lengths[texts], 1)
-        log_length, rarity, shared = np.log(length), index.rarity[nodes], np.log(n_shared)
-        evidence = [
-            log_length,
-            covered,
-            np.log(count),
-            length / of_text,
-            start / of_text,
-            np.log(of_text),
-            rarity,
-            shared,
-            kinds % N_FORMS == REWRITTEN,
-            kinds % N_FORMS == HEADING,
-            kinds % N_FORMS == FIRST_PART,
-            kinds // N_FORMS == LOOSELY,
-            rarity * log_length,
-            rarity * shared,
-            log_length * covered,
-            rarity * rarity,
-            count_in_first > 0,
-            np.log1p(count_in_first),
-            kinds // N_FORMS == AS_LAST_PART,
-            kinds // N_FORMS == AS_PART,
-        ]
-        return cls(texts, labels, evidence)
-
-    def logits(self, index: NameIndex) -> Array:
-        """(m,) of the scores of the matches."""
-        found = np.full(len(self.labels), index.bias)
-        for weight, column in zip(index.weights.tolist(), self.evidence):
-            found += weight * column
-        return found
-
-
-N_EVIDENCE = 20
+    def of(cls, names: NamesInTexts, index: NameIndex, n_labels: int) -> MatchedPairs:
+        own = index.label_starts, index.labels, index.kinds
+        texts, labels, facts = name_match.collect(names.occurrences, *own, n_labels)
+        return cls(texts, labels, name_match.evidence(facts, texts, names.lengths, index.rarity))
 
 
 def _tables(languages: list[str], agreements: list[int]) -> Iterator[TokenTable | PartTable]:
@@ -346,13 +348,18 @@ def _tables(languages: list[str], agreements: list[int]) -> Iterator[TokenTable 
 
 
 def _n_characters(text: Text) -> int:
-    return sum(map(len, fields_of(text)))
+    return len(text) if isinstance(text, str) else sum(map(len, text))
 
 
-def _blocks(texts: Sequence[Text]) -> list[slice]:
-    """Blocks of texts with at most CHARACTERS together, or one text, and at most TEXTS."""
+def _map_texts(
+    work: Callable[[Sequence[Text]], Result], texts: Sequence[Text], n_jobs: int | None
+) -> Iterator[Result]:
+    """Results of blocks of texts with at most CHARACTERS together, or one text, and at most TEXTS."""
     least = CHARACTERS // TEXTS
-    return bounded_blocks([max(_n_characters(text), least) for text in texts], CHARACTERS)
+    blocks = bounded_blocks([max(_n_characters(text), least) for text in texts], CHARACTERS)
+    return map_blocks(
+        lambda block: work(texts[block]), blocks, n_jobs=n_jobs, stage="names in texts", total=len(texts)
+    )
 
 
 class NameForms(NamedTuple):
@@ -393,34 +400,36 @@ def _index(names: Iterable[LabelName], counts: Array) -> NameIndex:
         forms.labels[own].astype(np.int32),
         forms.kinds[own].astype(np.int8),
         np.zeros(m, np.float32),
-        np.zeros(N_EVIDENCE),
+        np.zeros(name_match.N_EVIDENCE),
         0.0,
     )
 
 
 def _forms_by_stems(names: Iterable[LabelName]) -> NameForms:
     """All forms of names, by the stems of their words."""
-    tables: dict[str, TokenTable] = {}
-    numbers: dict[tuple[str, int, str], int] = {}
-    flat: list[int] = []
-    forms: list[tuple[int, int, int]] = []  # the number of words, the label and the kind of each form
+    by_language: defaultdict[str, tuple[list[str], list[int], list[int]]] = defaultdict(lambda: ([], [], []))
     for label, text, language in names:
-        if language not in tables:
-            tables[language] = TokenTable(language)
-        tokens = tables[language]
+        forms, kinds, labels = by_language[language]
         for form, kind in forms_of(text):
-            words = words_of(form)
-            if not 0 < len(words) <= MOST_WORDS:
-                continue
-            for word in words:
-                if word not in tokens:
-                    key = language, BY_STEMS, tokens.stem(word)
-                    tokens[word] = numbers.setdefault(key, len(numbers))
-                flat.append(tokens[word])
-            forms.append((len(words), label, kind))
-    lengths, labels, kinds = np.array(forms, np.int64).reshape(-1, 3).T
+            forms.append(form)
+            kinds.append(kind)
+            labels.append(label)
+    found: list[tuple[Array, ...]] = []
+    keys: list[tuple[str, int, str]] = []
+    for language, (forms, kinds, labels) in by_language.items():
+        words, table, first = Words.of(forms), TokenTable(language), len(keys)
+        stems = list(map(table.stem, words.distinct))
+        numbers = {stem: first + number for number, stem in enumerate(dict.fromkeys(stems))}
+        keys += [(language, BY_STEMS, stem) for stem in numbers]
+        tokens = np.array([numbers[stem] for stem in stems], np.int32)[words.ids]
+        lengths = np.diff(words.starts)
+        is_kept = (lengths > 0) & (lengths <= MOST_WORDS)
+        kept = lengths[is_kept], tokens[np.repeat(is_kept, lengths)]
+        found.append((*kept, np.array(labels)[is_kept], np.array(kinds)[is_kept]))
+    empty = (np.zeros(0, np.int64), np.zeros(0, np.int32), *[np.zeros(0, np.int64)] * 2)
+    lengths, tokens, of_labels, of_kinds = map(np.concatenate, zip(empty, *found))
     starts = np.concatenate(([0], np.cumsum(lengths)))
-    return NameForms(list(tables), list(numbers), starts, np.array(flat, np.int32), labels, kinds)
+    return NameForms(list(by_language), keys, starts, tokens, of_labels, of_kinds)
 
 
 def _with_other_agreements(forms: NameForms) -> NameForms:
@@ -474,12 +483,33 @@ def _forms_of_nodes(forms: NameForms, nodes: Array, counts: Array) -> Array:
     return order[np.lexsort((labels[order], nodes[order]))]
 
 
-def _rarity(occurrences: name_match.Occurrences, n: int, index: NameIndex) -> Array:
-    """(m,) −log of the share of texts that each name stands in."""
+def _learnt(index: NameIndex, found: Sequence[NamesInTexts], Y: csr_matrix) -> NameIndex:
+    """The index with the rarity of names, and with what matches say about labels.
+
+    found : names in blocks of texts;  Y : (n, L) the labels of all these texts
+    """
     m = len(index.rarity)
-    pairs = np.unique(occurrences.texts * m + occurrences.nodes)
-    counts = np.bincount(pairs % m, minlength=m)
-    return -np.log((counts + 0.5) / (n + 1)).astype(np.float32)
+    counts = np.zeros(m, np.int64)
+    for names in found:
+        in_texts = np.unique(names.occurrences.texts * m + names.occurrences.nodes)
+        counts += np.bincount(in_texts % m, minlength=m)
+    index = index._replace(rarity=-np.log((counts + 0.5) / (Y.shape[0] + 1)).astype(np.float32))
+    evidence, hits, first, room = [], [], 0, PAIRS_TO_LEARN_FROM
+    for names in found:
+        ends = np.cumsum(np.diff(index.label_starts)[names.occurrences.nodes])
+        last = int(np.searchsorted(ends, room))
+        few = name_match.Occurrences._make(part[:last] for part in names.occurrences)
+        pairs = MatchedPairs.of(names._replace(occurrences=few), index, Y.shape[1])
+        hits.append(contains(csr_matrix(Y[first + pairs.texts]), pairs.labels[:, None])[:, 0])
+        evidence.append(pairs.evidence)
+        first += len(names.lengths)
+        if last < len(ends):
+            break
+        room -= int(ends.max(initial=0))
+    if not evidence:
+        return index
+    weights, bias = _learn(np.concatenate(evidence), np.concatenate(hits))
+    return index._replace(weights=weights, bias=bias)
 
 
 def _learn(evidence: Array, hits: Array) -> tuple[Array, float]:
@@ -513,7 +543,7 @@ def check(index: Any, n_labels: int) -> None:
     stored.ids(index.kinds, "kinds of names", p, N_KINDS, dtypes="int8")
     stored.require(s, "the names have no words")
     rarity = stored.array(index.rarity, "the rarity of names", stored.FLOATS, m)
-    weights = stored.array(index.weights, "weights of matches", "float64", N_EVIDENCE)
+    weights = stored.array(index.weights, "weights of matches", "float64", name_match.N_EVIDENCE)
     stored.number(index.bias, "the bias of matches")
     finite = np.isfinite(rarity).all() and np.isfinite(weights).all() and np.isfinite(index.bias)
     stored.require(finite, "weights of matches of names are not finite")

@@ -17,7 +17,7 @@ from sklearn.base import clone
 from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
 from sklearn.utils.validation import check_is_fitted
 
-from ..base import XMCEstimator, class_reference, restored
+from ..base import XMCEstimator, class_reference, one_at_a_time, restored
 from ..errors import Argument, DataError, DataWarning, NoKnownWordWarning, some
 from ..growing import GrowingEstimator, GrowthState, RowsChange, join_runs, joined_rows, row_ids
 from ..runtime import progress
@@ -32,7 +32,7 @@ from ..voting.label_space import LabelSpaceMixin
 from ..voting.votes import VotingModel
 from . import analyzer_search, encoders, name_matcher, vectorizers
 from .analyzers import ANALYZERS, MAX_FIELDS, TermVectorizer, languages_of_texts
-from .concepts import LabelNames, all_labels, as_concepts
+from .concepts import LabelNames, all_labels, as_concepts, current_concepts, ids_of_names
 from .encoders import EncoderVectorizer, Text, UnionVectorizer, is_encoder, joined
 from .exmlds import ExMLDS
 from .name_matcher import LabelName, NameIndex, NameMatcher
@@ -315,6 +315,8 @@ class TextClassifier(LabelSpaceMixin):
                 raise ValueError(f"There are {vectors.shape[0]} texts, but {len(own_ids)} ids.")
         _warn_of_no_words_to_learn(vectors, own_ids)
         labels, matcher = own_labels if y is None else y, None
+        if self.vocabulary is not None and label_names is not None:
+            label_names = list(ids_of_names(label_names, self.vocabulary).values())
         if self.vocabulary is not None and not targets.is_indicator(targets.as_array(labels)):
             labels = as_concepts(labels, self.vocabulary)
             # Matrices of labels in `side` have the columns of the labels in the data.
@@ -361,6 +363,7 @@ class TextClassifier(LabelSpaceMixin):
 
     # Growing.
 
+    @one_at_a_time
     def partial_fit(
         self,
         X: Any,
@@ -397,6 +400,7 @@ class TextClassifier(LabelSpaceMixin):
         change = growing._rows_added(vectors, labels, _given_ids(ids, own_ids), replace, label_names)
         return self._change_texts(_strings(map(joined, kept)), _lengths_of_fields(kept), change)
 
+    @one_at_a_time
     def remove_rows(self, ids: Iterable[Any]) -> Self:
         """Remove texts by their ids: they do not vote any more, and are not counted.
 
@@ -406,12 +410,14 @@ class TextClassifier(LabelSpaceMixin):
         change = self._growing_model()._rows_removed(ids)
         return self._change_texts(_strings([]), np.empty((0, 0), np.int32), change)
 
+    @one_at_a_time
     def relabel(self, ids: Iterable[Any], y: Any) -> Self:
         """Replace the labels of texts, by the ids of the texts; y as `partial_fit` takes it."""
         change = self._growing_model()._rows_relabelled(ids, self._as_concepts(y))
         rows = change.removed
         return self._change_texts(self.texts_[rows], self.field_lengths_[rows], change)
 
+    @one_at_a_time
     def refresh(self, **side: Any) -> Self:
         """Fit the model again to all its texts, also what analyzes them, and replace it by the result.
 
@@ -426,7 +432,7 @@ class TextClassifier(LabelSpaceMixin):
         labels, label_names = growing._given_labels(rows)
         fresh = clone(self).with_engine(self.engine)
         fresh.fit(texts, labels, label_names=label_names, ids=growing.row_ids_, **side)
-        fresh.model_.growth_ = fresh._growth()._replace(next_number=self._growth().next_number)
+        fresh._growing_model()._go_on_from(growing)
         self._become(fresh)
         return self
 
@@ -435,6 +441,7 @@ class TextClassifier(LabelSpaceMixin):
         """The ids of all texts that the model uses."""
         return self._growing_model().row_ids_
 
+    @one_at_a_time
     def drop_removed(self) -> Self:
         """Free the space of removed texts, and merge those that were added; predictions stay the same.
 
@@ -459,6 +466,11 @@ class TextClassifier(LabelSpaceMixin):
         model = self.model_
         self._require_growable(self.field_lengths_ is not None and isinstance(model, GrowingEstimator))
         assert isinstance(model, GrowingEstimator)
+        if len(self.texts_) != len(model._growth().ids):
+            raise ValueError(
+                "Rows were added to `model_` by itself, without their texts. Load or fit the TextClassifier "
+                "again, and add texts by its own methods."
+            )
         return model
 
     def _growth(self) -> GrowthState:
@@ -479,11 +491,17 @@ class TextClassifier(LabelSpaceMixin):
 
     def _change_texts(self, texts: Array, field_lengths: Array, rows: RowsChange) -> Self:
         growing = self._growing_model()
-        self._commit_change(TextsChange(texts, field_lengths, growing._with_results(rows)))
+        with self._all_or_nothing():
+            self._commit_change(TextsChange(texts, field_lengths, growing._with_results(rows)))
         return self
 
     def _joined_changes(self, changes: Iterable[Any]) -> Iterator[Any]:
-        return join_runs(changes, lambda change: getattr(change, "rows", None), _joined_texts)
+        return join_runs(
+            changes,
+            lambda change: getattr(change, "rows", None),
+            lambda rows: self._growing_model()._can_join(rows),  # the model is another one after a change
+            _joined_texts,
+        )
 
     def _apply_change(self, change: TextsChange) -> None:
         growing = self._growing_model()
@@ -493,6 +511,7 @@ class TextClassifier(LabelSpaceMixin):
         stored.strings(change.rows.ids, "the ids of the added texts", m)
         _check_lengths(change.field_lengths, m)
         model = copy.copy(growing)  # arrays are never changed in place, so that the model before is whole
+        model._id_index = growing._id_index
         model._apply_change(change.rows)
         self.texts_ = np.concatenate([self.texts_, change.texts])
         self.field_lengths_ = _stacked_lengths(self.field_lengths_, change.field_lengths)
@@ -530,8 +549,10 @@ class TextClassifier(LabelSpaceMixin):
             has_label = has_label & (targets.row_weights(weights, len(texts)) > 0)
         rows = np.flatnonzero(has_label)
         with progress.shown(self._unfitted.verbose > 0):
-            matcher = NameMatcher.fit(names, [texts[row] for row in rows], Y[rows], np.random.default_rng(0))
-            side["name_matches"] = matcher.match(texts, self._unfitted.n_jobs)
+            learnt, rng = [texts[row] for row in rows], np.random.default_rng(0)
+            matcher, matches = NameMatcher.fit(names, learnt, Y[rows], rng, self._unfitted.n_jobs)
+            starts = matches.indptr[np.concatenate(([0], np.cumsum(has_label)))]  # others match nothing
+            side["name_matches"] = csr_matrix((matches.data, matches.indices, starts), Y.shape)
         side["label_attributes"] = own.attributes()
         if not encoders.has_encoder(vectorizer):  # which would take as long for a name as for a text
             side["label_rows"] = name_rows(names, Y, vectorizer)
@@ -638,6 +659,32 @@ class TextClassifier(LabelSpaceMixin):
         if self.vocabulary_ is None or not isinstance(label, str):
             return str(label)
         return self.vocabulary_.name(label, self.language)
+
+    def label_matrix(self, Y: Any, *, unknown: str = "drop") -> csr_matrix:
+        """Y as csr in the columns of `classes_`, as of every method; labels may be preferred names."""
+        check_is_fitted(self)
+        Y = targets.as_array(Y)
+        if self.vocabulary_ is not None and not targets.is_indicator(Y):
+            rows = targets.label_rows(Y)
+            targets.refuse_indicator_rows(Y, rows)
+            found = self._known_labels(chain.from_iterable(rows))
+            Y = [list(dict.fromkeys(map(found.__getitem__, row))) for row in rows]
+        return super().label_matrix(Y, unknown=unknown)
+
+    def _known_labels(self, labels: Iterable[Any]) -> dict[Any, Any]:
+        """Labels that the model does not know as the concepts that have these preferred names."""
+        columns, labels = self._columns(), list(dict.fromkeys(labels))
+        if self.vocabulary_ is None:
+            return {label: label for label in labels}
+        concepts = current_concepts([label for label in labels if label not in columns], self.vocabulary_)
+        return {label: concepts.get(label, label) for label in labels}
+
+    def _known_columns(self, listed: Iterable[Any]) -> list[int]:
+        if self.vocabulary_ is not None and not isinstance(listed, str):
+            listed = list(listed)
+            found = self._known_labels(label for label in listed if isinstance(label, str))
+            listed = [found[label] if isinstance(label, str) else label for label in listed]
+        return super()._known_columns(listed)
 
     def side_rows(self, side: Mapping[str, Any], rows: Array) -> dict[str, Any]:
         """The arguments of the estimator's `fit` for some of the rows."""
@@ -841,7 +888,7 @@ class TextClassifier(LabelSpaceMixin):
             self._matcher = NameMatcher(self.name_index_, n_labels)
         kept: Any = self.vectorizer_
         if kept["class"] in (TermVectorizer.__name__, UnionVectorizer.__name__):
-            self.vectorizer_ = encoders.restore_fitted(kept)
+            self.vectorizer_ = encoders.restore_fitted(kept, self.vectorizer)
             self.feature_names_ = self.vectorizer_.get_feature_names_out()
         else:
             self.vectorizer_ = vectorizers.restore_fitted(kept, self.feature_names_)

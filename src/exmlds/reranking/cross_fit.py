@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.random import Generator
 
 from ..runtime.progress import phase
 from ..selection import HoldOut, TrainingSet
+from ..voting.base import NeighborVoting
 from .pipeline import (
     Config,
     FittedPipeline,
@@ -53,34 +56,65 @@ class CrossFit:
         return last
 
 
-def cross_fit(
-    config: Config,
+class Start(NamedTuple):
+    """What does not depend on the re-ranker's configuration.
+
+    folds : all of them;  train, held : the rows of the first one, split
+    shortlister : fitted to the first one, in these seconds
+    rngs : random generators of its re-ranker and second shortlister
+    """
+
+    folds: list[HoldOut]
+    train: TrainingSet
+    held: TrainingSet
+    shortlister: NeighborVoting
+    seconds: float
+    rngs: tuple[Generator, Generator]
+
+
+def start(
+    method: NeighborVoting,
     rows: TrainingSet,
     *,
     fold_rng: Generator,
     fit_rng: Generator,
+    n_folds: tuple[int, int],
+) -> Start:
+    """Draw folds, and fit the shortlister to the first one; n_folds : at least and at most."""
+    started, folds = time.perf_counter(), HoldOut.folds(rows.n, fold_rng, *n_folds)
+    train, held = folds[0].split(rows)
+    first_rng, rerank_rng, second_rng = fit_rng.spawn(3)
+    shortlister = fit_shortlister(method, train, first_rng)
+    return Start(folds, train, held, shortlister, time.perf_counter() - started, (rerank_rng, second_rng))
+
+
+def cross_fit(
+    config: Config,
+    rows: TrainingSet,
+    first: Start | None,
+    *,
+    fit_rng: Generator,
     ensemble_rng: Generator | None,
     budget: TimeBudget,
-    n_folds: tuple[int, int],
 ) -> CrossFit:
     """Fit on folds as long as time allows, at least on one, and score the rows that were held out.
 
-    n_folds : at least and at most
+    first : what was fitted to the first fold already; it is freed after that fold where nobody else has it
     ensemble_rng : draws the learners that are added while held-out rows reward them; None adds none
     """
-    started, last = budget.spent(), None
+    assert first is not None
+    started, folds, last = budget.spent() - first.seconds, first.folds, None
     scores: list[ShortlistScores] = []
     held_rows: list[Array] = []
     counts: list[Array] = []
-    folds = list(HoldOut.folds(rows.n, fold_rng, *n_folds))
     for hold_out in folds:
         if scores and not budget.allows(2.5 * (budget.spent() - started) / len(scores)):
             break
-        train, held = hold_out.split(rows)
-        number = len(scores) + 1
-        with phase(f"fold {number} of {len(folds)}", train.n, until=number / len(folds)):
-            if last is None:
-                config, last = _fit_first_fold(config, train, held, fit_rng, ensemble_rng, budget)
+        train, held = hold_out.split(rows) if first is None else (first.train, first.held)
+        number, n_folds = len(scores) + 1, len(folds)
+        with phase(f"fold {number} of {n_folds}", train.n, until=number / n_folds):
+            if first is not None:
+                (config, last), first = _fit_first_fold(config, first, ensemble_rng, budget), None
             else:
                 del last  # its memory, before the next is fitted
                 last = fit_pipeline(config, train, fit_rng)
@@ -102,16 +136,11 @@ def cross_fit(
 
 
 def _fit_first_fold(
-    config: Config,
-    train: TrainingSet,
-    held: TrainingSet,
-    rng: Generator,
-    ensemble_rng: Generator | None,
-    budget: TimeBudget,
+    config: Config, first: Start, ensemble_rng: Generator | None, budget: TimeBudget
 ) -> tuple[Config, FittedPipeline]:
     """Fit the first fold, and choose temperatures and the size of the ensemble on its held-out rows."""
-    first_rng, rerank_rng, second_rng = rng.spawn(3)
-    shortlister, _ = tune_temperature(fit_shortlister(config.shortlister, train, first_rng), held)
+    train, held, (rerank_rng, second_rng) = first.train, first.held, first.rngs
+    shortlister, _ = tune_temperature(first.shortlister, held)
     second = None
     if config.second is not None:
         second, _ = tune_temperature(fit_shortlister(config.second, train, second_rng), held)

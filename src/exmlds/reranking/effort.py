@@ -45,7 +45,7 @@ BALANCED = Effort(
     n_passes=10,
     n_more_passes=5,
     n_folds=(1, 5),
-    has_centroids=False,
+    has_centroids=True,
     second_rows=8_000,
 )
 EFFORTS = {
@@ -58,6 +58,7 @@ EFFORTS = {
         n_dense_epochs=5,
         n_passes=6,
         n_more_passes=2,
+        has_centroids=False,
         second_rows=0,
     ),
     "balanced": BALANCED,
@@ -67,6 +68,5 @@ EFFORTS = {
         n_epochs=6,
         n_dense_epochs=20,
         n_folds=(3, 5),
-        has_centroids=True,
     ),
 }

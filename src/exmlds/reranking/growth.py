@@ -10,19 +10,22 @@ from scipy.sparse import csr_matrix
 from ..selection import TrainingSet
 from ..stages import features, rerank
 from ..validation import stored
-from ..validation.arrays import take_rows
 from ..voting.base import NeighborVoting
 from .pipeline import PRUNE_BELOW, TrainedExamples, examples_of_new_rows, transform_sparse
 
 Array = np.ndarray
 
-N_PASSES = 5  # over the examples of a label that is trained again, from its last α
+# Passes over the new examples of a label that is trained again, at most, and then over all, from the last α.
+N_NEW_PASSES, N_PASSES = 10, 2
 REFIT_SHARE = 0.005  # of all rows that are added or removed before classifiers are trained again
 BEYOND = np.float32(-1)  # stands for the dual variable 0 of an example that its classifier was trained with
 MIN_CHANGE = 0.1  # share of its rows that a label gains or loses before its classifier is trained again
 # Of the labels that are due, those with most changed rows for their number of examples come first, until
 # this many times the examples of the changed rows, at the average number of a row, are trained with.
-EXAMPLES_PER_ROW = 30.0
+EXAMPLES_PER_ROW = 45.0
+# A label with fewer rows gets a new centroid, of this many rows at most, when it gains or loses one; that of
+# a label with more hardly changes by one row.
+CENTROID_ROWS = 100
 
 
 class RerankerUpdate(NamedTuple):
@@ -62,6 +65,18 @@ def due_labels(counts: Array, trained_counts: Array, n_examples: Array, n_allowe
     return np.sort(due[is_allowed])
 
 
+class Retraining(NamedTuple):
+    """What was computed on the way to an update: a change that comes from a file has the update alone.
+
+    trained : all examples with their dual variables, after the update
+    rows : the rows that vote, in the form in which classifiers are trained
+    """
+
+    update: RerankerUpdate
+    trained: TrainedExamples
+    rows: rerank.PaddedRows
+
+
 def train_again(
     shortlister: NeighborVoting,
     rows: TrainingSet,
@@ -70,36 +85,40 @@ def train_again(
     trained_counts: Array,
     n_changed: int,
     settings: ClassifierSettings,
-) -> RerankerUpdate:
+    padded: rerank.PaddedRows | None = None,
+) -> Retraining:
     """Collect the examples of added rows, and train the classifiers of the labels that changed most.
 
     shortlister : with the added rows;  rows : all that vote, in their order
     n_before : number of them when examples were last collected;  trained : these
     trained_counts : (L,) rows of each label when it was trained;  n_changed : rows added and removed since
+    padded : the first of the rows, where they are known from an earlier call
     """
-    added = nothing(rows.Y.shape[1])
+    engine, added = shortlister.engine, nothing(rows.Y.shape[1])
     if rows.n > n_before:
         added = examples_of_new_rows(shortlister, rows, settings.shortlist, n_before)
-    examples, alphas = extended(trained, added, engine=shortlister.engine)
+    examples, alphas = extended(trained, added, engine=engine)
     n_allowed = EXAMPLES_PER_ROW * len(examples.rows) * n_changed / rows.n
     labels = due_labels(shortlister.column_counts_, trained_counts, np.diff(examples.starts), n_allowed)
-    own = _active(TrainedExamples(examples, alphas), labels, rows.Y)
-    # Only rows that are examples are transformed.
-    is_needed = np.zeros(rows.n, bool)
-    is_needed[examples.rows[own.positions]] = True
-    number = (np.cumsum(is_needed) - 1).astype(np.int32)
-    weights, alphas = rerank.train(
-        transform_sparse(settings.feature_map, take_rows(rows.X, np.flatnonzero(is_needed))),
-        rerank.Examples(own.starts, number[examples.rows[own.positions]], examples.signs[own.positions]),
+    own = rerank.select_examples(examples, alphas, labels, _has_labels(rows.Y), engine=engine)
+    n_known = 0 if padded is None else len(padded.squares)
+    further = rerank.pad_rows(transform_sparse(settings.feature_map, rows.X[n_known:]), engine=engine)
+    padded = further if padded is None else padded.with_rows(further)
+    weights, own_alphas = rerank.train(
+        padded,
+        own.examples,
         loss=settings.loss,
         cost=settings.cost,
         keep_from=PRUNE_BELOW,
-        start=np.maximum(alphas[own.positions], 0),
+        start=own.alphas,
+        n_new_epochs=N_NEW_PASSES,
         n_epochs=N_PASSES,
         n_jobs=shortlister.n_jobs,
-        engine=shortlister.engine,
+        engine=engine,
     )
-    return RerankerUpdate(added, labels, weights, alphas)
+    alphas[own.positions] = mark_trained(own_alphas)
+    update = RerankerUpdate(added, labels, weights, own_alphas)
+    return Retraining(update, TrainedExamples(examples, alphas), padded)
 
 
 def apply_update(
@@ -107,10 +126,43 @@ def apply_update(
 ) -> TrainedExamples:
     """The examples and dual variables after an update; Y : (n, L) the labels of all rows that vote."""
     examples, alphas = extended(trained, update.examples, engine=engine)
-    own = _active(TrainedExamples(examples, alphas), update.labels, Y).positions
-    stored.array(update.alphas, "dual variables", "float32", len(own))
-    alphas[own] = mark_trained(update.alphas)
+    own = rerank.select_examples(examples, alphas, update.labels, _has_labels(Y), engine=engine)
+    stored.array(update.alphas, "dual variables", "float32", len(own.positions))
+    alphas[own.positions] = mark_trained(update.alphas)
     return TrainedExamples(examples, alphas)
+
+
+def _has_labels(Y: csr_matrix) -> Array:
+    """(n,) bool, rows that were not removed: these have no labels."""
+    return np.diff(Y.indptr) > 0
+
+
+def labels_to_average(labels: csr_matrix, removed: csr_matrix, counts: Array) -> Array:
+    """The labels whose centroids follow from a change, ascending: those with few rows.
+
+    labels, removed : csr, labels of the added and the removed rows;  counts : (L,) rows of each afterwards
+
+    Several changes that only add or only remove rows give the same as one of all their rows.
+    """
+    n_added, n_removed = (np.bincount(Y.indices, minlength=len(counts)) for Y in (labels, removed))
+    had_few = (n_added > 0) & (counts - n_added < CENTROID_ROWS)
+    return np.flatnonzero(had_few | ((n_removed > 0) & (counts < CENTROID_ROWS)))
+
+
+def first_rows_of(Y: csr_matrix, labels: Array) -> tuple[Array, csr_matrix]:
+    """The first `CENTROID_ROWS` rows of each of some labels, ascending: (r,) rows, and (r, m) csr of ones."""
+    number = np.full(Y.shape[1], -1)
+    number[labels] = np.arange(len(labels))
+    stored_at = np.flatnonzero((number[Y.indices] >= 0) & (Y.data >= 1))
+    owner = number[Y.indices[stored_at]]
+    order = np.argsort(owner, kind="stable")
+    sizes = np.bincount(owner, minlength=len(labels))
+    rank = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    order = order[rank < CENTROID_ROWS]
+    found = np.searchsorted(Y.indptr, stored_at[order], side="right") - 1
+    rows, position = np.unique(found, return_inverse=True)
+    ones = np.ones(len(order), np.float32)
+    return rows, csr_matrix((ones, (position, owner[order])), (len(rows), len(labels)))
 
 
 def extended(trained: TrainedExamples, added: rerank.Examples, *, engine: Any) -> TrainedExamples:
@@ -126,32 +178,9 @@ def mark_trained(alphas: Array) -> Array:
     return np.where(alphas > 0, alphas, BEYOND)
 
 
-def without_rows(trained: TrainedExamples, is_dropped: Array) -> TrainedExamples:
-    """The examples of the other rows, which are counted anew; is_dropped : (n,) bool."""
-    examples, alphas = trained
-    kept = rerank.positions_of(examples, np.arange(len(examples.starts) - 1))
-    kept = kept.keep(~is_dropped[examples.rows])
-    rows = (np.cumsum(~is_dropped) - 1)[examples.rows[kept.positions]].astype(np.int32)
-    return TrainedExamples(
-        rerank.Examples(kept.starts, rows, examples.signs[kept.positions]), alphas[kept.positions]
-    )
-
-
 def nothing(n_labels: int) -> rerank.Examples:
     """No examples."""
     return rerank.Examples(np.zeros(n_labels + 1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int8))
-
-
-def _active(trained: TrainedExamples, labels: Array, Y: csr_matrix) -> rerank.ExamplePositions:
-    """The examples of labels that their classifiers are trained with again.
-
-    Negative ones that were beyond their margin do not change them. Removed rows have no labels in Y.
-    """
-    examples, alphas = trained
-    own = rerank.positions_of(examples, labels)
-    at = own.positions
-    is_active = ((examples.signs[at] > 0) | (alphas[at] >= 0)) & (np.diff(Y.indptr) > 0)[examples.rows[at]]
-    return own.keep(is_active)
 
 
 def check_update(update: Any, n: int, n_labels: int, classifiers: rerank.Classifiers) -> None:

@@ -31,6 +31,7 @@ MAX_LIFT_LABELS = 2_000  # labels up to which all pairs of labels are counted
 SECOND_TOP_K = 300  # labels that the second shortlister ranks; others have no vote of it
 FULL_REFIT_SHARE = 0.04  # of new rows, from which on a refit takes all its passes; with fewer, fewer suffice
 PRUNE_BELOW = 0.03  # share of a label's largest weight; without smaller weights nothing was lost
+PRUNE_CENTROIDS_BELOW = 0.1  # the same; centroids have many small weights, which slow predictions down
 
 
 class Config(NamedTuple):
@@ -105,6 +106,26 @@ class TrainedExamples(NamedTuple):
     alphas: Array
 
 
+class EvidenceLimits(NamedTuple):
+    """The range of the evidence that a stacker was fitted on, beyond which it would extrapolate.
+
+    A label that comes later may have fewer rows than any label had then, and its centroid is nearer to them.
+
+    least_count : training rows of a label, at least;  largest_similarity : to a centroid
+    """
+
+    least_count: float
+    largest_similarity: float
+
+    @classmethod
+    def of(cls, scores: ShortlistScores) -> EvidenceLimits:
+        """The limits of the scores of held-out rows."""
+        is_label, largest = scores.ids >= 0, np.inf
+        if scores.similarities is not None:
+            largest = float(scores.similarities.max(where=is_label, initial=-np.inf))
+        return cls(float(scores.counts.min(where=is_label, initial=np.inf)), largest)
+
+
 class RerankingPipeline(NamedTuple):
     """A fitted shortlister and classifiers.
 
@@ -112,6 +133,7 @@ class RerankingPipeline(NamedTuple):
     counts : (L,) training rows of each label;  lifts : (L, L) of `label_lift`, where labels are few
     match_lifts : (L,) of `name_match`, where names of labels are matched
     centroids : of the labels, or None
+    limits : of the evidence that the stacker has seen, in a model that grows, or None
     """
 
     shortlister: NeighborVoting
@@ -123,6 +145,7 @@ class RerankingPipeline(NamedTuple):
     lifts: Array | None
     match_lifts: Array | None = None
     centroids: rerank.Classifiers | None = None
+    limits: EvidenceLimits | None = None
 
     @property
     def n_listed(self) -> int:
@@ -166,6 +189,8 @@ class RerankingPipeline(NamedTuple):
             match_scores = name_match.scores_of(matches, ids)
             match_lifts = np.where(match_scores > 0, self.match_lifts[np.maximum(ids, 0)], 0)
         counts = self.counts[np.maximum(ids, 0)]
+        if self.limits is not None:
+            counts = np.maximum(counts, self.limits.least_count)
         second_votes = None if self.second is None else _vote_shares(self.second, X, ids)
         margins = np.zeros(ids.shape, np.float32)
         return ShortlistScores(
@@ -190,7 +215,10 @@ class RerankingPipeline(NamedTuple):
 
         margins = margins_of(self.classifiers, 2 * votes - 1)
         if self.centroids is not None:
-            scores = scores._replace(similarities=margins_of(self.centroids, votes))
+            similarities = margins_of(self.centroids, votes)
+            if self.limits is not None:
+                similarities = np.minimum(similarities, self.limits.largest_similarity)
+            scores = scores._replace(similarities=similarities)
         if self.lifts is None:
             return scores._replace(margins=margins)
         cooccurrence = np.zeros(scores.ids.shape, np.float32)
@@ -211,7 +239,7 @@ class RerankingPipeline(NamedTuple):
 
         blocks = parallel.map_blocks(
             score,
-            parallel.blocks(X.shape[0], BLOCK),
+            parallel.fine_blocks(X.shape[0], BLOCK),
             n_jobs=self.shortlister.n_jobs,
             stage="held-out rows",
             total=X.shape[0],
@@ -250,7 +278,7 @@ def refit_pipeline(config: Config, last: FittedPipeline, rows: TrainingSet, rng:
             examples = examples_of_new_rows(shortlister, rows, config.shortlist, n_before)
         else:
             examples = training_examples(shortlister, rows, config.shortlist)
-        examples, start = rerank.extend_examples(*trained, examples, engine=engine)
+        examples, start = rerank.extend_examples(*trained, examples, n_jobs=shortlister.n_jobs, engine=engine)
     del trained
     share = (rows.n - n_before) / rows.n
     n_passes = ceil(config.n_passes[1] * min(share / FULL_REFIT_SHARE, 1))
@@ -327,7 +355,7 @@ def training_examples(shortlister: NeighborVoting, rows: TrainingSet, k: int) ->
         known = contains(rows.observed, listed) | ~informative_rows(rows.observed)[:, None]
         listed = np.where(known, listed, -1)
     matches = None if rows.name_matches is None else name_match.best_of_rows(rows.name_matches)
-    return rerank.examples(rows.Y, listed, matches, engine=shortlister.engine)
+    return rerank.examples(rows.Y, listed, matches, n_jobs=shortlister.n_jobs, engine=shortlister.engine)
 
 
 def _fit_classifiers(
@@ -362,7 +390,7 @@ def _fit_classifiers(
             A,
             rows.Y,
             row_weights=rows.row_weights,
-            keep_from=PRUNE_BELOW,
+            keep_from=PRUNE_CENTROIDS_BELOW,
             n_jobs=shortlister.n_jobs,
             engine=shortlister.engine,
         )
@@ -423,7 +451,11 @@ def examples_of_new_rows(
     positives = vstack([csr_matrix((n_before, own.shape[1]), dtype=np.float32), own], format="csr")
     none = np.empty((rows.n, 0), np.int32)
     return rerank.examples(
-        positives, none, vstack([voters @ own, lists], format="csr"), engine=shortlister.engine
+        positives,
+        none,
+        vstack([voters @ own, lists], format="csr"),
+        n_jobs=shortlister.n_jobs,
+        engine=shortlister.engine,
     )
 
 
@@ -446,7 +478,7 @@ def _short_lists(shortlister: NeighborVoting, found: list[SearchResult], k: int,
 
 def _in_blocks(shortlister: NeighborVoting, work: Callable[[slice], Result], n: int) -> Iterator[Result]:
     return parallel.map_blocks(
-        work, parallel.blocks(n, LIST_BLOCK), n_jobs=shortlister.n_jobs, stage="short lists", total=n
+        work, parallel.fine_blocks(n, LIST_BLOCK), n_jobs=shortlister.n_jobs, stage="short lists", total=n
     )
 
 

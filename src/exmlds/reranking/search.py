@@ -9,7 +9,7 @@ import copy
 import time
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.random import Generator
@@ -35,6 +35,7 @@ from .pipeline import (
 from .stack import STACKER_PAIRS, stacked_quality
 
 Array = np.ndarray
+Prepared = TypeVar("Prepared")
 
 # Feature scalings to choose among where values are counts, for other sparse rows, and for dense rows.
 COUNTS, SPARSE, DENSE = ("l2", "log1p-l2", "idf-l2"), ("l2", "sqrt-l2"), ("l2", "standardize")
@@ -100,22 +101,39 @@ class ConfigSearch(NamedTuple):
     effort: Effort
 
     def search(
-        self, rows: TrainingSet, rng: Generator, budget: TimeBudget
-    ) -> tuple[Config, list[SearchTrial]]:
-        """Choose on held-out rows of a sample, as much as time allows; returns also what was tried."""
+        self,
+        rows: TrainingSet,
+        rng: Generator,
+        budget: TimeBudget,
+        prepare: Callable[[NeighborVoting], Prepared],
+    ) -> tuple[Config, list[SearchTrial], Prepared]:
+        """Choose on held-out rows of a sample, as much as time allows; returns also what was tried.
+
+        prepare : is called with the chosen shortlister, beside what does not depend on it; its result is the
+            last one returned
+        """
         trials: list[SearchTrial] = []
         if not self.effort.is_searched:
-            return self._usual(rows), trials
+            config = self._usual(rows)
+            return config, trials, prepare(config.shortlister)
         train, held = _sample(rows, rng)
         first, second = self._choose_shortlisters(train, held, rows.n, rng, budget, trials)
-        if self.loss == "none":
-            length = self._lengths(held.Y.shape[1])[0]
-            config = self._config(first.method, second, length, "l2")
-        else:
-            chosen = self._choose_reranker(train, held, first, rng, budget, trials)
-            config = chosen._replace(second=second)
+
+        def choose_rest() -> Config:
+            if self.loss == "none":
+                return self._config(first.method, None, self._lengths(held.Y.shape[1])[0], "l2")
+            return self._choose_reranker(train, held, first, rng, budget, trials)
+
+        # Both need half of the cores, or less: the threads of joint learning wait for each other.
+        config, prepared = parallel.beside(
+            choose_rest,
+            lambda: prepare(first.method),
+            n_jobs=first.fitted.n_jobs if budget.seconds is None else 1,
+            shares=(2, 2),
+        )
+        config = config._replace(second=second, has_centroids=self.effort.has_centroids)
         logger.debug("configuration: %s", config)
-        return config, trials
+        return config, trials, prepared
 
     def _usual(self, rows: TrainingSet) -> Config:
         """The configuration that nothing was chosen for."""
@@ -188,7 +206,8 @@ class ConfigSearch(NamedTuple):
         The more rows there are, the lower the best cost is, and the sample has few.
         """
         lengths = self._lengths(held.Y.shape[1])
-        config = self._config(candidate.method, None, lengths[0], "l2")
+        # Centroids are of use to all configurations alike, so the search leaves them out.
+        config = self._config(candidate.method, None, lengths[0], "l2")._replace(has_centroids=False)
         # All configurations have the same short lists, of the training rows and of the others.
         examples = training_examples(candidate.fitted, train, lengths[0])
         listed = without_classifiers(config, candidate.fitted, None, train).score_in_blocks(held)

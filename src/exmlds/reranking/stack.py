@@ -84,8 +84,8 @@ def stack(
     gains : (L,) weights of the labels where rare ones are favoured; the top re-ranker is left out then
     """
     given = HeldOutEvidence.of(scores, held, n_jobs)
-    stacker = _fit_stacker(given, STACKER_PAIRS)
-    stacker = stacking.fit_label_bias(stacker, given.pairs(), given.n_labels)
+    stacker = _fit_stacker(given, STACKER_PAIRS, n_jobs)
+    stacker = stacking.fit_label_bias(stacker, given.pairs(), given.n_labels, n_jobs=n_jobs)
     if gains is None:
         stacker = add_top_reranker(stacker, given)
     recall = float(contains(held.Y, scores.ids).sum() / max(held.Y.nnz, 1))
@@ -98,13 +98,13 @@ def stack(
 def stacked_quality(scores: ShortlistScores, held: TrainingSet, n_jobs: int | None = None) -> float:
     """The mean of P@1, P@3 and P@5 on held-out rows, by a stacker fitted on them."""
     given = HeldOutEvidence.of(scores, held, n_jobs)
-    stacker = _fit_stacker(given, TRIAL_PAIRS)
+    stacker = _fit_stacker(given, TRIAL_PAIRS, n_jobs)
     return mean_precision(held.Y, _rank_held_out(stacker, given, 5, None, n_jobs)[0])
 
 
-def _fit_stacker(given: HeldOutEvidence, n_pairs: int) -> stacking.Stacker:
+def _fit_stacker(given: HeldOutEvidence, n_pairs: int, n_jobs: int | None) -> stacking.Stacker:
     """Fit the stacker on the first rows, about as many as have this number of pairs."""
-    return stacking.fit(given.pairs(n_pairs // given.ids.shape[1] + 1))
+    return stacking.fit(given.pairs(n_pairs // given.ids.shape[1] + 1), n_jobs=n_jobs)
 
 
 def add_top_reranker(stacker: stacking.Stacker, given: HeldOutEvidence) -> stacking.Stacker:
@@ -132,7 +132,7 @@ def _rank_held_out(
 
 def _in_blocks(work: Callable[[slice], Result], n: int, n_jobs: int | None) -> list[Result]:
     return list(
-        parallel.map_blocks(work, parallel.blocks(n, BLOCK), n_jobs=n_jobs, stage="stacking", total=n)
+        parallel.map_blocks(work, parallel.fine_blocks(n, BLOCK), n_jobs=n_jobs, stage="stacking", total=n)
     )
 
 

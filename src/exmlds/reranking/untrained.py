@@ -58,19 +58,17 @@ class UntrainedLabels(NamedTuple):
     ) -> tuple[Array, Array]:
         """The k best of the labels that a model has ranked, and of untrained ones that match.
 
+        Labels that got their first rows after the fit keep what their names give: the stacker has learnt
+        little of names that stand for labels with one or two rows.
+
         ids, scores : (b, k′) with at least SUPPORTING_LABELS, or all labels;  matches : (b, L) of all labels
         gains : (L,) what the scores are multiplied by; 1 for untrained labels
         """
-        trained = columns.all_labels
-        if trained is None:
-            return ids[:, :k], scores[:, :k]
-        is_trained = np.zeros(matches.shape[1], bool)
-        is_trained[trained] = True
-        untrained = name_match.without(matches, is_trained)
+        named = name_match.entries(matches, ~columns.were_fitted(matches.indices))
         probabilities = scores if gains is None else scores / gains[ids]
-        supports = self._supports(ids, probabilities, *_pairs(untrained))
-        untrained.data = name_match.score_untrained(self.scorer, untrained.data, supports)
-        return name_match.add_untrained(ids, scores, untrained, k)
+        supports = self._supports(ids, probabilities, *_pairs(named))
+        named.data = name_match.score_untrained(self.scorer, named.data, supports)
+        return name_match.add_named(ids, scores, named, k)
 
     def with_labels(self, n_labels: int) -> UntrainedLabels:
         """For more labels, which have no attributes."""

@@ -10,7 +10,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from itertools import islice, pairwise
 from threading import Event, Lock, local
@@ -22,7 +22,13 @@ from threadpoolctl import OpenBLASController, ThreadpoolController
 from . import progress
 
 Result = TypeVar("Result")
+Other = TypeVar("Other")
 
+MANY_BLOCKS, LEAST_ROWS = (
+    32,
+    96,
+)  # blocks that keep many cores busy; rows below which a block is mostly overhead
+MANY_THREADS = 8  # from which on two calls are made at the same time: fewer are busy with one of them
 MAX_WORKERS = 6  # threads for short maps: to hand work over to another one takes about as long as to do it
 
 
@@ -32,6 +38,11 @@ def n_threads(n_jobs: int | None) -> int:
     if n_jobs is None:
         return cores
     return n_jobs if n_jobs > 0 else max(1, cores + 1 + n_jobs)
+
+
+def _own_threads(n_jobs: int | None) -> int:
+    """The number of threads for `n_jobs` where the calling thread has a share of them."""
+    return max(n_threads(n_jobs) // getattr(_current, "share", 1), 1)
 
 
 @cache
@@ -117,6 +128,15 @@ def blocks(n: int, size: int) -> list[slice]:
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
 
+def fine_blocks(n: int, most: int) -> list[slice]:
+    """Cut rows into blocks of at most this size, or of fewer where that would make too few for many cores.
+
+    >>> [len(fine_blocks(n, 256)) for n in (96, 1_536, 4_096, 256_000)]
+    [1, 16, 32, 1000]
+    """
+    return blocks(n, min(most, max(LEAST_ROWS, -(-n // MANY_BLOCKS))))
+
+
 def bounded_blocks(sizes: Sequence[int], most: int) -> list[slice]:
     """Cut rows into consecutive blocks of at most this size, or of one row where it is larger.
 
@@ -167,6 +187,7 @@ class _Cancelled(Exception):
 
 
 # .cancelled: the event that cancels the call that this thread works for;  .n_beside: threads that work for it
+# .share: what the number of threads is divided by
 _current = local()
 
 
@@ -185,7 +206,7 @@ class Workers:
     """
 
     def __init__(self, n_jobs: int | None, most: int = MAX_WORKERS) -> None:
-        self.threads = max(min(n_threads(n_jobs) // getattr(_current, "n_beside", 1), most), 1)
+        self.threads = max(min(_own_threads(n_jobs) // getattr(_current, "n_beside", 1), most), 1)
         self.pool = _pools.take(self.threads) if self.threads > 1 else None
 
     def __enter__(self) -> Workers:
@@ -253,6 +274,46 @@ class Workers:
             future.result()
 
 
+@contextmanager
+def _as_current(**values: Any) -> Iterator[None]:
+    """Give the calling thread these values inside the `with` block."""
+    before = vars(_current).copy()
+    vars(_current).update(values)
+    try:
+        yield
+    finally:
+        vars(_current).clear()
+        vars(_current).update(before)
+
+
+def beside(
+    other: Callable[[], Other], work: Callable[[], Result], *, n_jobs: int | None, shares: tuple[int, int]
+) -> tuple[Other, Result]:
+    """Run two calls: at the same time where there are `MANY_THREADS`, otherwise one after the other.
+
+    shares : what the number of threads is divided by in each of them
+    """
+    if _own_threads(n_jobs) < MANY_THREADS:
+        return other(), work()
+    cancelled, share = Event(), getattr(_current, "share", 1)
+
+    def guarded() -> Other:
+        with _as_current(cancelled=cancelled, share=share * shares[0]):
+            return other()
+
+    with one_blas_thread():
+        pool = _pools.take(1)
+        future = pool.submit(guarded)
+        try:
+            with _as_current(share=share * shares[1]):
+                found = work()
+            return future.result(), found
+        finally:
+            cancelled.set()
+            wait([future])
+            _pools.give_back(pool, 1)
+
+
 def map_blocks(
     work: Callable[[slice], Result],
     rows: Iterable[slice],
@@ -268,17 +329,15 @@ def map_blocks(
     this function.
     """
     todo = list(rows)
-    most = n_threads(n_jobs)
+    most = _own_threads(n_jobs)
     threads = min(most, len(todo))
     cancelled, outer = Event(), getattr(_current, "cancelled", None)
     n_beside = max(threads, 1) * getattr(_current, "n_beside", 1)
+    share = getattr(_current, "share", 1)
 
     def guarded(block: slice) -> Result:
-        _current.cancelled, _current.n_beside = cancelled, n_beside
-        try:
+        with _as_current(cancelled=cancelled, n_beside=n_beside, share=share):
             return work(block)
-        finally:
-            del _current.cancelled, _current.n_beside  # the thread is used again
 
     with progress.stage(stage, total, unit) as advance, one_blas_thread():
         if threads <= 1:

@@ -50,9 +50,9 @@ def fits(kind: str, X: Any) -> bool:
     sparse counts, the kernel for dense rows.
     """
     if kind == "nystroem":
-        return _is_filled(X)
+        return are_dense(X)
     if kind == "idf-l2":
-        return are_counts(X) and not _is_filled(X)
+        return are_counts(X) and not are_dense(X)
     if kind not in DAMPED:
         return True
     values = X.data if issparse(X) else X[X != 0]  # so that the form of X does not matter
@@ -66,7 +66,8 @@ def are_counts(X: Any) -> bool:
     return bool(values.min(initial=0) >= 0 and all((part == np.rint(part)).all() for part in parts))
 
 
-def _is_filled(X: Any) -> bool:
+def are_dense(X: Any) -> bool:
+    """Whether X is dense, or is csr of which more than `FILLED` is stored."""
     return not issparse(X) or X.nnz > FILLED * X.shape[0] * X.shape[1]
 
 
@@ -101,7 +102,7 @@ def fit(kind: str, X: Any, rng: np.random.Generator) -> Features:
     spread = np.sqrt(np.maximum(np.asarray(squares, np.float64).ravel() - mean**2, 0))
     scale = np.divide(1, spread, out=np.zeros_like(spread), where=spread > 0).astype(np.float32)
     # Centring would make sparse rows dense, so they are only scaled; the kernel map is dense anyway.
-    center = mean.astype(np.float32) if _is_filled(X) or kind == "nystroem" else none
+    center = mean.astype(np.float32) if are_dense(X) or kind == "nystroem" else none
     standardized = plain._replace(center=center, scale=scale)
     if kind == "standardize":
         return standardized

@@ -18,6 +18,7 @@ from ..validation import stored
 Array = np.ndarray
 
 MOST_LISTED = 20  # labels that only their names add to a short list
+MIN_LISTED_SCORE = 0.01  # of these; four matches in five are right less often, and make a fit take longer
 PRIOR_HITS = 1.0  # pseudo-hits, expected and found, of each label
 MIN_SCORE = 1e-4  # of a match, and the distance of the largest from 1
 MIN_SPREAD = 1e-6  # standard deviation of evidence that something can be learnt from
@@ -170,7 +171,13 @@ def join_fields(occurrences: Occurrences, indptr: Array, n_fields: Array) -> Occ
 
 
 def collect(
-    occurrences: Occurrences, label_starts: Array, labels: Array, kinds: Array, *, engine: Engine = DEFAULT
+    occurrences: Occurrences,
+    label_starts: Array,
+    labels: Array,
+    kinds: Array,
+    n_labels: int,
+    *,
+    engine: Engine = DEFAULT,
 ) -> tuple[Array, Array, Array]:
     """Pairs of a text and a label whose name occurs in it: (m,) texts, (m,) labels, and (m, 8) facts.
 
@@ -178,12 +185,27 @@ def collect(
 
     label_starts, labels, kinds : (nodes + 1,), (p,) and (p,), the labels with a name that ends at each node
         of the trie, and the kinds of these names
+    n_labels : L
     """
-    room = int(np.diff(label_starts)[occurrences.nodes].sum())
+    nodes = occurrences.nodes
+    room = int((label_starts[nodes + 1] - label_starts[nodes]).sum())
     texts, own = np.empty(room, np.int64), np.empty(room, np.int64)
-    facts, slots = np.empty((room, 8), np.int32), np.full(int(labels.max(initial=-1)) + 1, -1, np.int64)
+    facts, slots = np.empty((room, 8), np.int32), np.full(n_labels, -1, np.int64)
     n = engine.collect_matches(*occurrences, label_starts, labels, kinds, slots, texts, own, facts)
     return texts[:n], own[:n], facts[:n]
+
+
+def evidence(facts: Array, texts: Array, n_words: Array, rarity: Array, *, engine: Engine = DEFAULT) -> Array:
+    """(m, f) float64, what is known of the matches of `collect`.
+
+    n_words : (n,) number of words of each text;  rarity : (nodes,) float32, of each name
+    """
+    found = np.empty((len(facts), N_EVIDENCE), np.float64)
+    engine.match_evidence(facts, texts, n_words, rarity, found)
+    return found
+
+
+N_EVIDENCE = 20
 
 
 def label_lifts(matches: csr_matrix, Y: csr_matrix) -> Array:
@@ -202,44 +224,31 @@ def label_lifts(matches: csr_matrix, Y: csr_matrix) -> Array:
 
 
 def best_of_rows(matches: csr_matrix, most: int = MOST_LISTED) -> csr_matrix:
-    """The labels with the largest scores of each row, at most so many, as csr."""
+    """The labels with the largest scores of each row, from MIN_LISTED_SCORE on, at most so many, as csr."""
+    matches = entries(matches, matches.data >= MIN_LISTED_SCORE)
     rows = np.repeat(np.arange(matches.shape[0]), np.diff(matches.indptr))
     order = np.lexsort((-matches.data, rows))
     rank = np.arange(len(order)) - matches.indptr[rows]
-    kept = np.sort(order[rank < most])
-    indptr = np.concatenate(([0], np.cumsum(np.bincount(rows[kept], minlength=matches.shape[0]))))
-    return csr_matrix((matches.data[kept], matches.indices[kept], indptr), matches.shape)
+    is_best = np.zeros(len(order), bool)
+    is_best[order[rank < most]] = True
+    return entries(matches, is_best)
 
 
-def join_short_lists(ids: Array, votes: Array, matches: csr_matrix, listed: int) -> tuple[Array, Array]:
+def join_short_lists(
+    ids: Array, votes: Array, matches: csr_matrix, listed: int, *, engine: Engine = DEFAULT
+) -> tuple[Array, Array]:
     """Short lists with the best MOST_LISTED of the matched labels that are not on them, without votes.
 
     These labels follow the first `listed` ones, and what followed those comes after them.
 
     ids, votes : (b, k) short lists, −1 pads, and vote shares
     """
-    n, n_labels = len(ids), matches.shape[1]
-    first = ids[:, :listed]
-    own = np.arange(n)[:, None] * n_labels
-    rows = np.repeat(np.arange(n), np.diff(matches.indptr))
-    is_new = ~np.isin(rows * n_labels + matches.indices, (own + first)[first >= 0])
-    starts = np.concatenate(([0], np.cumsum(np.bincount(rows[is_new], minlength=n))))
-    new = best_of_rows(csr_matrix((matches.data[is_new], matches.indices[is_new], starts), matches.shape))
-    new_rows = np.repeat(np.arange(n), np.diff(new.indptr))
-    order = np.lexsort((-new.data, new_rows))
-    added = np.full((n, MOST_LISTED), -1, np.int64)
-    added[new_rows, np.arange(new.nnz) - new.indptr[new_rows]] = new.indices[order]
-    rest, rest_votes = ids[:, listed:], votes[:, listed:]
-    if rest.size:
-        is_listed = np.isin(own + rest, (own + added)[added >= 0])
-        compact = np.argsort(is_listed, axis=1, kind="stable")
-        rest = np.take_along_axis(np.where(is_listed, -1, rest), compact, axis=1)
-        rest_votes = np.take_along_axis(np.where(is_listed, 0, rest_votes), compact, axis=1)
-    no_votes = np.zeros(added.shape, votes.dtype)
-    return (
-        np.concatenate([first, added, rest], axis=1),
-        np.concatenate([votes[:, :listed], no_votes, rest_votes], axis=1),
-    )
+    shape, state = (len(ids), ids.shape[1] + MOST_LISTED), np.zeros(matches.shape[1], np.int64)
+    joined_ids, joined_votes = np.empty(shape, ids.dtype), np.empty(shape, votes.dtype)
+    listed, least = min(listed, ids.shape[1]), np.float32(MIN_LISTED_SCORE)
+    given = ids, votes, matches.indptr, matches.indices, matches.data, listed, least, state
+    engine.join_lists(*given, joined_ids, joined_votes)
+    return joined_ids, joined_votes
 
 
 def scores_of(matches: csr_matrix, ids: Array) -> Array:
@@ -253,29 +262,40 @@ def scores_of(matches: csr_matrix, ids: Array) -> Array:
     return np.where(stored_at[at] == wanted, matches.data[at], 0).astype(np.float32)
 
 
-def without(matches: csr_matrix, left_out: Array) -> csr_matrix:
-    """The matches of all labels but those of the mask left_out, (L,) bool."""
-    kept = ~left_out[matches.indices]
-    starts = np.concatenate(([0], np.cumsum(kept)))[matches.indptr]
-    return csr_matrix((matches.data[kept], matches.indices[kept], starts), matches.shape)
+def entries(matches: csr_matrix, is_kept: Array) -> csr_matrix:
+    """Some of the matches; is_kept : (nnz,) bool"""
+    starts = np.concatenate(([0], np.cumsum(is_kept)))[matches.indptr]
+    return csr_matrix((matches.data[is_kept], matches.indices[is_kept], starts), matches.shape)
 
 
-def add_untrained(ids: Array, scores: Array, untrained: csr_matrix, k: int) -> tuple[Array, Array]:
-    """The k best labels of rows, among those that a model has ranked and those that only their names give.
+def add_named(ids: Array, scores: Array, named: csr_matrix, k: int) -> tuple[Array, Array]:
+    """The k best labels of rows, among those that a model has ranked and those that their names give.
 
     ids, scores : (b, k′) ranked labels, best first, −1 pads, and their scores
-    untrained : (b, L) csr, the scores of labels without any training row whose names match
+    named : (b, L) csr, the scores of labels whose names match; one that is ranked too has the higher score
     """
-    if not untrained.nnz:
+    if not named.nnz:
         return ids[:, :k], scores[:, :k]
-    rows = np.repeat(np.arange(len(ids)), np.diff(untrained.indptr))
-    most = int(np.diff(untrained.indptr).max())
+    rows = np.repeat(np.arange(len(ids)), np.diff(named.indptr))
+    most = int(np.diff(named.indptr).max())
     more_ids, more_scores = np.full((len(ids), most), -1, np.int64), np.zeros((len(ids), most), np.float32)
-    at = np.arange(untrained.nnz) - untrained.indptr[rows]
-    more_ids[rows, at], more_scores[rows, at] = untrained.indices, untrained.data
+    at = np.arange(named.nnz) - named.indptr[rows]
+    more_ids[rows, at], more_scores[rows, at] = named.indices, named.data
     ids, scores = np.concatenate([ids, more_ids], axis=1), np.concatenate([scores, more_scores], axis=1)
-    best = np.argsort(np.where(ids >= 0, -scores, 1), axis=1, kind="stable")[:, :k]
-    return np.take_along_axis(ids, best, axis=1), np.take_along_axis(scores, best, axis=1)
+    ids, scores = _best_first(ids, scores)
+    by_label = np.argsort(ids, axis=1, kind="stable")
+    in_order = np.take_along_axis(ids, by_label, axis=1)
+    is_repeated = np.zeros(ids.shape, bool)
+    is_same = (in_order[:, 1:] == in_order[:, :-1]) & (in_order[:, 1:] >= 0)
+    np.put_along_axis(is_repeated, by_label[:, 1:], is_same, axis=1)
+    if is_repeated.any():
+        ids, scores = _best_first(np.where(is_repeated, -1, ids), np.where(is_repeated, 0, scores))
+    return ids[:, :k], scores[:, :k]
+
+
+def _best_first(ids: Array, scores: Array) -> tuple[Array, Array]:
+    order = np.argsort(np.where(ids >= 0, -scores, 1), axis=1, kind="stable")
+    return np.take_along_axis(ids, order, axis=1), np.take_along_axis(scores, order, axis=1)
 
 
 class UntrainedScorer(NamedTuple):
@@ -311,15 +331,35 @@ def support(
     """
     if attributes is None or not len(rows):
         return np.full(len(rows), np.nan)
-    present = ids >= 0
-    shape = len(ids), attributes.shape[0]
-    found = csr_matrix((probabilities[present], (np.nonzero(present)[0], ids[present])), shape)
-    probable = csr_matrix(found @ attributes)
-    probable.data = np.minimum(probable.data, 1)
-    numbers = np.diff(attributes.indptr)[labels]
-    summed = np.asarray(probable[rows].multiply(attributes[labels]).sum(axis=1), np.float64).ravel()
-    own = np.asarray(found[rows, labels], np.float64).ravel() * numbers
-    return np.where(numbers > 0, np.maximum(summed - own, 0) / np.maximum(numbers, 1), np.nan)
+    n_labels, n_attributes = attributes.shape
+    of_rows, columns = np.nonzero(ids >= 0)
+    likely, values = ids[of_rows, columns], probabilities[of_rows, columns]
+    lengths, found = _attributes_of(attributes, likely)
+    keys, inverse = np.unique(np.repeat(of_rows, lengths) * n_attributes + found, return_inverse=True)
+    probable = np.minimum(np.bincount(inverse, np.repeat(values, lengths), minlength=len(keys)), 1)
+    numbers, found = _attributes_of(attributes, labels)
+    of_pairs = _looked_up(np.repeat(rows, numbers) * n_attributes + found, keys, probable)
+    summed = np.bincount(np.repeat(np.arange(len(rows)), numbers), of_pairs, minlength=len(rows))
+    order = np.argsort(of_rows * n_labels + likely)
+    own = _looked_up(rows * n_labels + labels, (of_rows * n_labels + likely)[order], values[order])
+    return np.where(numbers > 0, np.maximum(summed - own * numbers, 0) / np.maximum(numbers, 1), np.nan)
+
+
+def _attributes_of(attributes: csr_matrix, labels: Array) -> tuple[Array, Array]:
+    """(m,) numbers of attributes of labels, and the attributes of all of them, label after label."""
+    starts = attributes.indptr[labels].astype(np.int64)
+    lengths = attributes.indptr[labels + 1] - starts
+    ends = np.cumsum(lengths)
+    at = np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - ends + lengths, lengths)
+    return lengths, attributes.indices[at].astype(np.int64)
+
+
+def _looked_up(wanted: Array, keys: Array, values: Array) -> Array:
+    """The values of keys, which ascend; 0 for what is none."""
+    if not len(keys):
+        return np.zeros(len(wanted))
+    at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    return np.where(keys[at] == wanted, values[at], 0)
 
 
 def untrained_evidence(scores: Array, supports: Array) -> Array:

@@ -6,6 +6,7 @@ mistake. Training therefore never visits all pairs of rows and labels, and no de
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -15,12 +16,13 @@ from scipy.sparse import csr_matrix
 from ..kernels import DEFAULT, Engine
 from ..runtime.parallel import blocks, map_blocks
 from ..validation import mapped, stored
-from ..validation.arrays import count_columns, row_blocks, row_norms
+from ..validation.arrays import count_columns, row_norms
 
 Array = np.ndarray
 
 LEAST_WEIGHT = 1e-6  # least weight of a row: the kernel divides by its cost
 TRAINING_BLOCKS = 256  # blocks of labels that are trained at the same time
+COLLECTING_BLOCKS = 16  # blocks of rows or labels whose examples are collected at the same time
 SORTING_BLOCKS = 8  # blocks of labels whose rows are added up, or whose weights are sorted, at the same time
 LOSSES = ("squared_hinge", "logistic")
 
@@ -92,7 +94,12 @@ class Examples(NamedTuple):
 
 
 def examples(
-    Y: csr_matrix, shortlist: Array, more: csr_matrix | None = None, *, engine: Engine = DEFAULT
+    Y: csr_matrix,
+    shortlist: Array,
+    more: csr_matrix | None = None,
+    *,
+    n_jobs: int | None = 1,
+    engine: Engine = DEFAULT,
 ) -> Examples:
     """Collect the examples of each label: the rows that have it, and the rows whose short list holds it.
 
@@ -100,52 +107,105 @@ def examples(
     shortlist : (n, k) integers, −1 pads
     more : (n, L) csr, its entries are further labels on short lists
     """
-    nothing = np.zeros(Y.shape[0] + 1, np.int32), np.zeros(0, np.int32)
-    extra = nothing if more is None else (more.indptr, more.indices)
-    given = (Y.indptr, Y.indices, np.ascontiguousarray(shortlist, np.int32), *extra)
-    ends = np.zeros(Y.shape[1], np.int64)
-    engine.collect_examples(*given, ends, np.zeros(0, np.int32), np.zeros(0, np.int8))
-    starts = np.concatenate(([0], np.cumsum(ends)))
+    n, n_labels = Y.shape
+    starts, listed = np.zeros(n_labels + 1, np.int64), np.ascontiguousarray(shortlist, np.int32)
+    further = csr_matrix((n, 0)) if more is None else more
+    # Each block of rows has its own positions for each label, which are as many as its pairs at most.
+    n_pairs = Y.nnz + listed.size + further.nnz
+    todo = blocks(n, max(1, -(-n // max(1, min(COLLECTING_BLOCKS, n_pairs // n_labels)))))
+    positions = np.zeros((len(todo), n_labels), np.int64)
+
+    def collect(*out: Array) -> None:
+        def add(which: slice) -> None:
+            rows = todo[which.start]
+            ends = slice(rows.start, rows.stop + 1)
+            true, others = ((A.indptr[ends], A.indices) for A in (Y, further))
+            engine.collect_examples(rows.start, *true, listed[rows], *others, positions[which.start], *out)
+
+        _at_once(add, len(todo), n_jobs, "collecting examples")
+
+    collect(np.zeros(0, np.int32), np.zeros(0, np.int8))
+    np.cumsum(positions.sum(axis=0), out=starts[1:])
+    positions[:] = starts[:-1] + np.cumsum(positions, axis=0) - positions
     rows, signs = np.empty(starts[-1], np.int32), np.empty(starts[-1], np.int8)
-    engine.collect_examples(*given, starts[:-1].copy(), rows, signs)
+    collect(rows, signs)
     return Examples(starts, rows, signs)
 
 
+def _at_once(work: Callable[[slice], None], n: int, n_jobs: int | None, stage: str) -> None:
+    """Run work(slice(i, i + 1)) for i = 0…n−1 on several threads."""
+    for _ in map_blocks(work, blocks(n, 1), n_jobs=n_jobs, stage=stage, total=n, unit="blocks"):
+        pass
+
+
 def extend_examples(
-    before: Examples, alphas: Array, added: Examples, *, engine: Engine = DEFAULT
+    before: Examples, alphas: Array, added: Examples, *, n_jobs: int | None = 1, engine: Engine = DEFAULT
 ) -> tuple[Examples, Array]:
     """The examples of an earlier fit with further ones, and (m,) float32, the α to start from.
 
     before, alphas : the examples of an earlier fit on some of the rows, and their α
     added : further ones; those that were there before are left out
     """
-    given = (*before, alphas, *added)
-    starts, none = np.zeros(len(before.starts), np.int64), np.zeros(0, np.float32)
-    engine.merge_examples(*given, starts, none.astype(np.int32), none.astype(np.int8), none)
+    n_labels, none = len(before.starts) - 1, np.zeros(0, np.float32)
+    todo, counts = label_blocks(before.starts + added.starts, COLLECTING_BLOCKS), np.zeros(n_labels, np.int64)
+
+    def merge(labels: slice, starts: Array, *out: Array) -> None:
+        own = slice(labels.start, labels.stop + 1)
+        given = before.starts[own], *before[1:], alphas, added.starts[own], *added[1:]
+        engine.merge_examples(*given, starts, *out)
+
+    def count(which: slice) -> None:
+        labels = todo[which.start]
+        starts = np.zeros(labels.stop - labels.start + 1, np.int64)
+        merge(labels, starts, none.astype(np.int32), none.astype(np.int8), none)
+        counts[labels] = np.diff(starts)
+
+    def fill(which: slice) -> None:
+        labels = todo[which.start]
+        merge(labels, merged.starts[labels.start : labels.stop + 1], merged.rows, merged.signs, start)
+
+    _at_once(count, len(todo), n_jobs, "counting examples")
+    starts = np.concatenate(([0], np.cumsum(counts)))
     m = int(starts[-1])
     merged, start = Examples(starts, np.empty(m, np.int32), np.empty(m, np.int8)), np.empty(m, np.float32)
-    engine.merge_examples(*given, *merged, start)
+    _at_once(fill, len(todo), n_jobs, "merging examples")
     return merged, start
 
 
-class ExamplePositions(NamedTuple):
-    """Where the examples of some labels are; starts : (m + 1,) those of each;  positions : (p,) ascending."""
+class SelectedExamples(NamedTuple):
+    """The examples with which some labels are trained again.
 
-    starts: Array
+    positions : (p,) int64, where they are among the examples of all labels
+    examples : of these labels;  alphas : (p,) float32, the α to start from
+    """
+
     positions: Array
-
-    def keep(self, is_kept: Array) -> ExamplePositions:
-        """Some of them; is_kept : (p,) bool."""
-        ends = np.concatenate(([0], np.cumsum(is_kept)))[self.starts]
-        return ExamplePositions(ends, self.positions[is_kept])
+    examples: Examples
+    alphas: Array
 
 
-def positions_of(examples: Examples, labels: Array) -> ExamplePositions:
-    """The examples of some labels, (m,) ascending."""
-    sizes = np.diff(examples.starts)[labels]
-    starts = np.concatenate(([0], np.cumsum(sizes)))
-    first = np.repeat(examples.starts[labels] - starts[:-1], sizes)
-    return ExamplePositions(starts, first + np.arange(starts[-1]))
+def select_examples(
+    given: Examples, alphas: Array, labels: Array, is_live: Array, *, engine: Engine = DEFAULT
+) -> SelectedExamples:
+    """The examples with which labels are trained again; negative ones with an α below 0 are left out.
+
+    given, alphas : the examples of all labels, and their α
+    labels : (m,) ascending;  is_live : (n,) bool, rows that still are examples
+    """
+    m, starts = int(np.diff(given.starts)[labels].sum()), np.zeros(len(labels) + 1, np.int64)  # at most
+    out = (np.empty(m, dtype) for dtype in (np.int64, np.int32, np.int8, np.float32))
+    positions, rows, signs, own_alphas = out
+    engine.select_examples(*given, alphas, labels, is_live, starts, positions, rows, signs, own_alphas)
+    m = int(starts[-1])
+    return SelectedExamples(positions[:m], Examples(starts, rows[:m], signs[:m]), own_alphas[:m])
+
+
+def keep_rows(given: Examples, alphas: Array, is_kept: Array) -> tuple[Examples, Array]:
+    """The examples of some rows, which are counted anew, and their α; is_kept : (n,) bool."""
+    own = is_kept[given.rows]
+    starts = np.concatenate(([0], np.cumsum(own)))[given.starts]
+    rows = (np.cumsum(is_kept) - 1)[given.rows[own]].astype(np.int32)
+    return Examples(starts, rows, given.signs[own]), alphas[own]
 
 
 def check_examples(examples: Any, n: int, n_labels: int) -> None:
@@ -174,13 +234,25 @@ def fit(
     X: csr_matrix, given: Examples, *, n_jobs: int | None = None, engine: Engine = DEFAULT, **settings: Any
 ) -> tuple[Classifiers, Array]:
     """Train the classifiers as `train` does; return them with the dual variable α of each example."""
-    trained, alphas = train(X, given, n_jobs=n_jobs, engine=engine, **settings)
-    by_feature = _by_feature(*trained[:3], X.shape[1], n_jobs, engine)
-    return Classifiers(*by_feature, trained.scale, trained.bias), alphas
+    rows = pad_rows(X, engine=engine)
+    parts, alphas = _train_parts(rows, given, n_jobs=n_jobs, engine=engine, **settings)
+    return _by_feature(parts, X.shape[1], n_jobs, engine), alphas
 
 
-def train(
-    X: csr_matrix,
+def train(X: PaddedRows, given: Examples, **settings: Any) -> tuple[LabelWeights, Array]:
+    """Train the classifiers by dual coordinate descent; return them with the dual variable α of each example.
+
+    settings : as `_train_parts` takes them
+    """
+    parts, alphas = _train_parts(X, given, **settings)
+    starts, *others = zip(*parts)
+    counts = np.concatenate([np.diff(part) for part in starts])
+    joined = map(np.concatenate, others)
+    return LabelWeights(np.concatenate(([0], np.cumsum(counts))), *joined), alphas
+
+
+def _train_parts(
+    X: PaddedRows,
     given: Examples,
     *,
     loss: str = "squared_hinge",
@@ -188,32 +260,31 @@ def train(
     row_weights: Array | None = None,
     keep_from: float = 0.0,
     start: Array | None = None,
+    n_new_epochs: int = 0,
     n_epochs: int = 10,
     tolerance: float = 0.1,
     n_jobs: int | None = None,
     engine: Engine = DEFAULT,
-) -> tuple[LabelWeights, Array]:
-    """Train the classifiers by dual coordinate descent; return them with the dual variable α of each example.
+) -> tuple[list[LabelWeights], Array]:
+    """Train the classifiers; return those of consecutive blocks of labels, and α.
 
-    X : (n, d) csr float32
     given : the examples of each label
     cost : factor of the loss of an example, relative to ‖w‖² / 2
     row_weights : (n,) float, factors of the cost of each row
     keep_from : weights below this share of the label's largest weight are pruned
     start : (m,) float32, the α to start from (warm start, `extend_examples`), overwritten; None starts from 0
+    n_new_epochs : passes over the examples with an α of 0 alone, at most, before n_epochs over all of them
     tolerance : training of a label stops when no gradient (for "logistic": no step) is larger
     """
-    n_labels, d = len(given.starts) - 1, X.shape[1]
-    costs = np.full(X.shape[0], cost, np.float32)
+    n_labels, d = len(given.starts) - 1, X.n_features
+    costs = np.full(len(X.squares), cost, np.float32)
     if row_weights is not None:
         costs *= np.maximum(row_weights.astype(np.float32), LEAST_WEIGHT)
-    squares = (row_norms(X) ** 2).astype(np.float32)
     alphas = np.zeros(len(given.rows), np.float32) if start is None else start
-    rows = (*pad_rows(X), squares)
-    lengths = np.diff(rows[0])
-    settings = (loss == "logistic", n_epochs, np.float32(tolerance), np.float32(keep_from))
+    rows, lengths = X[:4], np.diff(X.starts)
+    settings = (loss == "logistic", n_new_epochs, n_epochs, np.float32(tolerance), np.float32(keep_from))
 
-    def train_block(labels: slice) -> tuple[Array, Array, Array, Array, Array]:
+    def train_block(labels: slice) -> LabelWeights:
         # No label has more weights than its examples have values, which bounds the output of the kernel.
         starts = given.starts[labels.start : labels.stop + 1]
         sizes = np.concatenate(([0], np.cumsum(lengths[given.rows[starts[0] : starts[-1]]])))
@@ -227,7 +298,7 @@ def train(
         )
         trained = (alphas, w, starts, features, values, scale, bias)
         engine.train_labels(*rows, *given, costs, labels.start, labels.stop, *settings, *trained)
-        return np.diff(starts), features[: starts[-1]].copy(), values[: starts[-1]].copy(), scale, bias
+        return LabelWeights(starts, features[: starts[-1]].copy(), values[: starts[-1]].copy(), scale, bias)
 
     # The blocks with most examples come first, so that none of them holds up the end.
     todo = label_blocks(given.starts, TRAINING_BLOCKS)
@@ -242,10 +313,7 @@ def train(
         unit="labels",
     )
     trained = [part for _, part in sorted(zip(order, done), key=lambda pair: pair[0])]
-    trained = trained or [train_block(slice(0, 0))]
-    counts, features, values, scale, bias = (np.concatenate(parts) for parts in zip(*trained))
-    del trained  # as large as what was made of it
-    return LabelWeights(np.concatenate(([0], np.cumsum(counts))), features, values, scale, bias), alphas
+    return trained or [train_block(slice(0, 0))], alphas
 
 
 def fit_centroids(
@@ -269,46 +337,121 @@ def fit_centroids(
     of_labels = csr_matrix(Y.T, dtype=np.float32)  # (L, n)
     if row_weights is not None:
         of_labels.data *= row_weights.astype(np.float32)[of_labels.indices]
-    # Features that few rows have tell more; the 1 keeps those that all rows have.
-    idf = (1 + np.log((1 + X.shape[0]) / (1 + count_columns(X)))).astype(np.float32)
-
-    def add_rows(labels: slice) -> tuple[Array, Array, Array, Array]:
-        sums = of_labels[labels] @ X
-        sums.data *= idf[sums.indices]
-        lengths = np.maximum(row_norms(sums), LEAST_WEIGHT)
-        sums.data *= idf[sums.indices]
-        largest = abs(sums).max(axis=1).toarray().ravel()
-        bounds = np.repeat(largest, np.diff(sums.indptr))
-        is_kept = abs(sums.data) > keep_from * bounds
-        values = np.rint(127 * sums.data[is_kept] / bounds[is_kept]).astype(np.int8)
-        counts = np.diff(np.concatenate(([0], np.cumsum(is_kept)))[sums.indptr])
-        scale = largest / (127 * lengths)
-        return counts, sums.indices[is_kept].astype(np.int32), values, scale.astype(np.float32)
-
+    idf = inverse_frequencies(X)
     todo = label_blocks(of_labels.indptr.astype(np.int64), SORTING_BLOCKS)
     done = map_blocks(
-        add_rows, todo, n_jobs=n_jobs, stage="centroids", total=len(todo), unit="blocks of labels"
+        lambda labels: _centroids_of(of_labels[labels], X, idf, keep_from),
+        todo,
+        n_jobs=n_jobs,
+        stage="centroids",
+        total=len(todo),
+        unit="blocks of labels",
     )
-    counts, features, values, scale = (np.concatenate(parts) for parts in zip(*done))
-    starts = np.concatenate(([0], np.cumsum(counts)))
-    by_feature = _by_feature(starts, features, values, X.shape[1], n_jobs, engine)
-    return Classifiers(*by_feature, scale, np.zeros_like(scale))
+    return _by_feature(list(done), X.shape[1], n_jobs, engine)
 
 
-def pad_rows(X: csr_matrix) -> tuple[Array, Array, Array]:
-    """The rows as (indptr, features, values), each with zeros up to a multiple of 4 values.
+def inverse_frequencies(X: csr_matrix) -> Array:
+    """(d,) float32, the diagonal of D: features that few rows have tell more; the 1 keeps all others."""
+    return (1 + np.log((1 + X.shape[0]) / (1 + count_columns(X)))).astype(np.float32)
+
+
+def replace_centroids(
+    centroids: Classifiers,
+    labels: Array,
+    X: csr_matrix,
+    Y: csr_matrix,
+    idf: Array,
+    n_labels: int,
+    *,
+    keep_from: float = 0.0,
+    n_jobs: int | None = None,
+    engine: Engine = DEFAULT,
+) -> Classifiers:
+    """The centroids with those of some labels, (m,) ascending, replaced by those of other rows.
+
+    X : (n, d) csr float32;  Y : (n, m) csr of ones;  n_labels : number of labels afterwards
+    idf : (d,) as `inverse_frequencies` gives it
+    """
+    weights = _centroids_of(csr_matrix(Y.T, dtype=np.float32), X, idf, keep_from)
+    return replace(centroids, labels, weights, n_labels, n_jobs=n_jobs, engine=engine)
+
+
+def fit_means(
+    X: csr_matrix, Y: csr_matrix, *, n_jobs: int | None = None, engine: Engine = DEFAULT
+) -> Classifiers:
+    """The mean μ of the rows of each label as a classifier, whose margin is (‖x‖² − ‖x − μ‖²) / 2.
+
+    X : (n, d) csr float32;  Y : (n, L) csr of ones
+    """
+    of_labels = csr_matrix(Y.T, dtype=np.float32)  # (L, n)
+    counts = np.maximum(np.diff(of_labels.indptr), 1).astype(np.float32)
+    of_labels.data /= np.repeat(counts, np.diff(of_labels.indptr))
+
+    def means_of(labels: slice) -> LabelWeights:
+        means = of_labels[labels] @ X
+        largest = abs(means).max(axis=1).toarray().ravel()
+        bias = (-(row_norms(means) ** 2) / 2).astype(np.float32)
+        return _quantized(means, largest, 0.0)._replace(scale=(largest / 127).astype(np.float32), bias=bias)
+
+    todo = label_blocks(of_labels.indptr.astype(np.int64), SORTING_BLOCKS)
+    unit = "blocks of labels"
+    done = map_blocks(means_of, todo, n_jobs=n_jobs, stage="centroids", total=len(todo), unit=unit)
+    return _by_feature(list(done), X.shape[1], n_jobs, engine)
+
+
+def _centroids_of(of_labels: csr_matrix, X: csr_matrix, idf: Array, keep_from: float) -> LabelWeights:
+    """The centroids of some labels; of_labels : (m, n) csr, the weights of the rows of each."""
+    sums = of_labels @ X
+    sums.data *= idf[sums.indices]
+    lengths = np.maximum(row_norms(sums), LEAST_WEIGHT)
+    sums.data *= idf[sums.indices]
+    largest = abs(sums).max(axis=1).toarray().ravel()
+    return _quantized(sums, largest, keep_from)._replace(scale=(largest / (127 * lengths)).astype(np.float32))
+
+
+def _quantized(weights: csr_matrix, largest: Array, keep_from: float) -> LabelWeights:
+    """Weights as int8, from −127 to 127, in units of the largest of each label; scale and bias are zeros.
+
+    weights : (m, d) csr;  largest : (m,) the size of the largest weight of each label
+    """
+    bounds = np.repeat(largest, np.diff(weights.indptr))
+    is_kept = abs(weights.data) > keep_from * bounds
+    values = np.rint(127 * weights.data[is_kept] / bounds[is_kept]).astype(np.int8)
+    starts = np.concatenate(([0], np.cumsum(is_kept)))[weights.indptr].astype(np.int64)
+    none = np.zeros(len(largest), np.float32)
+    return LabelWeights(starts, weights.indices[is_kept].astype(np.int32), values, none, none)
+
+
+class PaddedRows(NamedTuple):
+    """Rows as the kernel reads them, each with zeros up to a multiple of 4 values.
 
     Features are unsigned, since numba adds a check for negative ones to signed indices.
+
+    starts : (n + 1,) int64;  features : (m,) uint16 or uint32;  values : (m,) float32
+    squares : (n,) float32, ‖x‖²;  n_features : d
     """
+
+    starts: Array
+    features: Array
+    values: Array
+    squares: Array
+    n_features: int
+
+    def with_rows(self, added: PaddedRows) -> PaddedRows:
+        """These rows and further ones with the same features."""
+        starts = np.concatenate([self.starts, self.starts[-1] + added.starts[1:]])
+        features, values, squares = (np.concatenate(pair) for pair in zip(self[1:4], added[1:4]))
+        return PaddedRows(starts, features, values, squares, self.n_features)
+
+
+def pad_rows(X: csr_matrix, *, engine: Engine = DEFAULT) -> PaddedRows:
+    """The rows of X, (n, d) csr float32, in the form in which classifiers are trained."""
     lengths = np.diff(X.indptr).astype(np.int64)
-    indptr = np.concatenate(([0], np.cumsum(-(-lengths // 4) * 4)))
-    features = mapped.zeros(int(indptr[-1]), np.uint16 if X.shape[1] <= 2**16 else np.uint32, X.data)
-    values = mapped.zeros(int(indptr[-1]), np.float32, X.data)
-    for rows in row_blocks(X):
-        own = slice(X.indptr[rows.start], X.indptr[rows.stop])
-        place = np.arange(own.start, own.stop) + np.repeat((indptr[:-1] - X.indptr[:-1])[rows], lengths[rows])
-        features[place], values[place] = X.indices[own], X.data[own]
-    return indptr, features, values
+    starts = np.concatenate(([0], np.cumsum(-(-lengths // 4) * 4)))
+    features = mapped.zeros(int(starts[-1]), np.uint16 if X.shape[1] <= 2**16 else np.uint32, X.data)
+    values = mapped.zeros(int(starts[-1]), np.float32, X.data)
+    engine.pad_rows(X.indptr, X.indices, X.data, starts, features, values)
+    return PaddedRows(starts, features, values, (row_norms(X) ** 2).astype(np.float32), X.shape[1])
 
 
 def label_blocks(starts: Array, n: int) -> list[slice]:
@@ -322,42 +465,64 @@ def label_blocks(starts: Array, n: int) -> list[slice]:
 
 
 def _by_feature(
-    starts: Array, features: Array, values: Array, d: int, n_jobs: int | None, engine: Engine
-) -> tuple[Array, Array, Array, Array, Array]:
-    """Convert the weights of each label to the layout of `Classifiers`: a counting sort on several threads.
+    parts: list[LabelWeights],
+    d: int,
+    n_jobs: int | None,
+    engine: Engine,
+    into: tuple[Array, Array] | None = None,
+) -> Classifiers:
+    """Convert weights to the layout of `Classifiers`: a counting sort on several threads.
 
-    starts, features, values : (L + 1,), (m,) and (m,), the weights of each label
+    parts : the weights of consecutive blocks of labels
+    into : `dense` and `dense_slot` where they are given; the former is written
     """
-    n_labels = len(starts) - 1
-    dtype = np.dtype(np.uint16 if n_labels <= 2**16 else np.uint32)
-    todo = label_blocks(starts, SORTING_BLOCKS)
+    firsts = np.concatenate(([0], np.cumsum([len(part.scale) for part in parts]))).tolist()
+    n_labels = firsts[-1]
+    dtype = _label_dtype(n_labels)
+    todo = label_blocks(
+        np.concatenate(([0], np.cumsum([len(part.values) for part in parts]))), SORTING_BLOCKS
+    )
     positions = np.zeros((len(todo), d), np.int64)
 
     def group(dense_slot: Array, *out: Array) -> None:
-        """Count or write the weights; each block of labels has its own positions for each feature."""
-        for _ in map_blocks(
-            lambda which: engine.group_by_feature(
-                *(starts, features, values, todo[which.start].start, todo[which.start].stop),
-                *(dense_slot, positions[which.start], *out),
-            ),
-            blocks(len(todo), 1),
-            n_jobs=n_jobs,
-            stage="weights by feature",
-            total=len(todo),
-            unit="blocks",
-        ):
-            pass
+        """Count or write the weights; each block of parts has its own positions for each feature."""
+
+        def add(which: slice) -> None:
+            for i in range(len(parts))[todo[which.start]]:
+                weights = parts[i].starts, parts[i].features, parts[i].values
+                engine.group_by_feature(firsts[i], *weights, dense_slot, positions[which.start], *out)
+
+        _at_once(add, len(todo), n_jobs, "weights by feature")
 
     group(np.empty(0, np.int32), np.empty(0, dtype), np.empty(0, np.int8), np.empty((0, 0), np.int8))
     counts = positions.sum(axis=0)
-    is_dense = counts * (dtype.itemsize + 1) > n_labels  # where that is smaller
-    dense_slot = np.where(is_dense, np.cumsum(is_dense) - 1, -1).astype(np.int32)
-    ends = np.concatenate(([0], np.cumsum(np.where(is_dense, 0, counts))))
+    if into is None:
+        is_dense = counts * (dtype.itemsize + 1) > n_labels  # where that is smaller
+        dense_slot = np.where(is_dense, np.cumsum(is_dense) - 1, -1).astype(np.int32)
+        dense = np.zeros((np.count_nonzero(is_dense), n_labels), np.int8)
+    else:
+        dense, dense_slot = into
+    ends = np.concatenate(([0], np.cumsum(np.where(dense_slot < 0, counts, 0))))
     positions[:] = ends[:-1] + np.cumsum(positions, axis=0) - positions
     labels, grouped = np.empty(ends[-1], dtype), np.empty(ends[-1], np.int8)
-    dense = np.zeros((np.count_nonzero(is_dense), n_labels), np.int8)
     group(dense_slot, labels, grouped, dense)
-    return ends, labels, grouped, dense, dense_slot
+    scale, bias = (np.concatenate([getattr(part, name) for part in parts]) for name in ("scale", "bias"))
+    return Classifiers(ends, labels, grouped, dense, dense_slot, scale, bias)
+
+
+def _label_dtype(n_labels: int) -> np.dtype[Any]:
+    return np.dtype(np.uint16 if n_labels <= 2**16 else np.uint32)
+
+
+def _split(weights: LabelWeights, n: int) -> list[LabelWeights]:
+    """The weights of at most n blocks of consecutive labels."""
+    parts = []
+    for labels in label_blocks(weights.starts, n):
+        starts = weights.starts[labels.start : labels.stop + 1]
+        own = slice(int(starts[0]), int(starts[-1]))
+        others = weights.features[own], weights.values[own], weights.scale[labels], weights.bias[labels]
+        parts.append(LabelWeights(starts - starts[0], *others))
+    return parts
 
 
 def replace(
@@ -366,6 +531,7 @@ def replace(
     trained: LabelWeights,
     n_labels: int,
     *,
+    n_jobs: int | None = None,
     engine: Engine = DEFAULT,
 ) -> Classifiers:
     """The classifiers with those of some labels, (m,) ascending, replaced by others.
@@ -382,27 +548,19 @@ def replace(
     dense = np.zeros((len(classifiers.dense), n_labels), np.int8)
     dense[:, :n_before] = classifiers.dense
     dense[:, labels] = 0
-    owner, slot = np.repeat(labels, np.diff(trained.starts)), classifiers.dense_slot[trained.features]
-    is_dense = slot >= 0
-    dense[slot[is_dense], owner[is_dense]] = trained.values[is_dense]
-    order = np.flatnonzero(~is_dense)
-    narrow = np.uint16 if d <= 2**16 else np.int32  # NumPy sorts 16 bits by counting
-    order = order[np.argsort(trained.features[order].astype(narrow), kind="stable")]
-    added = np.bincount(trained.features[order], minlength=d)
+    counts = np.zeros(n_labels, np.int64)
+    counts[labels] = np.diff(trained.starts)
+    own_starts, into = np.concatenate(([0], np.cumsum(counts))), (dense, classifiers.dense_slot)
+    parts = _split(trained._replace(starts=own_starts, scale=scale, bias=bias), SORTING_BLOCKS)
+    added = _by_feature(parts, d, n_jobs, engine, into)
     is_replaced = np.zeros(n_labels, np.uint8)
     is_replaced[labels] = 1
-    dtype = np.dtype(np.uint16 if n_labels <= 2**16 else np.uint32)
-    m = len(classifiers.labels) + len(order)  # at most
-    starts, merged, values = np.zeros(d + 1, np.int64), np.empty(m, dtype), np.empty(m, np.int8)
-    engine.merge_weights(
-        *(classifiers.starts, classifiers.labels, classifiers.values, is_replaced),
-        *(np.concatenate(([0], np.cumsum(added))), owner[order].astype(dtype), trained.values[order]),
-        *(starts, merged, values),
-    )
-    kept = slice(int(starts[-1]))
-    return Classifiers(
-        starts, merged[kept].copy(), values[kept].copy(), dense, classifiers.dense_slot, scale, bias
-    )
+    m = len(classifiers.labels) + len(added.labels)  # at most
+    starts, merged = np.zeros(d + 1, np.int64), np.empty(m, _label_dtype(n_labels))
+    values = np.empty(m, np.int8)
+    engine.merge_weights(*classifiers[:3], is_replaced, *added[:3], starts, merged, values)
+    m = int(starts[-1])
+    return added._replace(starts=starts, labels=merged[:m], values=values[:m])
 
 
 def without(classifiers: Classifiers, labels: Array) -> Classifiers:

@@ -16,9 +16,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import expit
 
 from ..kernels import DEFAULT, Engine
+from ..runtime.parallel import Workers, blocks
 from ..validation import stored
 
 Array = np.ndarray
@@ -30,7 +30,11 @@ LOG_RANK = 10  # index of log(rank) in the evidence
 N_BINS = 2**14  # of logits, before the isotonic regression
 CURVE_POINTS = 200  # most points kept of the isotonic curve
 RIDGE_FACTOR = 2.0  # The penalty is doubled: the final fit trains on more rows than the held-out scores saw.
+PAIRS = 4_096  # pairs whose sums are added up at a time
+RIDGE = 1.0  # L2 penalty of the weights of the regression, in units of pairs
+REGRESSION_STEPS, LAST_GAIN = 100, 1e-4  # of Newton's method: at most; gain for a pair that is small enough
 NEWTON_STEPS, MAX_STEP, LAST_STEP = 10, 1.0, 1e-3  # of the label biases: at most, largest, small enough
+BIAS_BLOCKS = 8  # blocks of pairs whose sums by labels are added up at the same time
 VOTES, MARGIN, FREQUENCY, SECOND, OTHERS = "votes", "classifier", "frequency", "second votes", "other labels"
 CENTROID, NAME = "similar rows of the label", "name in the text"
 MIN_MATCH = 1e-3  # Scores of matched names are clipped here before the logarithm.
@@ -160,10 +164,8 @@ def build_evidence(
     return np.stack(parts, axis=-1).astype(np.float32, copy=False)
 
 
-def fit(pairs: HeldOutPairs) -> Stacker:
+def fit(pairs: HeldOutPairs, *, n_jobs: int | None = None, engine: Engine = DEFAULT) -> Stacker:
     """Fit the logistic regression and its calibration, without label biases."""
-    from sklearn.linear_model import LogisticRegression  # not needed to predict
-
     evidence, _, hits, weights = pairs
     zeros, no_bias = np.zeros(evidence.shape[1]), np.zeros(1, np.float32)
     # Without both hits and misses nothing can be fitted: keep the order of the votes and the hit rate.
@@ -171,21 +173,80 @@ def fit(pairs: HeldOutPairs) -> Stacker:
         hit_rate = np.clip(hits.mean() if len(hits) else 0.5, MIN_PROBABILITY, MAX_PROBABILITY)
         by_votes, curve = np.eye(1, evidence.shape[1])[0], np.full(2, float(hit_rate))
         return Stacker(zeros, zeros + 1, by_votes, 0.0, no_bias, np.array([-1.0, 1.0]), curve)
-    mean, scale = evidence.mean(axis=0, dtype=np.float64), evidence.std(axis=0, dtype=np.float64)
-    scale[scale == 0] = 1
     # Each pair has the weight 1 / rank: the first ranks decide P@k.
-    sample_weight = np.exp(-evidence[:, LOG_RANK])
-    sample_weight = sample_weight if weights is None else sample_weight * weights
-    sample_weight *= len(sample_weight) / sample_weight.sum()
-    model = LogisticRegression(solver="newton-cholesky").fit(
-        (evidence - mean) / scale, hits, sample_weight=sample_weight
-    )
-    bias = float(model.intercept_[0])
-    stacker = Stacker(mean, scale, model.coef_[0], bias, no_bias, zeros, zeros)
-    return _calibrate(stacker, _regression(stacker, evidence), pairs)
+    pair_weights = np.exp(-evidence[:, LOG_RANK], dtype=np.float64)
+    pair_weights = pair_weights if weights is None else pair_weights * weights
+    pair_weights *= len(pair_weights) / pair_weights.sum()
+    with Workers(n_jobs) as workers:
+        mean, scale = _standardization(evidence, workers)
+        fitted = _regress(evidence, hits, pair_weights, mean, 1 / scale, workers, engine)
+    stacker = Stacker(mean, scale, fitted[:-1], float(fitted[-1]), no_bias, zeros, zeros)
+    return _calibrate(stacker, _regression(stacker, evidence, engine), pairs)
 
 
-def fit_label_bias(stacker: Stacker, pairs: HeldOutPairs, n_labels: int) -> Stacker:
+def _standardization(evidence: Array, workers: Workers) -> tuple[Array, Array]:
+    """(f,) float64 each, the mean and the deviation of the evidence, 1 where it is constant."""
+
+    def moments(block: slice) -> Array:
+        part = evidence[block].astype(np.float64)
+        return np.stack([part.sum(axis=0), np.einsum("ij,ij->j", part, part)])
+
+    mean, square = np.sum(workers.map(moments, blocks(len(evidence), PAIRS)), axis=0) / len(evidence)
+    variance = square - mean**2
+    is_constant = variance <= 1e-12 * square  # what rounding leaves
+    return mean, np.sqrt(np.where(is_constant, 1, variance))
+
+
+def _regress(
+    evidence: Array,
+    hits: Array,
+    pair_weights: Array,
+    mean: Array,
+    inverse_scale: Array,
+    workers: Workers,
+    engine: Engine,
+) -> Array:
+    """(f + 1,) weights of the standardized evidence and the intercept, by Newton's method.
+
+    The sums of blocks of pairs are added in their order, so that they do not depend on the number of threads.
+    """
+    n = evidence.shape[1] + 1
+    ridge = np.append(np.full(n - 1, RIDGE), 0)
+
+    def derivatives(weights: Array) -> tuple[Array, Array]:
+        def sums(block: slice) -> Array:
+            found = np.empty((n + 1, n))
+            given = evidence[block], hits[block], pair_weights[block], mean, inverse_scale, weights
+            engine.logistic_sums(*given, found[0], found[1:])
+            return found
+
+        total = np.sum(workers.map(sums, blocks(len(evidence), PAIRS)), axis=0)
+        return total[0] + ridge * weights, total[1:] + np.diag(ridge)
+
+    enough, weights = LAST_GAIN * pair_weights.sum(), np.zeros(n)
+    gradient, curvature = derivatives(weights)
+    for _ in range(REGRESSION_STEPS):
+        step = np.linalg.solve(curvature, -gradient)
+        slope = gradient @ step
+        gradient, curvature = derivatives(weights + step)
+        # The loss is convex: where it rises as steeply as it fell at first, the step was too long.
+        while gradient @ step > -slope:
+            step, slope = step / 2, slope / 2
+            gradient, curvature = derivatives(weights + step)
+        weights = weights + step
+        if max(-slope / 2, np.abs(gradient).max()) <= enough:
+            break
+    return weights
+
+
+def fit_label_bias(
+    stacker: Stacker,
+    pairs: HeldOutPairs,
+    n_labels: int,
+    *,
+    n_jobs: int | None = None,
+    engine: Engine = DEFAULT,
+) -> Stacker:
     """Add a bias for each label, estimated by ridge-penalized logistic regression, and calibrate again.
 
     The penalty is RIDGE_FACTOR over the variance of the true biases, which is estimated by moments: the
@@ -195,29 +256,34 @@ def fit_label_bias(stacker: Stacker, pairs: HeldOutPairs, n_labels: int) -> Stac
     evidence, labels, hits, weights = pairs
     if not pairs.is_informative or n_labels < 2:
         return stacker
-    logits, label_bias = _regression(stacker, evidence), np.zeros(n_labels)
-    w = 1.0 if weights is None else weights
+    logits, label_bias = _regression(stacker, evidence, engine), np.zeros(n_labels)
+    w = np.zeros(0) if weights is None else np.asarray(weights, np.float64)
+    size = max(-(-len(logits) // BIAS_BLOCKS), n_labels)  # of a block, whose sums take as much memory
 
-    def residuals() -> tuple[Array, Array, Array]:
-        """(L,) Σ w(y − p), Σ wp(1 − p) and Σ w²p(1 − p) over the pairs of each label."""
-        p = expit(logits + label_bias[labels])
-        terms = (w * (hits - p), w * p * (1 - p), w * w * p * (1 - p))
-        residual, curvature, noise = (np.bincount(labels, values, n_labels) for values in terms)
-        return residual, curvature, noise
+    def residuals(workers: Workers) -> Array:
+        """(3, L) Σ w(y − p), Σ wp(1 − p) and Σ w²p(1 − p) over the pairs of each label."""
 
-    residual, curvature, noise = residuals()
-    # E[residual²] = noise + variance · curvature² to first order in the biases.
-    variance = (residual**2 - noise).sum() / (curvature**2).sum()
-    if variance <= 0:
-        return stacker
-    ridge = RIDGE_FACTOR / variance
-    # Newton's method separates into one equation for each label; clipped steps keep it from overshooting.
-    for _ in range(NEWTON_STEPS):
-        steps = np.clip((residual - ridge * label_bias) / (curvature + ridge), -MAX_STEP, MAX_STEP)
-        label_bias += steps
-        if np.abs(steps).max() < LAST_STEP:
-            break
-        residual, curvature, _ = residuals()
+        def sums(block: slice) -> Array:
+            found = np.zeros((3, n_labels))
+            engine.label_sums(logits[block], labels[block], hits[block], w[block], label_bias, found)
+            return found
+
+        return np.sum(workers.map(sums, blocks(len(logits), size)), axis=0)
+
+    with Workers(n_jobs) as workers:
+        residual, curvature, noise = residuals(workers)
+        # E[residual²] = noise + variance · curvature² to first order in the biases.
+        variance = (residual**2 - noise).sum() / (curvature**2).sum()
+        if variance <= 0:
+            return stacker
+        ridge = RIDGE_FACTOR / variance
+        # Newton's method separates into one equation for each label; clipped steps keep it from overshooting.
+        for _ in range(NEWTON_STEPS):
+            steps = np.clip((residual - ridge * label_bias) / (curvature + ridge), -MAX_STEP, MAX_STEP)
+            label_bias += steps
+            if np.abs(steps).max() < LAST_STEP:
+                break
+            residual, curvature, _ = residuals(workers)
     stacker = stacker._replace(label_bias=label_bias.astype(np.float32))
     return _calibrate(stacker, logits + stacker.label_bias[labels], pairs)
 

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from scipy.sparse import csr_matrix, issparse, vstack
 
+from .. import kernels
 from . import mapped
 
 Array = np.ndarray
@@ -98,12 +99,11 @@ def row_norms(X: Matrix) -> Array:
     if issparse(X) and X.shape[0] == 1:  # Single queries are frequent, and bincount costs more.
         return np.sqrt(np.square(X.data, dtype=np.float64).sum(keepdims=True))
     lengths = np.empty(X.shape[0])
+    if issparse(X):
+        kernels.DEFAULT.row_lengths(X.indptr, X.data, lengths)
+        return lengths
     for rows in row_blocks(X):
-        if issparse(X):
-            squares, of_row = np.square(X.data[_stored(X, rows)], dtype=np.float64), _row_of_value(X, rows)
-            lengths[rows] = np.sqrt(np.bincount(of_row, squares, minlength=rows.stop - rows.start))
-        else:
-            lengths[rows] = np.sqrt(np.square(X[rows], dtype=np.float64).sum(axis=1))
+        lengths[rows] = np.sqrt(np.square(X[rows], dtype=np.float64).sum(axis=1))
     return lengths
 
 
@@ -122,9 +122,7 @@ def unit_rows(X: Matrix, *, in_place: bool = False) -> Matrix:
             scaled[rows] = X[rows] * scale[rows, None]
         return scaled
     values = X.data if in_place else mapped.zeros(len(X.data), np.float32, X.data)
-    for rows in row_blocks(X):
-        stored = _stored(X, rows)
-        values[stored] = X.data[stored] * scale[rows][_row_of_value(X, rows)]
+    kernels.DEFAULT.scale_rows(X.indptr, X.data, scale, values)
     return with_values(X, values)
 
 
@@ -154,11 +152,6 @@ def _stored(X: csr_matrix, rows: slice) -> slice:
     return slice(X.indptr[rows.start], X.indptr[rows.stop])
 
 
-def _row_of_value(X: csr_matrix, rows: slice) -> Array:
-    """(m,) the row of each stored value of a block, counted from its start."""
-    return np.repeat(np.arange(rows.stop - rows.start), np.diff(X.indptr[rows.start : rows.stop + 1]))
-
-
 def with_values(X: csr_matrix, values: Array) -> csr_matrix:
     """A matrix with the sparsity pattern of X, which is shared and not checked again, and other values."""
     other = copy.copy(X)
@@ -182,6 +175,12 @@ def map_values(X: csr_matrix, function: Callable[[Array, Array], Array]) -> csr_
 def squared(X: csr_matrix) -> csr_matrix:
     """The squares of the values of X: `X.multiply(X)` would take six times the memory for a while."""
     return map_values(X, lambda values, _: np.square(values))
+
+
+def mean_square(X: Matrix) -> float:
+    """The mean squared length of the rows: l2 is in units of it, so that it means the same for any scale."""
+    squares = squared(X).sum() if issparse(X) else np.square(X, dtype=np.float64).sum()
+    return max(float(squares) / X.shape[0], 1e-12)
 
 
 def count_columns(X: csr_matrix) -> Array:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_matrix, issparse
 
+from . import mapped
 from .arrays import Matrix, build_csr, row_blocks, value_blocks
 
 Array = np.ndarray
@@ -14,6 +15,7 @@ Array = np.ndarray
 MANY_LABELS = 10_000  # label columns above which those that never occur may be left out,
 MANY_FEATURES = 1 << 20  # and feature columns: as many as hashed texts have
 FEW_IDS = 1 << 24  # ids up to which those that occur are found by sorting
+FEW_VALUES = 100_000  # of a matrix, up to which its columns are selected in one step
 SHARE = 0.5  # of the columns that occur, below which the others are left out
 
 
@@ -107,6 +109,12 @@ class UsedColumns(NamedTuple):
         added = np.flatnonzero(self.added_labels == label)
         return len(self.labels) + int(added[0]) if len(added) else None
 
+    def were_fitted(self, labels: Array) -> Array:
+        """(m,) bool, whether labels had rows at the fit."""
+        if self.labels is None:
+            return np.ones(len(labels), bool)
+        return self.labels[np.minimum(np.searchsorted(self.labels, labels), len(self.labels) - 1)] == labels
+
     def spread(self, values: Array, n_labels: int) -> Array:
         """(n_labels, …) the values of used labels, (L', …), with zeros for the labels that are left out."""
         labels = self.all_labels
@@ -124,15 +132,28 @@ class UsedColumns(NamedTuple):
 
 
 def select(X: csr_matrix, columns: Array) -> csr_matrix:
-    """The columns, ascending, of X; scipy's own selection takes memory for each column of X."""
+    """The columns, ascending, of X; scipy's own selection takes memory for each column of X, however many."""
     if not len(columns):
         return csr_matrix((X.shape[0], 0), dtype=X.dtype)
+    if X.nnz <= FEW_VALUES and not mapped.is_mapped(X.data):
+        position = np.minimum(np.searchsorted(columns, X.indices), len(columns) - 1)
+        is_kept = columns[position] == X.indices
+        starts = np.concatenate(([0], np.cumsum(is_kept)))[X.indptr]
+        return csr_matrix((X.data[is_kept], position[is_kept], starts), (X.shape[0], len(columns)))
+    places = None
+    if X.shape[1] <= X.nnz:
+        places = np.zeros(X.shape[1], X.indices.dtype)
+        places[columns] = np.arange(len(columns))
 
     def kept(rows: slice) -> tuple[Array, Array, Array]:
         """The values of a block of rows, the position of each among the columns, and which are kept."""
         stored = slice(X.indptr[rows.start], X.indptr[rows.stop])
-        position = np.minimum(np.searchsorted(columns, X.indices[stored]), len(columns) - 1)
-        return X.data[stored], position, columns[position] == X.indices[stored]
+        named = X.indices[stored]
+        if places is None:
+            position = np.minimum(np.searchsorted(columns, named), len(columns) - 1)
+        else:
+            position = places[named]
+        return X.data[stored], position, columns[position] == named
 
     def make(rows: slice) -> tuple[Array, Array]:
         values, position, is_kept = kept(rows)

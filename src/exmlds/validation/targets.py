@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_matrix, issparse
 
+from .. import kernels
 from ..errors import DataWarning
-from .arrays import check_range, row_blocks, without_tiny
+from .arrays import check_range, without_tiny
 
 Array = np.ndarray
 
@@ -231,16 +232,8 @@ def _fingerprints(A: Any) -> Array:
     if not issparse(A):
         # A product by BLAS could differ in the last bits between equal rows.
         return np.einsum("ij,j->i", A, np.random.default_rng(0).random(A.shape[1]))
-    found = np.zeros(A.shape[0])
-    for rows in row_blocks(A):
-        ends = A.indptr[rows.start : rows.stop + 1]
-        is_filled, stored = np.diff(ends) > 0, slice(ends[0], ends[-1])
-        starts = (ends[:-1] - ends[0])[is_filled]
-        if not len(starts):
-            continue
-        roots, values = np.sqrt(A.indices[stored], dtype=np.float64), A.data[stored]
-        sums = (np.add.reduceat(part, starts, dtype=np.float64) for part in (roots, roots * values, values))
-        found[rows][is_filled] = sum(weight * part for weight, part in zip((1, np.pi, np.e), sums))
+    found = np.empty(A.shape[0])
+    kernels.DEFAULT.fingerprint_rows(A.indptr, A.indices, A.data, found)
     return found
 
 

@@ -24,13 +24,14 @@ from ..stages import factorize, features, index, neighbors, partition, quantize,
 from ..stages.index import Index
 from ..stages.vote import LabelScorer
 from ..validation import params, stored
-from ..validation.arrays import Matrix, row_norms, squared, take_rows, used_columns
+from ..validation.arrays import Matrix, mean_square, row_norms, take_rows, used_columns
 from ..validation.columns import select
 from . import explain
 from .explain import ExplainOptions, Explanation, VoteBreakdown
 from .growth import GrowingVoting
 from .label_space import LabelSpaceMixin
 from .memory import MemoryModel, part_rows
+from .paper_settings import released
 from .settings_search import Grid, choose
 from .votes import (
     Embedding,
@@ -417,7 +418,7 @@ class NeighborVoting(LabelSpaceMixin, GrowingVoting):
 
         n = X.shape[0]
         ranked = parallel.map_blocks(
-            rank, parallel.blocks(n, BLOCK), n_jobs=self.n_jobs, stage="choosing settings", total=n
+            rank, parallel.fine_blocks(n, BLOCK), n_jobs=self.n_jobs, stage="choosing settings", total=n
         )
         return np.concatenate([np.stack(ids) for ids in ranked], axis=1)
 
@@ -562,11 +563,18 @@ class RegressionVoting(NeighborVoting):
     search: str = "mapped"
 
     @classmethod
-    def paper(cls, **changes: Any) -> Self:
-        """The paper's settings as far as it states them; those that it takes from SLEEC are SLEEC's."""
-        sizes = {"n_components": 100, "n_neighbors": 20, "n_parts": "paper"}
-        others = {"features": "l2", "l2": 1.0, "vote": "uniform", "temperature": 1.0}
-        return cls(**{**sizes, **others, **changes})
+    def paper(cls, data_set: str | None = None, **changes: Any) -> Self:
+        """The paper's settings as far as it states them; those that it takes from SLEEC are SLEEC's.
+
+        Parameters
+        ----------
+        data_set : the name of a data set that SLEEC's authors released settings for, such as "eurlex-4k"; a
+            general rule if not given
+        """
+        settings = {"n_components": 100, "n_neighbors": 20, "n_parts": "paper", "features": "l2", "l2": 1.0}
+        if data_set is not None:
+            settings |= released(data_set).parameters(cls().get_params(deep=False))
+        return cls(**{**settings, "vote": "uniform", "temperature": 1.0, **changes})
 
     def _paths(self) -> list[dict[str, Any]]:
         return [{"l2": l2} for l2 in (self._l2s if self.l2 == "auto" else (float(self.l2),))]
@@ -574,7 +582,7 @@ class RegressionVoting(NeighborVoting):
     def _fit_maps(
         self, data: MapData, paths: list[dict[str, Any]], rng: Generator, context: FitContext | None = None
     ) -> Iterator[Array]:
-        scaled = [path["l2"] * _mean_square(data.X) for path in paths]
+        scaled = [path["l2"] * mean_square(data.X) for path in paths]
         return regress.path(data.X, data.Z, scaled, l1=self.l1, n_jobs=self.n_jobs, engine=self.engine)
 
     def _factorize(self, overlaps: sppmi.Overlaps, rank: int, rng: Generator) -> Array:
@@ -619,9 +627,3 @@ def _drop_self(own: Array, found: SearchResult) -> SearchResult:
     drop = np.where(is_own.any(axis=1), is_own.argmax(axis=1), near.shape[1] - 1)
     keep = np.arange(near.shape[1]) != drop[:, None]
     return SearchResult(near[keep].reshape(len(near), -1), similar[keep].reshape(len(near), -1), Z)
-
-
-def _mean_square(X: Matrix) -> float:
-    """The mean squared length of the rows: l2 is in units of it, so that it means the same for any scale."""
-    squares = squared(X).sum() if issparse(X) else np.square(X, dtype=np.float64).sum()
-    return max(float(squares) / X.shape[0], 1e-12)

@@ -1,5 +1,7 @@
 """Finding names in texts."""
 
+import numpy as np
+
 from .compiler import kernel
 
 
@@ -116,3 +118,77 @@ def collect_matches(
             slots[out_labels[pair]] = -1
         first = last
     return n
+
+
+@kernel
+def match_evidence(facts, texts, n_words, rarity, evidence):
+    """See the twin in reference/names.py."""
+    for pair in range(facts.shape[0]):
+        own = evidence[pair]
+        kind, n_shared = facts[pair, 0], facts[pair, 5]
+        form, agreement = kind % 4, kind // 4
+        length, count, n_first = facts[pair, 1], facts[pair, 3], facts[pair, 7]
+        of_text = max(n_words[texts[pair]], 1)
+        own[0] = np.log(length)
+        own[1] = facts[pair, 2]
+        own[2] = np.log(count)
+        own[3] = length / of_text
+        own[4] = facts[pair, 4] / of_text
+        own[5] = np.log(of_text)
+        own[6] = rarity[facts[pair, 6]]
+        own[7] = np.log(n_shared)
+        own[8] = form == 1
+        own[9] = form == 2
+        own[10] = form == 3
+        own[11] = agreement == 1
+        own[12] = own[6] * own[0]
+        own[13] = own[6] * own[7]
+        own[14] = own[0] * own[1]
+        own[15] = own[6] * own[6]
+        own[16] = n_first > 0
+        own[17] = np.log1p(n_first)
+        own[18] = agreement == 2
+        own[19] = agreement == 3
+
+
+@kernel
+def join_lists(ids, votes, indptr, labels, scores, listed, least, state, joined_ids, joined_votes):
+    """See the twin in reference/names.py."""
+    most = joined_ids.shape[1] - ids.shape[1]
+    best = np.zeros(most, scores.dtype)
+    for row in range(ids.shape[0]):
+        stamp = 2 * row + 1
+        for at in range(listed):
+            joined_ids[row, at] = ids[row, at]
+            joined_votes[row, at] = votes[row, at]
+            if ids[row, at] >= 0:
+                state[ids[row, at]] = stamp
+        n = 0
+        for entry in range(indptr[row], indptr[row + 1]):
+            score = scores[entry]
+            if score < least or state[labels[entry]] == stamp or (n == most and score <= best[n - 1]):
+                continue
+            n = min(n + 1, most)
+            at = n - 1
+            while at > 0 and best[at - 1] < score:  # equal ones stay in the order of labels
+                best[at] = best[at - 1]
+                joined_ids[row, listed + at] = joined_ids[row, listed + at - 1]
+                at -= 1
+            best[at] = score
+            joined_ids[row, listed + at] = labels[entry]
+        for at in range(listed, listed + n):
+            joined_votes[row, at] = 0
+            state[joined_ids[row, at]] = stamp + 1
+        for at in range(listed + n, listed + most):
+            joined_ids[row, at] = -1
+            joined_votes[row, at] = 0
+        to = listed + most
+        for at in range(listed, ids.shape[1]):
+            label = ids[row, at]
+            if label >= 0 and state[label] != stamp + 1:
+                joined_ids[row, to] = label
+                joined_votes[row, to] = votes[row, at]
+                to += 1
+        for at in range(to, joined_ids.shape[1]):
+            joined_ids[row, at] = -1
+            joined_votes[row, at] = 0

@@ -12,7 +12,7 @@ ONE, TWO, THREE, FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
 
 
 @kernel
-def collect_examples(y_indptr, y_labels, listed, more_indptr, more_labels, position, rows, signs):
+def collect_examples(first, y_indptr, y_labels, listed, more_indptr, more_labels, position, rows, signs):
     """See the twin in reference/rerank.py."""
     is_filled = len(rows) > 0
     seen = np.full(len(position), -1, np.int64)  # the last row that a label was an example of
@@ -21,15 +21,15 @@ def collect_examples(y_indptr, y_labels, listed, more_indptr, more_labels, posit
             label = y_labels[p]
             seen[label] = row
             if is_filled:
-                rows[position[label]], signs[position[label]] = row, 1
+                rows[position[label]], signs[position[label]] = first + row, 1
             position[label] += 1
-        n_listed, first = listed.shape[1], more_indptr[row]
-        for i in range(n_listed + more_indptr[row + 1] - first):
-            label = listed[row, i] if i < n_listed else more_labels[first + i - n_listed]
+        n_listed, start = listed.shape[1], more_indptr[row]
+        for i in range(n_listed + more_indptr[row + 1] - start):
+            label = listed[row, i] if i < n_listed else more_labels[start + i - n_listed]
             if label >= 0 and seen[label] != row:
                 seen[label] = row
                 if is_filled:
-                    rows[position[label]], signs[position[label]] = row, -1
+                    rows[position[label]], signs[position[label]] = first + row, -1
                 position[label] += 1
 
 
@@ -48,28 +48,50 @@ def merge_examples(
     alphas,
 ):
     """See the twin in reference/rerank.py."""
-    is_filled, n_written = len(rows) > 0, 0
+    is_filled, n_written = len(rows) > 0, starts[0]
     for label in range(len(starts) - 1):
         p, end = before_starts[label], before_starts[label + 1]
-        q, added_end = added_starts[label], added_starts[label + 1]
-        while p < end or q < added_end:
-            row = before_rows[p] if p < end else -1
-            if p < end and (q == added_end or row <= added_rows[q]):
+        for q in range(added_starts[label], added_starts[label + 1]):
+            while p < end and before_rows[p] < added_rows[q]:
                 if is_filled:
-                    rows[n_written], signs[n_written], alphas[n_written] = (
-                        row,
-                        before_signs[p],
-                        before_alphas[p],
-                    )
+                    rows[n_written], signs[n_written] = before_rows[p], before_signs[p]
+                    alphas[n_written] = before_alphas[p]
+                n_written += 1
                 p += 1
-                if q < added_end and added_rows[q] == row:
-                    q += 1
-            else:
+            if p == end or before_rows[p] > added_rows[q]:
                 if is_filled:
                     rows[n_written], signs[n_written], alphas[n_written] = added_rows[q], added_signs[q], 0
-                q += 1
-            n_written += 1
-        starts[label + 1] = n_written
+                n_written += 1
+        last = n_written + end - p
+        if is_filled:
+            rows[n_written:last], signs[n_written:last] = before_rows[p:end], before_signs[p:end]
+            alphas[n_written:last] = before_alphas[p:end]
+        starts[label + 1] = n_written = last
+
+
+@kernel
+def select_examples(
+    starts,
+    rows,
+    signs,
+    alphas,
+    labels,
+    is_live,
+    own_starts,
+    positions,
+    own_rows,
+    own_signs,
+    own_alphas,
+):
+    """See the twin in reference/rerank.py."""
+    n_written = 0
+    for i in range(len(labels)):
+        for p in range(starts[labels[i]], starts[labels[i] + 1]):
+            if (signs[p] > 0 or alphas[p] >= 0) and is_live[rows[p]]:
+                positions[n_written], own_rows[n_written], own_signs[n_written] = p, rows[p], signs[p]
+                own_alphas[n_written] = max(alphas[p], np.float32(0))
+                n_written += 1
+        own_starts[i + 1] = n_written
 
 
 @kernel
@@ -85,6 +107,7 @@ def train_labels(
     first,
     last,
     is_logistic,
+    n_new_epochs,
     n_epochs,
     tolerance,
     keep_from,
@@ -121,8 +144,9 @@ def train_labels(
                 begins[i], ends[i] = indptr[own[i]], indptr[own[i] + 1]
             names, x = all_features, (begins, ends, features, values)
         seed = np.uint64(label) * np.uint64(2654435761) + np.uint64(12345)
+        limits = is_logistic, n_new_epochs, n_epochs, tolerance
         out_bias[label - first] = _descend(
-            *x, own, signs[here], squares, costs, seed, is_logistic, n_epochs, tolerance, alpha, order, w
+            *x, own, signs[here], squares, costs, seed, *limits, alpha, order, w
         )
         largest = np.float32(0)
         for f in range(len(names)):
@@ -179,6 +203,7 @@ def _descend(
     costs,
     state,
     is_logistic,
+    n_new_epochs,
     n_epochs,
     tolerance,
     alpha,
@@ -191,25 +216,34 @@ def _descend(
     state : of the random generator
     w : (d,) float32 zeros
     """
-    m = len(rows)
+    m, n_new = len(rows), 0
     # Start from w = Σ α sign x; the logistic dual is not defined at α = 0. A warm start shrinks at once.
     bias, threshold = np.float32(0), np.float32(np.inf)
     slacks, rates = np.empty(m, np.float32), np.empty(m, np.float32)
     for i in range(m):
-        order[i] = i
         slacks[i] = np.float32(0.5) / costs[rows[i]]
         rates[i] = 1 / (squares[rows[i]] + 1 + slacks[i])
-        if alpha[i] != 0:
+        # New examples are before the others.
+        if alpha[i] == 0:
+            order[n_new] = i
+            n_new += 1
+        else:
+            order[m - 1 - i + n_new] = i
             threshold = SHRINK_MARGIN
-        elif is_logistic:
+        if alpha[i] == 0 and is_logistic:
             alpha[i] = np.float32(1e-3) * costs[rows[i]]
         if alpha[i] != 0:
             step = alpha[i] * np.float32(signs[i])
             bias += step
             for p in range(begins[i], ends[i]):
                 w[features[p]] += step * values[p]
-    active = m
-    for _ in range(n_epochs):
+    active, epoch = m, 0
+    if n_new_epochs > 0 and 0 < n_new < m:
+        active, epoch, threshold = n_new, -n_new_epochs, np.float32(np.inf)
+    else:
+        for i in range(m):
+            order[i] = i
+    while epoch < n_epochs:
         # Shuffle the active examples with a linear congruential generator, as the twin does.
         violation, largest = np.float32(0), np.float32(0)
         for i in range(active - 1, 0, -1):
@@ -257,8 +291,12 @@ def _descend(
                     w[features[p + THREE]] += step * values[p + THREE]
             position += 1
         threshold = min(largest, SHRINK_MARGIN) if largest > 0 else SHRINK_MARGIN
+        epoch += 1
+        if epoch <= 0:  # The pass was over new examples alone.
+            if violation < tolerance or epoch == 0:
+                active, epoch, threshold = m, 0, SHRINK_MARGIN
         # Converged on the active set: stop, or check all examples once more.
-        if violation < tolerance:
+        elif violation < tolerance:
             if active == m:
                 break
             active, threshold = m, np.float32(np.inf)
@@ -285,11 +323,12 @@ def _logistic_step(old, cost, square, margin):
 
 
 @kernel
-def group_by_feature(starts, features, values, first, last, dense_slot, position, labels, grouped, dense):
+def group_by_feature(first, starts, features, values, dense_slot, position, labels, grouped, dense):
     """See the twin in reference/rerank.py."""
     is_filled = len(dense_slot) > 0
-    for label in range(first, last):
-        for p in range(starts[label], starts[label + 1]):
+    for i in range(len(starts) - 1):
+        label = first + i
+        for p in range(starts[i], starts[i + 1]):
             f = features[p]
             if not is_filled:
                 position[f] += 1
@@ -339,9 +378,9 @@ def merge_weights(
     at = 0
     for feature in range(len(starts) - 1):
         for p in range(starts[feature], starts[feature + 1]):
-            if not is_replaced[labels[p]]:
-                out_labels[at], out_values[at] = labels[p], values[p]
-                at += 1
+            # Written in any case: a branch would often be predicted wrong.
+            out_labels[at], out_values[at] = labels[p], values[p]
+            at += 1 - is_replaced[labels[p]]
         for p in range(add_starts[feature], add_starts[feature + 1]):
             out_labels[at], out_values[at] = add_labels[p], add_values[p]
             at += 1

@@ -119,3 +119,83 @@ def collect_matches(
     for at, (text, label) in enumerate(sorted(found)):
         out_texts[at], out_labels[at], facts[at] = text, label, found[text, label]
     return len(found)
+
+
+def match_evidence(facts: Array, texts: Array, n_words: Array, rarity: Array, evidence: Array) -> None:
+    """Write what is known of matches.
+
+    The kind of a match is its form + 4 × how its words agree. The forms are 0 the name as it is, 1 rewritten,
+    2 a heading and 3 the first part of it; words agree 0 by stems, 1 loosely, 2 as the last part of a
+    compound, 3 as another part of it.
+
+    facts : (m, 8) int32, those of `collect_matches`;  texts : (m,) the text of each pair
+    n_words : (n,) number of words of each text;  rarity : (nodes,) of each name
+    evidence : (m, 20) float64, written
+    """
+    kinds, length, covered, count, start, n_shared, nodes, count_in_first = facts.T
+    of_text = np.maximum(n_words[texts], 1)
+    log_length, rare, shared = np.log(length), rarity[nodes].astype(np.float64), np.log(n_shared)
+    evidence[:] = np.stack(
+        [
+            log_length,
+            covered,
+            np.log(count),
+            length / of_text,
+            start / of_text,
+            np.log(of_text),
+            rare,
+            shared,
+            kinds % 4 == 1,
+            kinds % 4 == 2,
+            kinds % 4 == 3,
+            kinds // 4 == 1,
+            rare * log_length,
+            rare * shared,
+            log_length * covered,
+            rare * rare,
+            count_in_first > 0,
+            np.log1p(count_in_first),
+            kinds // 4 == 2,
+            kinds // 4 == 3,
+        ],
+        axis=1,
+    )
+
+
+def join_lists(
+    ids: Array,
+    votes: Array,
+    indptr: Array,
+    labels: Array,
+    scores: Array,
+    listed: int,
+    least: float,
+    state: Array,
+    joined_ids: Array,
+    joined_votes: Array,
+) -> None:
+    """Write short lists with the best matched labels that are not on them, which have no votes.
+
+    These labels follow the first `listed` ones, and what followed those comes after them.
+
+    ids, votes : (b, k) labels, −1 pads, and their votes
+    indptr, labels, scores : csr, the matched labels of each row;  least : the least score of one that joins
+    state : (L,) int64 zeros, used as scratch
+    joined_ids, joined_votes : (b, k + most), written; at most so many labels join
+    """
+    most = joined_ids.shape[1] - ids.shape[1]
+    joined_ids[:], joined_votes[:] = -1, 0
+    joined_ids[:, :listed], joined_votes[:, :listed] = ids[:, :listed], votes[:, :listed]
+    for row in range(len(ids)):
+        own = slice(indptr[row], indptr[row + 1])
+        first, rest = ids[row, :listed].tolist(), ids[row, listed:].tolist()
+        found = [
+            (-score, label)
+            for label, score in zip(labels[own].tolist(), scores[own].tolist())
+            if score >= least and label not in first
+        ]
+        new = [label for _, label in sorted(found, key=lambda pair: pair[0])[:most]]
+        joined_ids[row, listed : listed + len(new)] = new
+        left = [at for at, label in enumerate(rest) if label >= 0 and label not in new]
+        joined_ids[row, listed + most : listed + most + len(left)] = [rest[at] for at in left]
+        joined_votes[row, listed + most : listed + most + len(left)] = votes[row, listed:][left]

@@ -11,6 +11,7 @@ SHRINK_MARGIN = 0.05  # An example with α = 0 whose gradient is larger is remov
 
 
 def collect_examples(
+    first: int,
     y_indptr: Array,
     y_labels: Array,
     listed: Array,
@@ -22,6 +23,7 @@ def collect_examples(
 ) -> None:
     """Write the examples of each label: its rows, and those whose short list or further labels hold it.
 
+    first : the number of the first row
     y_indptr, y_labels : the labels of each row;  more_indptr, more_labels : further labels of each row
     listed : (n, k) int32, short lists, −1 pads
     position : (L,) int64, where the examples of each label begin; in the end, where they end
@@ -33,7 +35,7 @@ def collect_examples(
         near = set(listed[row].tolist()) | set(more_labels[more_indptr[row] : more_indptr[row + 1]].tolist())
         for label in true | (near - {-1}):
             if len(rows):
-                rows[position[label]], signs[position[label]] = row, 1 if label in true else -1
+                rows[position[label]], signs[position[label]] = first + row, 1 if label in true else -1
             position[label] += 1
 
 
@@ -54,10 +56,10 @@ def merge_examples(
 
     before_starts, before_rows, before_signs, before_alphas : the earlier examples, their rows ascending
     added_starts, added_rows, added_signs : the other ones; one that was there before is left out
-    starts : (L + 1,) int64, where the examples of each label begin; written where `rows` is empty, else read
+    starts : (L + 1,) int64, where the examples of each label begin; all but the first are written
     rows, signs, alphas : (m,) int32, int8 and float32; if they are empty, only starts is written
     """
-    is_filled, n_written = len(rows) > 0, 0
+    is_filled, n_written = len(rows) > 0, int(starts[0])
     for label in range(len(starts) - 1):
         before, added = (slice(s[label], s[label + 1]) for s in (before_starts, added_starts))
         known = dict(
@@ -75,6 +77,37 @@ def merge_examples(
         starts[label + 1] = n_written
 
 
+def select_examples(
+    starts: Array,
+    rows: Array,
+    signs: Array,
+    alphas: Array,
+    labels: Array,
+    is_live: Array,
+    own_starts: Array,
+    positions: Array,
+    own_rows: Array,
+    own_signs: Array,
+    own_alphas: Array,
+) -> None:
+    """Write the examples with which labels are trained again, without negative ones with an α below 0.
+
+    starts, rows, signs, alphas : the examples of all labels, and their α
+    labels : (m,) those to be trained;  is_live : (n,) bool, rows that still are examples
+    own_starts : (m + 1,) int64, 0 at first, gets where the examples of each of these labels begin
+    positions, own_rows, own_signs, own_alphas : as many as these labels have, int64, int32, int8 and float32:
+        where each example is, and what it is, with an α of at least 0; what is behind the last is not written
+    """
+    n = 0
+    for i, label in enumerate(labels.tolist()):
+        own = np.arange(starts[label], starts[label + 1])
+        own = own[((signs[own] > 0) | (alphas[own] >= 0)) & is_live[rows[own]]]
+        here = slice(n, n + len(own))
+        positions[here], own_rows[here], own_signs[here] = own, rows[own], signs[own]
+        own_alphas[here] = np.maximum(alphas[own], 0)
+        own_starts[i + 1] = n = here.stop
+
+
 def train_labels(
     indptr: Array,
     features: Array,
@@ -87,6 +120,7 @@ def train_labels(
     first: int,
     last: int,
     is_logistic: bool,
+    n_new_epochs: int,
     n_epochs: int,
     tolerance: float,
     keep_from: float,
@@ -103,7 +137,8 @@ def train_labels(
     The loss of a margin m is max(0, 1 − m)², or log(1 + exp(−m)). Dual coordinate descent writes
     w = Σ α sign x and optimizes one α at a time. It shrinks as LIBLINEAR does: an example with α = 0 leaves
     the active set when its gradient exceeds SHRINK_MARGIN, or the largest gradient of the previous epoch; all
-    examples return when the active set has converged.
+    examples return when the active set has converged. Where some α start from 0 and some do not, up to
+    n_new_epochs passes over the former alone come first, which are not counted in n_epochs.
 
     indptr, features, values : the rows x as csr float32, features uint16 or uint32; each row has a multiple
         of 4 values, the last of them zeros
@@ -122,6 +157,7 @@ def train_labels(
     """
     d = len(w)
     n_out = 0
+    limits = is_logistic, n_new_epochs, n_epochs, tolerance
     for label in range(first, last):
         here = slice(starts[label], starts[label + 1])
         X = np.zeros((here.stop - here.start, d + 1))
@@ -130,7 +166,7 @@ def train_labels(
             x[d] = 1
         X *= signs[here, None]
         alpha = alphas[here].astype(float)
-        weights = _descend(X, costs[rows[here]].astype(float), alpha, label, is_logistic, n_epochs, tolerance)
+        weights = _descend(X, costs[rows[here]].astype(float), alpha, label, *limits)
         alphas[here] = alpha
         out_bias[label - first] = weights[d]
         largest = np.abs(weights[:d]).max(initial=0)
@@ -143,16 +179,26 @@ def train_labels(
 
 
 def _descend(
-    X: Array, costs: Array, alpha: Array, label: int, is_logistic: bool, n_epochs: int, tolerance: float
+    X: Array,
+    costs: Array,
+    alpha: Array,
+    label: int,
+    is_logistic: bool,
+    n_new_epochs: int,
+    n_epochs: int,
+    tolerance: float,
 ) -> Array:
     """Return the weights, bias last; alpha changes in position."""
     threshold = SHRINK_MARGIN if alpha.any() else np.inf
+    order, inactive, epoch = list(range(len(X))), list[int](), 0
+    if n_new_epochs and 0 < np.count_nonzero(alpha == 0) < len(X):
+        order, inactive = (np.flatnonzero(which).tolist() for which in (alpha == 0, alpha != 0))
+        epoch, threshold = -n_new_epochs, np.inf
     if is_logistic:
         alpha[alpha == 0] = 1e-3 * costs[alpha == 0]
     weights = alpha @ X
-    order, inactive = list(range(len(X))), list[int]()
     state = (label * 2654435761 + 12345) % 2**64
-    for _ in range(n_epochs):
+    while epoch < n_epochs:
         violation = largest = 0.0
         for i in range(len(order) - 1, 0, -1):
             state = (state * 6364136223846793005 + 1442695040888963407) % 2**64
@@ -179,7 +225,12 @@ def _descend(
             alpha[i] = new
             position += 1
         threshold = min(largest, SHRINK_MARGIN) if largest > 0 else SHRINK_MARGIN
-        if violation < tolerance:
+        epoch += 1
+        if epoch <= 0:
+            if violation < tolerance or epoch == 0:
+                order, inactive, epoch = [*order, *reversed(inactive)], [], 0
+                threshold = SHRINK_MARGIN
+        elif violation < tolerance:
             if not inactive:
                 break
             order, inactive, threshold = [*order, *reversed(inactive)], [], np.inf
@@ -196,27 +247,26 @@ def _logistic_optimum(old: float, cost: float, square: float, margin: float) -> 
 
 
 def group_by_feature(
+    first: int,
     starts: Array,
     features: Array,
     values: Array,
-    first: int,
-    last: int,
     dense_slot: Array,
     position: Array,
     labels: Array,
     grouped: Array,
     dense: Array,
 ) -> None:
-    """Write the weights of the labels from `first` to `last`, which are given by label, by feature.
+    """Write the weights of consecutive labels, which are given by label, by feature.
 
-    starts, features, values : (L + 1,) int64, (m,) int32 and (m,) int8, the weights of each label
+    first : the number of the first label
+    starts, features, values : (b + 1,) int64, (m,) int32 and (m,) int8, the weights of each of these labels
     dense_slot : (d,) int32, the row of each dense feature in `dense`, −1 for others; (0,) only counts
     position : (d,) int64, where the weights of a sparse feature go; the number of these labels' is added
-    labels, grouped : (m,) uint and int8, the weights of sparse features, written
+    labels, grouped : uint and int8, the weights of sparse features, written
     dense : (h, L) int8 zeros, the weights of dense features, written
     """
-    for label in range(first, last):
-        here = slice(starts[label], starts[label + 1])
+    for label, here in enumerate(map(slice, starts[:-1], starts[1:]), first):
         for f, value in zip(features[here].tolist(), values[here].tolist()):
             if len(dense_slot) and dense_slot[f] >= 0:
                 dense[dense_slot[f], label] = value

@@ -1,0 +1,104 @@
+"""Centroids of labels that gain and lose rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+import exmlds
+from exmlds import ExMLDS
+from exmlds.data import Dataset, make_library
+from exmlds.reranking.growth import CENTROID_ROWS, first_rows_of, labels_to_average
+from exmlds.reranking.pipeline import PRUNE_CENTROIDS_BELOW, transform_sparse
+from exmlds.stages import rerank
+
+
+def grown(books: Dataset, **changes: object) -> ExMLDS:
+    """A model that has learnt nothing of the last label, and then gets the rows that have it."""
+    model = ExMLDS(growable=True, cost=1.0, shortlist=8, random_state=0, **changes)  # type: ignore[arg-type]
+    has_last = books.Y[:, [-1]].toarray().ravel() > 0
+    return model.fit(books.X[~has_last], books.Y[~has_last][:, :-1])
+
+
+def test_labels_with_few_rows_are_averaged_again() -> None:
+    added = csr_matrix([[1, 1, 0, 0]], dtype=np.float32)
+    removed = csr_matrix([[0, 0, 1, 1]], dtype=np.float32)
+    counts = np.array([CENTROID_ROWS, CENTROID_ROWS + 1, CENTROID_ROWS - 1, CENTROID_ROWS])
+    assert labels_to_average(added, removed, counts).tolist() == [0, 2]
+    assert labels_to_average(added[:0], removed[:0], counts).tolist() == []
+
+
+def test_the_first_rows_of_labels() -> None:
+    Y = csr_matrix((CENTROID_ROWS + 3, 3), dtype=np.float32).tolil()
+    Y[1:, 0] = 1
+    Y[[2, 5], 2] = 1
+    rows, of_labels = first_rows_of(csr_matrix(Y), np.array([0, 2]))
+    assert rows.tolist() == list(range(1, CENTROID_ROWS + 1))
+    assert of_labels.toarray()[:, 0].tolist() == [1] * CENTROID_ROWS
+    assert np.flatnonzero(of_labels.toarray()[:, 1]).tolist() == [1, 4]
+
+
+def test_a_new_label_has_the_centroid_of_its_rows(tmp_path: Path) -> None:
+    books = make_library(300, random_state=0)
+    last = books.Y.shape[1] - 1
+    rows = np.flatnonzero(books.Y[:, [last]].toarray().ravel() > 0)[:5]
+    model = grown(books)
+    model.save(tmp_path / "model")
+    with exmlds.load(tmp_path / "model", writable=True) as written:
+        for row in rows:  # one by one, which are joined when the journal is read
+            written.partial_fit(books.X[[row]], books.Y[[row]])
+        centroid = written.centroids_.weights(last)
+    model.partial_fit(books.X[rows], books.Y[rows])
+    np.testing.assert_array_equal(model.centroids_.weights(last), centroid)
+    np.testing.assert_array_equal(exmlds.load(tmp_path / "model").centroids_.weights(last), centroid)
+    A = transform_sparse(model.feature_map_, model.kept_rows_[-len(rows) :]).toarray()
+    mean = (A * model.centroid_idf_).sum(axis=0)
+    mean *= model.centroid_idf_ / np.linalg.norm(mean)
+    mean[np.abs(mean) <= PRUNE_CENTROIDS_BELOW * np.abs(mean).max()] = 0
+    np.testing.assert_allclose(centroid, mean, atol=np.abs(mean).max() / 127)
+    # Nothing of removed rows is left in it.
+    model.remove_rows(model.row_ids_[-len(rows) :])
+    assert not model.centroids_.weights(last).any()
+
+
+def test_centroids_stay_where_a_label_has_many_rows() -> None:
+    books = make_library(900, random_state=0)
+    model = grown(books)
+    counts = model.column_counts_.copy()
+    frequent = int(np.argmax(counts))
+    assert counts[frequent] > CENTROID_ROWS
+    before = rerank.Classifiers.weights(model.centroids_, frequent)
+    row = np.flatnonzero(books.Y[:, [frequent]].toarray().ravel() > 0)[:1]
+    model.partial_fit(books.X[row], books.Y[row][:, : len(counts)])
+    np.testing.assert_array_equal(model.centroids_.weights(frequent), before)
+
+
+def test_evidence_stays_within_what_the_stacker_was_fitted_on(tmp_path: Path) -> None:
+    """A label that comes with one row has a centroid nearer to rows like it than any label had before."""
+    books = make_library(300, random_state=0)
+    model = grown(books)
+    least_count, largest_similarity = model.evidence_limits_
+    assert model.pipeline.limits is None  # nothing has changed yet
+    last = books.Y.shape[1] - 1
+    row = np.flatnonzero(books.Y[:, [last]].toarray().ravel() > 0)[:1]
+    model.partial_fit(books.X[row], books.Y[row])
+    scores = model.pipeline.score(books.X[row])
+    own = scores.slice(slice(None), scores.ids[0] == last)
+    assert own.similarities[0, 0] == np.float32(largest_similarity)
+    assert own.counts[0, 0] == np.float32(least_count) > 1
+    unlimited = model.pipeline._replace(limits=None).score(books.X[row])
+    beyond = unlimited.slice(slice(None), unlimited.ids[0] == last)
+    assert beyond.similarities[0, 0] > largest_similarity
+    assert beyond.counts[0, 0] == 1
+    model.save(tmp_path / "model")
+    assert exmlds.load(tmp_path / "model").pipeline.limits == model.evidence_limits_
+
+
+def test_a_fit_without_centroids_limits_no_similarity(tmp_path: Path) -> None:
+    books = make_library(300, random_state=0)
+    model = grown(books, effort="fast")
+    assert model.evidence_limits_.largest_similarity == np.inf
+    model.save(tmp_path / "model")
+    assert exmlds.load(tmp_path / "model").evidence_limits_ == model.evidence_limits_
