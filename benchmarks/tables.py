@@ -10,12 +10,14 @@ import re
 from pathlib import Path
 from typing import Any
 
-from exmlds.data import DATASETS
+from exmlds.data.registry import DATASETS, DatasetInfo
 
 ROOT = Path(__file__).parent.parent
 PAGES = tuple(
-    ROOT / name for name in ("README.md", "docs/index.md", "docs/benchmarks.md", "docs/performance.md")
+    ROOT / "docs" / name
+    for name in ("../README.md", "index.md", "benchmarks.md", "performance.md", "the-paper.md")
 )
+NOT_PUBLISHED = DatasetInfo(0, 0, 0, 0)
 PAPER_HIDDEN = ("ExMLDS3", "SLEEC", "LEML", "LEML-IMC")
 
 # Measured with the original on 2 cores and the same files; it is no longer available as a package.
@@ -510,7 +512,43 @@ def fuzz() -> str:
     return table(["random input", "cases", "outcomes", "failures", "growth of memory"], rows)
 
 
+def the_paper(number: int, splits: dict[str, str]) -> str:
+    """A table of the paper: its figures beside ours, by set and system; splits : their columns' titles."""
+    rows = []
+    for name, entries in results("tables-of-the-paper-test")["sets"].items():
+        published = DATASETS[name].paper_hidden if number == 4 else DATASETS.get(name, NOT_PUBLISHED).paper
+        found = {split: entries.get(f"table {number}, {split}", {}) for split in splits}
+        for system in dict.fromkeys(system for own in found.values() for system in own):
+            cells = [found[split].get(system) for split in splits]
+            seconds = next(cell["fit_seconds"] for cell in cells if cell)
+            paper = "/".join(f"{p:.2f}" for p in published[system]) if system in published else "–"
+            rows.append([name, system, paper, *map(_with_error, cells), f"{seconds:.1f} s"])
+    return table(["data set", "system", "the paper", *splits.values(), "fit"], rows)
+
+
+def _with_error(row: dict[str, Any] | None) -> str:
+    if row is None:
+        return "–"
+    error = "/".join(f"{100 * e:.2f}" for e in row["standard_error"].values())
+    return f"{_precision(row)} ± {error}"
+
+
+def the_paper_seconds() -> str:
+    """The paper's Table 2."""
+    rows = []
+    for name, entries in results("tables-of-the-paper-test")["sets"].items():
+        for system, row in entries.get("table 2, fixed", {}).items():
+            published = DATASETS[name].paper_seconds[system]
+            ours = row["fit_seconds"]
+            rows.append([name, system, f"{published:,.0f} s", f"{ours:.1f} s", f"{published / ours:.0f}×"])
+    return table(["data set", "system", "the paper, 40 cores", "here, 2 cores", "times as fast"], rows)
+
+
 TABLES = {
+    "paper2": the_paper_seconds,
+    "paper3": lambda: the_paper(3, {"fixed": "here, fixed split", "random": "here, random splits"}),
+    "paper4": lambda: the_paper(4, {"fixed": "here"}),
+    "paper5": lambda: the_paper(5, {"fixed": "here"}),
     "first": first,
     "differences": differences,
     "ahead": ahead,

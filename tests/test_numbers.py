@@ -256,7 +256,6 @@ def test_what_weights_promise(books: Dataset) -> None:
         ("wide", "ExMLDS3"),
         ("dense", "ExMLDS2"),
         ("a label on every row", "ExMLDS1"),
-        ("a label on every row", "ExMLDS3"),
     ],
 )
 def test_a_fit_stays_within_its_estimate(shape: str, method: str) -> None:

@@ -9,35 +9,48 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from scipy.sparse import csr_matrix, random_array
+from scipy.sparse import csc_matrix, csr_matrix, random_array
 
 from exmlds.kernels import parse_errors
 from exmlds.kernels.jit import gate as jit_gate
 from exmlds.kernels.jit import gram as jit_gram
+from exmlds.kernels.jit import hinge as jit_hinge
 from exmlds.kernels.jit import hits as jit_hits
 from exmlds.kernels.jit import joint as jit_joint
+from exmlds.kernels.jit import max_margin as jit_max_margin
 from exmlds.kernels.jit import neighbors as jit_neighbors
+from exmlds.kernels.jit import pairs as jit_pairs
 from exmlds.kernels.jit import rerank as jit_rerank
+from exmlds.kernels.jit import rows as jit_rows
 from exmlds.kernels.jit import sgns as jit_sgns
 from exmlds.kernels.jit import split as jit_split
 from exmlds.kernels.jit import stacking as jit_stacking
 from exmlds.kernels.jit import topk as jit_topk
+from exmlds.kernels.jit import trees as jit_trees
 from exmlds.kernels.jit import vote as jit_vote
+from exmlds.kernels.jit import warp as jit_warp
 from exmlds.kernels.jit import xc_parser as jit_xc_parser
 from exmlds.kernels.reference import (
     gate,
     gram,
+    hinge,
     hits,
     joint,
+    max_margin,
     neighbors,
+    pairs,
     rerank,
+    rows,
     sgns,
     split,
     stacking,
     topk,
+    trees,
     vote,
+    warp,
     xc_parser,
 )
+from exmlds.stages.max_margin import start as start_max_margin
 from exmlds.stages.rerank import pad_rows
 
 seeds = st.integers(0, 2**32 - 1)
@@ -246,6 +259,49 @@ def test_weigh_evidence(seed: int, n: int, f: int) -> None:
     np.testing.assert_allclose(*found, rtol=1e-12, atol=1e-12)
 
 
+@settings(max_examples=50)
+@given(seeds, st.sampled_from([0, 1, 63, 64, 65, 200]), st.integers(1, 20))
+def test_logistic_sums(seed: int, n: int, f: int) -> None:
+    rng = np.random.default_rng(seed)
+    evidence, weights = rng.normal(2, 3, (n, f)).astype(np.float32), rng.standard_normal(f + 1)
+    pairs = evidence, rng.random(n) < 0.5, rng.random(n)
+    found = np.full((2, f + 2, f + 1), np.nan)
+    for engine, sums in zip((jit_stacking, stacking), found):
+        engine.logistic_sums(*pairs, np.full(f, 2.0), np.full(f, 0.5), weights, sums[0], sums[1:])
+    np.testing.assert_allclose(*found, rtol=1e-10, atol=1e-10)
+
+
+@settings(max_examples=50)
+@given(seeds, st.integers(0, 30), st.integers(1, 8), st.booleans())
+def test_label_sums(seed: int, n: int, n_labels: int, is_weighted: bool) -> None:
+    rng = np.random.default_rng(seed)
+    pairs = rng.normal(0, 5, n), rng.integers(0, n_labels, n), rng.random(n) < 0.5
+    weights, found = rng.random(n if is_weighted else 0), np.ones((2, 3, n_labels))
+    label_bias = rng.standard_normal(n_labels)
+    for engine, sums in zip((jit_stacking, stacking), found):
+        engine.label_sums(*pairs, weights, label_bias, sums)
+    np.testing.assert_allclose(*found, rtol=1e-12)
+
+
+@settings(max_examples=50)
+@given(seeds, st.integers(1, 8), st.integers(1, 20))
+def test_rows(seed: int, n: int, d: int) -> None:
+    X = sparse(np.random.default_rng(seed), n, d)
+    starts = np.concatenate(([0], np.cumsum(-(-np.diff(X.indptr) // 4) * 4)))
+    found = []
+    for engine in (jit_rows, rows):
+        lengths, fingerprints, scaled = np.empty(n), np.empty(n), np.empty(X.nnz, np.float32)
+        padded = np.zeros(starts[-1], np.uint16), np.zeros(starts[-1], np.float32)
+        engine.row_lengths(X.indptr, X.data, lengths)
+        engine.fingerprint_rows(X.indptr, X.indices, X.data, fingerprints)
+        engine.scale_rows(X.indptr, X.data, lengths, scaled)
+        engine.pad_rows(X.indptr, X.indices, X.data, starts, *padded)
+        found.append((lengths, scaled, *padded, fingerprints))
+    for jit, twin in zip(*(parts[:-1] for parts in found)):
+        np.testing.assert_array_equal(jit, twin)
+    np.testing.assert_allclose(found[0][-1], found[1][-1], rtol=1e-12)
+
+
 @settings(max_examples=100)
 @given(seeds, st.integers(2, 40), st.sampled_from([0.1, 0.25, 0.5]))
 def test_split_by_labels(seed: int, n: int, share: float) -> None:
@@ -318,6 +374,26 @@ def test_sgns_pairs_leaves_out_a_row_as_its_own_negative(engine: Any) -> None:
     engine.sgns_pairs(*pair, np.zeros((1, 0), np.int64), 0.1, 0.1, without, without, True)
     np.testing.assert_array_equal(with_self, without)
     assert (without != start).all()
+
+
+@settings(max_examples=60)
+@given(seeds, st.integers(0, 12), st.integers(1, 9), st.integers(1, 5), st.sampled_from([0.5, 2.0, 10.0]))
+@example(0, 12, 1, 3, 0.5)
+def test_warp_rows(seed: int, n_rows: int, n_labels: int, rank: int, max_norm: float) -> None:
+    rng = np.random.default_rng(seed)
+    X, Y = sparse(rng, 6, 7), sparse(rng, 6, n_labels)
+    rows = rng.integers(0, 6, n_rows)
+    start = [rng.normal(size=(n, rank)).astype(np.float32) / 4 for n in (7, n_labels)]
+    harmonic = np.concatenate([[0], np.cumsum(1 / np.arange(1, n_labels))]).astype(np.float32)
+    results = []
+    for engine in (jit_warp, warp):
+        state, (V, H) = np.array([seed], np.uint64), (part.copy() for part in start)
+        arrays = X.indptr, X.indices, X.data, Y.indptr, Y.indices
+        engine.warp_rows(*arrays, rows, 0.3, 0.1, max_norm, harmonic, state, V, H)
+        results.append((state, V, H))
+    assert results[0][0] == results[1][0]  # as many numbers were drawn
+    for one, other in zip(results[0][1:], results[1][1:]):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-4)
 
 
 @settings(max_examples=100)
@@ -566,14 +642,21 @@ def test_collect_and_merge_examples(seed: int) -> None:
     n, n_labels, k = (int(rng.integers(1, size)) for size in (12, 9, 6))
     Y, more = sparse(rng, n, n_labels), sparse(rng, n, n_labels)
     listed = np.array([rng.permutation(np.arange(-1, n_labels))[:k] for _ in range(n)], np.int32)
-    given_ = (Y.indptr, Y.indices, listed, more.indptr, more.indices)
+    middle = int(rng.integers(0, n + 1))
     found = []
     for engine in (jit_rerank, rerank):
+
+        def collect(position: np.ndarray, rows: np.ndarray, signs: np.ndarray, engine: Any = engine) -> None:
+            for first, last in ((0, middle), (middle, n)):
+                given_ = Y.indptr[first : last + 1], Y.indices, listed[first:last]
+                further = more.indptr[first : last + 1], more.indices
+                engine.collect_examples(first, *given_, *further, position, rows, signs)
+
         ends = np.zeros(n_labels, np.int64)
-        engine.collect_examples(*given_, ends, np.zeros(0, np.int32), np.zeros(0, np.int8))
+        collect(ends, np.zeros(0, np.int32), np.zeros(0, np.int8))
         starts = np.concatenate(([0], np.cumsum(ends)))
         rows, signs = np.empty(starts[-1], np.int32), np.empty(starts[-1], np.int8)
-        engine.collect_examples(*given_, starts[:-1].copy(), rows, signs)
+        collect(starts[:-1].copy(), rows, signs)
         found.append((starts, rows, signs))
     for one, other in zip(*found):
         np.testing.assert_array_equal(one, other)
@@ -591,25 +674,43 @@ def test_collect_and_merge_examples(seed: int) -> None:
     added = (starts_of(is_added), rows[is_added], signs[is_added])
     expected = np.zeros(len(rows), np.float32)
     expected[was_there] = before
+    n_given = was_there.sum() + is_added.sum()
     for engine in (jit_rerank, rerank):
-        merged = np.zeros_like(starts), np.zeros_like(rows), np.zeros_like(signs), np.full(len(rows), np.nan)
-        merged = (*merged[:3], merged[3].astype(np.float32))
+        merged = np.zeros_like(starts), *(np.zeros(n_given, kind) for kind in (np.int32, np.int8, np.float32))
         engine.merge_examples(*earlier, before, *added, *merged)
-        for one, other in zip(merged, (starts, rows, signs, expected)):
-            np.testing.assert_array_equal(one, other)
+        np.testing.assert_array_equal(merged[0], starts)
+        for one, other in zip(merged[1:], (rows, signs, expected)):
+            np.testing.assert_array_equal(one[: len(rows)], other)
         counted = np.zeros_like(starts)
         engine.merge_examples(*earlier, before, *added, counted, *(one[:0] for one in merged[1:]))
         np.testing.assert_array_equal(counted, starts)
+    # Of some labels, those that are trained again are selected.
+    alphas = rng.integers(-1, 2, len(rows)).astype(np.float32)
+    labels, is_live = np.flatnonzero(rng.integers(0, 2, n_labels)), rng.random(n) < 0.7
+    selected = []
+    for engine in (jit_rerank, rerank):
+        ends, own = np.zeros(len(labels) + 1, np.int64), [np.zeros(len(rows), np.int64) for _ in range(4)]
+        engine.select_examples(starts, rows, signs, alphas, labels, is_live, ends, *own)
+        selected.append([ends.tolist(), *(values.tolist() for values in own)])
+    assert selected[0] == selected[1]
+    chosen = ((signs > 0) | (alphas >= 0)) & is_live[rows] & np.isin(label, labels)
+    assert selected[0][1][: chosen.sum()] == np.flatnonzero(chosen).tolist()
 
 
-@given(seed=seeds, is_logistic=st.booleans(), is_warm=st.booleans(), n_epochs=st.integers(1, 30))
+@given(
+    seed=seeds,
+    is_logistic=st.booleans(),
+    is_warm=st.booleans(),
+    n_new_epochs=st.integers(0, 4),
+    n_epochs=st.integers(1, 30),
+)
 @settings(max_examples=30)
-def test_train_labels(seed: int, is_logistic: bool, is_warm: bool, n_epochs: int) -> None:
+def test_train_labels(seed: int, is_logistic: bool, is_warm: bool, n_new_epochs: int, n_epochs: int) -> None:
     rng = np.random.default_rng(seed)
     n, n_labels = 12, 4
     sizes = rng.integers(0, n, n_labels)
     rows = np.concatenate([rng.permutation(n)[:size] for size in sizes]).astype(np.int32)
-    compare_trained(rng, sparse(rng, n, 9), sizes, rows, is_logistic, is_warm, n_epochs)
+    compare_trained(rng, sparse(rng, n, 9), sizes, rows, is_logistic, is_warm, n_new_epochs, n_epochs)
 
 
 def test_train_a_label_with_more_values_than_are_copied() -> None:
@@ -618,7 +719,7 @@ def test_train_a_label_with_more_values_than_are_copied() -> None:
     assert n * d > jit_rerank.MAX_COPIED
     X = csr_matrix(rng.uniform(0.1, 1, (n, d)).astype(np.float32) / d**0.5)
     rows = np.tile(np.arange(n, dtype=np.int32), 2)
-    compare_trained(rng, X, np.array([n, n]), rows, False, False, 2)
+    compare_trained(rng, X, np.array([n, n]), rows, False, False, 0, 2)
 
 
 def compare_trained(
@@ -628,6 +729,7 @@ def compare_trained(
     rows: np.ndarray,
     is_logistic: bool,
     is_warm: bool,
+    n_new_epochs: int,
     n_epochs: int,
 ) -> None:
     """Train all labels but the first with both engines, and compare their weights and dual variables.
@@ -635,7 +737,6 @@ def compare_trained(
     sizes : number of examples of each label;  rows : of all examples
     """
     (n, d), n_trained = X.shape, len(sizes) - 1
-    squares = np.asarray(X.multiply(X).sum(axis=1), np.float32).ravel()
     starts = np.concatenate(([0], np.cumsum(sizes)))
     signs = rng.choice(np.array([-1, 1], np.int8), len(rows))
     costs = rng.uniform(0.1, 3, n).astype(np.float32)
@@ -645,9 +746,9 @@ def compare_trained(
         w, scale, bias = (np.zeros(length, np.float32) for length in (d, n_trained, n_trained))
         size, alphas = n_trained * d, start.copy()
         out = np.zeros(n_trained + 1, np.int64), np.zeros(size, np.int32), np.zeros(size, np.int8)
-        examples = (squares, starts, rows, signs, costs, 1, n_trained + 1)
-        settings_ = (is_logistic, n_epochs, np.float32(1e-3), np.float32(0))
-        engine.train_labels(*pad_rows(X), *examples, *settings_, alphas, w, *out, scale, bias)
+        examples = (starts, rows, signs, costs, 1, n_trained + 1)
+        settings_ = (is_logistic, n_new_epochs, n_epochs, np.float32(1e-3), np.float32(0))
+        engine.train_labels(*pad_rows(X)[:4], *examples, *settings_, alphas, w, *out, scale, bias)
         assert not w.any()
         dense = np.zeros((n_trained, d))
         for label in range(n_trained):
@@ -666,7 +767,7 @@ def test_group_by_feature(seed: int) -> None:
     n_labels, d = 5, 7
     W = sparse(rng, n_labels, d)
     values = rng.integers(-127, 128, W.nnz).astype(np.int8)
-    given_ = W.indptr.astype(np.int64), W.indices.astype(np.int32), values, 1, 4  # labels 1 to 3
+    given_ = 1, W.indptr[1:5].astype(np.int64), W.indices.astype(np.int32), values  # labels 1 to 3
     dense_slot = np.array([-1, 0, -1, -1, 1, -1, -1], np.int32)
     label = np.repeat(np.arange(n_labels), np.diff(W.indptr))
     is_grouped = (label >= 1) & (label < 4)
@@ -714,6 +815,87 @@ def test_score_labels(seed: int) -> None:
 
 @given(seed=seeds)
 @settings(max_examples=20)
+def test_pair_products(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    pattern, rank = sparse(rng, 9, 6), int(rng.integers(1, 8))
+    A, B = (rng.normal(size=(n, rank)).astype(np.float32) for n in (9, 6))
+    start = int(rng.integers(0, 9))
+    products = np.zeros((2, pattern.nnz - pattern.indptr[start]), np.float32)
+    for out, engine in zip(products, (jit_pairs, pairs)):
+        engine.pair_products(pattern.indptr, pattern.indices, A, B, start, out)
+    np.testing.assert_allclose(products[0], products[1], rtol=1e-4, atol=1e-5)
+    rows, columns = pattern.nonzero()
+    of_rows = rows >= start
+    np.testing.assert_allclose(products[1], (A @ B.T)[rows, columns][of_rows], rtol=1e-4, atol=1e-5)
+
+
+@given(seed=seeds, is_squared=st.booleans(), l1=st.sampled_from([0.0, 0.1, 1.0]))
+@settings(max_examples=20)
+def test_train_hinge(seed: int, is_squared: bool, l1: float) -> None:
+    rng = np.random.default_rng(seed)
+    n, d, n_labels = 14, 7, 4
+    X, Y = sparse(rng, n, d), csc_matrix(rng.random((n, n_labels)) < 0.3)
+    by_feature, squares = X.tocsc(), np.asarray(X.multiply(X).sum(axis=1), np.float32).ravel()
+    rows_ = X.indptr, X.indices, X.data, squares, by_feature.indptr, by_feature.indices, by_feature.data
+    slack, most = (0.5, np.inf) if is_squared else (0.0, 1.0)
+    limits = (*(np.float32(slack), np.float32(most), np.float32(l1)), 5, 2_000, np.float32(1e-3))
+    found = []
+    for engine in (jit_hinge, hinge):
+        out = np.zeros(4, np.int64), np.zeros(3 * d, np.int32), np.zeros(3 * d, np.float32)
+        bias = np.zeros(3, np.float32)
+        engine.train_hinge(*rows_, Y.indptr, Y.indices, 1, n_labels, *limits, *out, bias)
+        m = out[0][-1]
+        W = csr_matrix((out[2][:m], out[1][:m], out[0]), (3, d)).toarray()
+        found.append(np.hstack([W, bias[:, None]]))
+    np.testing.assert_allclose(*found, atol=0.02)
+
+
+def test_hinge_adds_as_many_examples() -> None:
+    assert hinge.LEAST_ADDED == jit_hinge.LEAST_ADDED
+
+
+@given(seed=seeds, l1=st.sampled_from([0.05, 0.2]), is_dense=st.booleans())
+@settings(max_examples=20)
+def test_train_max_margin(seed: int, l1: float, is_dense: bool) -> None:
+    compare_max_margin(seed, 12, l1, is_dense)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("n_select", [1, 2])
+def test_train_max_margin_where_few_labels_join(seed: int, n_select: int) -> None:
+    """Labels whose scores are nearly equal may take the place of each other, so that the seeds are fixed."""
+    compare_max_margin(seed, n_select, 0.1, True)
+
+
+def test_max_margin_has_the_same_constants() -> None:
+    for name in ("LEAST_VIOLATION", "LEAST_ALPHA"):
+        assert np.float32(getattr(max_margin, name)) == getattr(jit_max_margin, name)
+
+
+def compare_max_margin(seed: int, n_select: int, l1: float, is_dense: bool) -> None:
+    rng = np.random.default_rng(seed)
+    n, d, n_labels = 8, 6, 12
+    X, Y = sparse(rng, n, d), csr_matrix(rng.random((n, n_labels)) < 0.3)
+    squares = np.asarray(X.multiply(X).sum(axis=1), np.float32).ravel()
+    orders = [rng.integers(0, n, size).astype(np.int32) for size in (20, 0, 5)]
+    found = []
+    for engine in (jit_max_margin, max_margin):
+        sets, scores = start_max_margin(Y), np.zeros(n_labels, np.float32)
+        for order in orders:  # also from dual variables that are not 0
+            given_ = X.indptr, X.indices, X.data, squares, order, d, n_select
+            limits = 1.0, np.float32(l1), 1_000 if is_dense else 0, 7
+            engine.train_max_margin(*given_, *limits, *sets, scores)
+        assert not scores.any()
+        A = np.zeros((n, n_labels))
+        for row in range(n):
+            own = slice(sets.starts[row], sets.starts[row] + sets.counts[row])
+            A[row, sets.labels[own]] = sets.alphas[own]
+        found.append(A)
+    np.testing.assert_allclose(*found, atol=1e-4)
+
+
+@given(seed=seeds)
+@settings(max_examples=20)
 def test_merge_weights(seed: int) -> None:
     rng = np.random.default_rng(seed)
     d, n_labels = 9, 6
@@ -735,3 +917,70 @@ def test_merge_weights(seed: int) -> None:
         merged = csr_matrix((values[: ends[-1]], labels[: ends[-1]], ends), (d, n_labels)).toarray()
         np.testing.assert_array_equal(merged, np.where(is_replaced == 1, dense[1], dense[0]))
     assert results[0] == results[1]
+
+
+def nodes_of(rng: np.random.Generator, n: int) -> tuple[np.ndarray, ...]:
+    """Rows in any order, and where those of two nodes are; some rows belong to none."""
+    cuts = np.sort(rng.integers(0, n + 1, 3))
+    return rng.permutation(n), cuts[:2], cuts[1:]
+
+
+@given(seed=seeds)
+@settings(max_examples=40)
+def test_assign_sides(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    Y = sparse(rng, 30, 8) + csr_matrix(np.eye(8, dtype=np.float32)[rng.integers(0, 8, 30)])
+    gains = rng.random(8) + 0.1  # without ties, which the last bits of sums would decide
+    nodes, states = nodes_of(rng, 30), rng.integers(2**63, size=2, dtype=np.uint64)
+    n_rounds, sides = int(rng.integers(0, 20)), np.full((2, 30), 5, np.int8)
+    discounts = 1 / np.log2(np.arange(2, 10))
+    for out, engine in zip(sides, (jit_trees, trees)):
+        engine.assign_sides(Y.indptr, Y.indices, gains, discounts, *nodes, states, n_rounds, out)
+    np.testing.assert_array_equal(sides[0], sides[1])
+    inside = np.zeros(30, bool)
+    inside[nodes[1][0] : nodes[2][1]] = True
+    assert set(sides[0][inside]) <= {0, 1}
+    assert set(sides[0][~inside]) <= {5}
+
+
+@given(seed=seeds)
+@settings(max_examples=40)
+def test_fit_separators(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    X, sides = sparse(rng, 30, 8), rng.integers(0, 2, 30).astype(np.int8)
+    rows, begins, ends = nodes_of(rng, 30)
+    costs = rng.random(2) + 0.5
+    found = []
+    for engine in (jit_trees, trees):
+        starts, bias, margins = np.zeros(3, np.int64), np.zeros(2, np.float32), np.full(30, 9.0)
+        features, weights = np.zeros(30 * 8, np.int32), np.zeros(30 * 8, np.float32)
+        engine.fit_separators(
+            *(X.indptr, X.indices, X.data, 8, rows, sides, begins, ends, costs, 0.01, 20),
+            *(starts, features, weights, bias, margins),
+        )
+        found.append((starts, features[: starts[2]], weights[: starts[2]], bias, margins))
+    for one, other in zip(*found):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+    assert (found[0][4][: begins[0]] == 9).all()
+
+
+@given(seed=seeds)
+@settings(max_examples=20)
+def test_route_rows(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    X, n_nodes = sparse(rng, 9, 6), 5
+    separators = sparse(rng, n_nodes, 6, 0.5)
+    separators.data -= 0.5
+    # A node's children are later nodes or leaves; the last tree is a leaf alone.
+    children = np.array(
+        [[rng.choice([-1 - node, node + 1]) for _ in range(2)] for node in range(n_nodes - 1)]
+    )
+    children = np.vstack([children, [[-8, -9]]])
+    roots, bias = np.array([0, 2, -3]), (rng.random(n_nodes) - 0.5).astype(np.float32)
+    weights = separators.indptr.astype(np.int64), separators.indices.astype(np.int32), separators.data
+    leaves, x = np.zeros((2, 9, 3), np.int64), np.zeros(6, np.float32)
+    for out, engine in zip(leaves, (jit_trees, trees)):
+        engine.route_rows(X.indptr, X.indices, X.data, roots, children, *weights, bias, x, out)
+        assert not x.any()
+    np.testing.assert_array_equal(leaves[0], leaves[1])
+    assert (leaves[0][:, 2] == 2).all()

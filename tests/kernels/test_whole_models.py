@@ -10,12 +10,18 @@ import numpy as np
 import pytest
 
 from exmlds import (
+    DXML,
+    SLEEC,
+    WSABIE,
     ExMLDS,
     ExMLDS1,
     ExMLDS2,
     ExMLDS3,
     ExMLDS4,
     FeatureNeighbors,
+    PDSparse,
+    PfastreXML,
+    PPDSparse,
     TextClassifier,
     kernels,
     metrics,
@@ -59,6 +65,12 @@ def test_every_kernel_is_used_by_a_model(
         ExMLDS3(**PLAIN),
         ExMLDS4(**PLAIN, n_epochs=2, n_parts=2),
         ExMLDS4(**PLAIN, n_epochs=2, negatives="dissimilar"),
+        SLEEC(**PLAIN),
+        WSABIE(n_components=5, random_state=0),
+        DXML(n_components=5, n_hidden=20, n_walks=2, n_epochs=5, random_state=0),
+        PPDSparse(random_state=0),
+        PDSparse(random_state=0),
+        PfastreXML(n_trees=3, random_state=0),
         ExMLDS(candidates="joint", cost=1.0, shortlist=8, random_state=0),
     ):
         model = method.fit(data.X[train], data.Y[train])
@@ -66,6 +78,9 @@ def test_every_kernel_is_used_by_a_model(
         assert metrics.precision_at_k(data.Y[held], scores, 1) > 0.3, method
     growing = ExMLDS(cost=1.0, shortlist=8, random_state=0, growable=True).fit(data.X[train], data.Y[train])
     assert growing.partial_fit(data.X[held], data.Y[held]).n_samples_fit_ == 90
+    matched = ExMLDS(cost=1.0, shortlist=8, random_state=0)
+    matched.fit(data.X[train], data.Y[train], name_matches=0.5 * data.Y[train])
+    assert matched.match_lifts_ is not None
     texts, names = ["a cat", "dogs"], Vocabulary.of_names({"1": "cats", "2": "dogs"}, "en")
     named = TextClassifier(vocabulary=names).fit(texts, [["1"], ["2"]])
     assert named.predict_labels(["a cat"], k=1) == [["1"]]

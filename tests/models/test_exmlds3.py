@@ -52,9 +52,9 @@ def slow_algorithms(
     Z1, Z2 = Z[:n], Z[n:]
     X, Q = (B / np.linalg.norm(B, axis=1, keepdims=True) for B in (X, Q))
     V = np.linalg.solve(X.T @ X + np.eye(X.shape[1]), X.T @ Z1)
-    zx, zq = X @ V, Q @ V
+    zq = Q @ V
     similar = (zq / np.linalg.norm(zq, axis=1, keepdims=True)) @ (
-        zx / np.linalg.norm(zx, axis=1, keepdims=True)
+        Z1 / np.linalg.norm(Z1, axis=1, keepdims=True)
     ).T
     s1 = np.array([Y[np.argsort(-row, kind="stable")[:k]].sum(axis=0) for row in similar])
     s2 = zq @ Z2.T

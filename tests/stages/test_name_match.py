@@ -88,9 +88,16 @@ def test_both_engines_collect_the_same_pairs(
     starts = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
     labels = np.concatenate([rng.permutation(5)[:n] for n in counts] or [[]]).astype(np.int32)
     kinds = rng.integers(0, 4, len(labels)).astype(np.int8)
-    own, twin = (name_match.collect(occurrences, starts, labels, kinds, engine=engine) for engine in BOTH)
+    own, twin = (name_match.collect(occurrences, starts, labels, kinds, 5, engine=engine) for engine in BOTH)
     for one, other in zip(own, twin):
         np.testing.assert_array_equal(one, other)
+    n_words, rarity = np.array(list(map(len, texts)), np.int64), rng.random(len(trie.ends)).astype(np.float32)
+    facts = own[2].copy()
+    facts[:, 0] = rng.integers(0, 16, len(facts))  # all forms and agreements
+    given = facts, own[0], n_words, rarity
+    evidence = [name_match.evidence(*given, engine=engine) for engine in BOTH]
+    np.testing.assert_allclose(*evidence, rtol=1e-6)
+    assert np.isfinite(evidence).all()
 
 
 def test_facts_of_a_pair_by_hand() -> None:
@@ -104,7 +111,7 @@ def test_facts_of_a_pair_by_hand() -> None:
     starts = np.concatenate(([0], np.cumsum([len(one) for one in listed]))).astype(np.int64)
     flat = [pair for one in listed for pair in one]
     labels, kinds = (np.array(part, dtype) for part, dtype in zip(zip(*flat), (np.int32, np.int8)))
-    texts, found, facts = name_match.collect(occurrences, starts, labels, kinds)
+    texts, found, facts = name_match.collect(occurrences, starts, labels, kinds, 8)
     assert (texts.tolist(), found.tolist()) == ([0, 0], [2, 7])
     # The smallest kind, the longest, all covered, their number, the first, labels that share it, where, and
     # their number in the title.
@@ -158,6 +165,29 @@ def test_matched_labels_join_short_lists_once() -> None:
     np.testing.assert_allclose(scores[1, :3], [0, 0, 0.3], rtol=1e-6)
 
 
+@settings(max_examples=100)
+@given(st.integers(0, 2**32 - 1))
+def test_both_engines_join_the_same_lists(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n_labels, k = 60, int(rng.integers(0, 12))
+    ids = np.argsort(rng.random((3, n_labels)), axis=1)[:, :k]
+    ids[np.arange(k) >= rng.integers(0, k + 1, 3)[:, None]] = -1
+    votes = rng.random((3, k), dtype=np.float32)
+    scores = np.where(rng.random((3, n_labels)) < 0.6, rng.integers(0, 9, (3, n_labels)) / 200, 0)
+    matches, listed = csr_matrix(scores.astype(np.float32)), int(rng.integers(0, k + 2))
+    own, twin = (name_match.join_short_lists(ids, votes, matches, listed, engine=engine) for engine in BOTH)
+    np.testing.assert_array_equal(own[0], twin[0])
+    np.testing.assert_array_equal(own[1], twin[1])
+
+
+def test_labels_whose_names_hardly_ever_mean_them_join_no_list() -> None:
+    few = name_match.MIN_LISTED_SCORE
+    matches = csr_matrix(np.array([[few / 2, few, 0, 2 * few]], np.float32))
+    ids, _ = name_match.join_short_lists(np.array([[2]]), np.ones((1, 1), np.float32), matches, 1)
+    assert ids[0, :4].tolist() == [2, 3, 1, -1]
+    assert name_match.best_of_rows(matches).indices.tolist() == [1, 3]
+
+
 def test_the_best_matches_of_rows() -> None:
     matches = csr_matrix(np.array([[0.1, 0.5, 0.3], [0, 0, 0], [0.2, 0, 0]], np.float32))
     best = name_match.best_of_rows(matches, 2).toarray()
@@ -177,11 +207,19 @@ def test_support_by_hand() -> None:
 def test_untrained_labels_take_their_ranks() -> None:
     ids, scores = np.array([[3, 1], [2, -1]]), np.array([[0.8, 0.2], [0.4, 0]], np.float32)
     untrained = csr_matrix(([0.5, 0.1], ([0, 1], [5, 4])), (2, 6), dtype=np.float32)
-    ranked, found = name_match.add_untrained(ids, scores, untrained, 2)
+    ranked, found = name_match.add_named(ids, scores, untrained, 2)
     assert ranked.tolist() == [[3, 5], [2, 4]]
     np.testing.assert_allclose(found, [[0.8, 0.5], [0.4, 0.1]], rtol=1e-6)
-    unchanged, _ = name_match.add_untrained(ids, scores, csr_matrix((2, 6), dtype=np.float32), 1)
+    unchanged, _ = name_match.add_named(ids, scores, csr_matrix((2, 6), dtype=np.float32), 1)
     assert unchanged.tolist() == [[3], [2]]
+
+
+def test_a_label_that_is_ranked_and_named_has_the_higher_score() -> None:
+    ids, scores = np.array([[3, 1, 0], [2, -1, -1]]), np.array([[0.8, 0.2, 0.1], [0.4, 0, 0]], np.float32)
+    named = csr_matrix(([0.5, 0.1, 0.3], ([0, 0, 1], [0, 3, 2])), (2, 6), dtype=np.float32)
+    ranked, found = name_match.add_named(ids, scores, named, 3)
+    assert ranked.tolist() == [[3, 0, 1], [2, -1, -1]]
+    np.testing.assert_allclose(found, [[0.8, 0.5, 0.2], [0.4, 0, 0]], rtol=1e-6)
 
 
 def test_the_scorer_learns_how_often_untrained_labels_are_right() -> None:

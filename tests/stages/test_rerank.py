@@ -94,6 +94,21 @@ def test_warm_start_from_some_of_the_rows(data: Dataset) -> None:
     assert errors[1] < errors[0] / 2
 
 
+def test_new_examples_first_come_nearer_to_the_best(data: Dataset) -> None:
+    """Where few examples are new: steps of one pass over all come from both, in random order."""
+    ids = all_labels(data)
+    few, all_ = rerank.examples(data.Y[:190], ids[:190]), rerank.examples(data.Y, ids)
+    _, alphas = rerank.fit(data.X[:190], few, n_epochs=500, tolerance=1e-4)
+    new = rerank.examples(data.Y[190:], ids[190:])
+    _, start = rerank.extend_examples(few, alphas, new._replace(rows=new.rows + np.int32(190)))
+    best, _ = rerank.fit(data.X, all_, n_epochs=500, tolerance=1e-4)
+    errors = []
+    for n_new_epochs in (0, 10):
+        found, _ = rerank.fit(data.X, all_, start=start.copy(), n_new_epochs=n_new_epochs, n_epochs=1)
+        errors.append(np.abs(rerank.score(found, data.X, ids) - rerank.score(best, data.X, ids)).mean())
+    assert errors[1] < errors[0]
+
+
 def test_warm_start_without_common_examples(data: Dataset) -> None:
     none = rerank.examples(csr_matrix((3, 8), dtype=np.float32), np.full((3, 1), -1))
     given = rerank.examples(data.Y, all_labels(data))
@@ -136,7 +151,10 @@ def test_classifiers_are_replaced_label_by_label(data: Dataset) -> None:
     first, _ = rerank.fit(data.X, rerank.examples(data.Y[:, :6], ids[:, :6]), **settings)
     labels = np.array([1, 4, 7])
     trained, _ = rerank.train(
-        data.X, rerank.examples(csr_matrix(data.Y[:, labels]), ids[:, :3]), loss="hinge", cost=5.0
+        rerank.pad_rows(data.X),
+        rerank.examples(csr_matrix(data.Y[:, labels]), ids[:, :3]),
+        loss="hinge",
+        cost=5.0,
     )
     expected, _ = rerank.fit(
         data.X, rerank.examples(csr_matrix(data.Y[:, labels]), ids[:, :3]), loss="hinge", cost=5.0

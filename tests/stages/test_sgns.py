@@ -67,6 +67,18 @@ def test_the_limit_by_hand() -> None:
     np.testing.assert_allclose(limit(counts, 0, 1), np.log(np.array([[1.5, 0.5]] * 2)))
 
 
+@pytest.mark.parametrize("power", [0, 0.75])
+def test_a_list_of_pairs_is_a_graph_with_an_edge_for_each(power: float) -> None:
+    listed = sgns.relate_pairs(np.array([0, 2, 0]), np.array([1, 0, 1]), 4, 3, power=power)
+    graph = csr_matrix(np.array([[0, 2.0, 0, 0], [0, 0, 0, 0], [1, 0, 0, 0]]))
+    counted = sgns.relate(graph, 3, power=power)
+    np.testing.assert_array_equal(listed.table, counted.table)
+    assert listed.n_negative == 3
+    assert listed.rows.tolist() == [0, 2, 0]
+    assert listed.columns.tolist() == [1, 0, 1]
+    assert listed.weights.tolist() == [1, 1, 1]
+
+
 @pytest.mark.twins
 @pytest.mark.parametrize("tied", [True, False])
 def test_a_seed_gives_one_result(tied: bool) -> None:

@@ -20,7 +20,7 @@ from ..voting.votes import Embedding
 
 Array = np.ndarray
 
-SMALL = 20_000  # rows of a part up to which the paper's settings for small data are used
+SMALL = 20_000  # rows up to which the paper's settings for small data are used
 NEGATIVES = (15, 2)  # the paper's for small data and for large data
 EPOCHS = (35, 5)
 
@@ -85,9 +85,9 @@ class ExMLDS2(RegressionVoting):
     learning_rate: float = 0.025
 
     @classmethod
-    def paper(cls, **changes: Any) -> Self:
+    def paper(cls, data_set: str | None = None, **changes: Any) -> Self:
         """The paper's settings, as far as it states them; those that it takes from SLEEC are SLEEC's."""
-        return super().paper(**{"n_neighbors_fit": 20, **changes})
+        return super().paper(data_set, **{"n_neighbors_fit": 20, **changes})
 
     def _memory_model(self) -> MemoryModel:
         memory = super()._memory_model()
@@ -107,7 +107,7 @@ class ExMLDS2(RegressionVoting):
         points, group = self._context_points(X, Y, rank, ties_rng)
         near = self._contexts(points, group, self.n_neighbors_fit, ties_rng)
         n = Y.shape[0]
-        n_negative, n_epochs = self._effort(n)
+        n_negative, n_epochs = self._effort(self.n_samples_fit_)  # not of this part alone
         pairs = [sgns.relate(neighbors.graph(near, n), n_negative, power=self.smoothing)]
         state = sgns.init(n, rank, n_epochs=n_epochs, tied=self.tied, rng=vectors_rng)
         while state.epoch < n_epochs:

@@ -11,6 +11,7 @@ from numpy.random import Generator
 from scipy.sparse import csr_matrix, vstack
 from sklearn.utils.validation import check_is_fitted
 
+from ..growing import RowsChange
 from ..runtime.memory import DataSize
 from ..selection import HeldOutScores, TrainingSet
 from ..stages import complete, neighbors, sgns, sppmi, vote
@@ -108,10 +109,13 @@ class ExMLDS3(RegressionVoting):
     n_neighbors_fit: int = 20
 
     @classmethod
-    def paper(cls, **changes: Any) -> Self:
-        """The paper's settings as far as it states them; of μ₁ it says that it is larger than the others."""
-        settings = {"mu": (5.0, 1.0, 1.0), "complete_labels": 0.0, "smoothing": 1.0}
-        return super().paper(**{**settings, **changes})
+    def paper(cls, data_set: str | None = None, **changes: Any) -> Self:
+        """The paper's settings as far as it states them; of μ₁ it says that it is larger than the others.
+
+        Algorithm 4 searches among the embeddings Z₁ of the training rows.
+        """
+        settings = {"mu": (5.0, 1.0, 1.0), "complete_labels": 0.0, "smoothing": 1.0, "search": "embedded"}
+        return super().paper(data_set, **{**settings, **changes})
 
     def fit(
         self,
@@ -214,11 +218,27 @@ class ExMLDS3(RegressionVoting):
     def _labels_of_added(self, Y: csr_matrix) -> csr_matrix:
         if not self.complete_labels_:
             return Y
-        observed = self.labels_.copy()
-        observed.data = (observed.data >= 1).astype(np.float32)  # completed labels weigh less
-        observed.eliminate_zeros()
-        P = complete.own_conditional_share(vstack([observed, Y], format="csr"))
+        P = complete.own_conditional_share(vstack([_observed(self.labels_), Y], format="csr"))
         return complete.complete(Y, P, self.complete_labels_, None)
+
+    def _can_join(self, change: RowsChange) -> bool:
+        # Completion takes the rows before, and the embedding of a new label is that of its first rows.
+        assert self.scorer_ is not None
+        embeddings, added = self.scorer_.embeddings, np.unique(change.labels.indices)
+        is_known = bool((added < len(embeddings)).all()) and embeddings[added].any(axis=1).all()
+        return not self.complete_labels_ and bool(is_known)
+
+    def grown(self, removed: Array, X: Matrix, Y: csr_matrix) -> Self:
+        """As for every method; a label that has lost all its rows has no embedding any more."""
+        other = super().grown(removed, X, Y)
+        before, after = (_observed(method.labels_) for method in (self, other))
+        gone = np.setdiff1d(before[removed].indices, after.indices)
+        if len(gone):
+            assert other.scorer_ is not None
+            embeddings = other.scorer_.embeddings.copy()
+            embeddings[gone] = 0
+            other.scorer_ = vote.label_scorer(embeddings)
+        return other
 
     def with_rows(self, rows: TrainingSet, *, is_merged: bool = True) -> Self:
         """As for every method; the embedding of a new label is the mean of its rows' embeddings."""
@@ -299,3 +319,11 @@ class ExMLDS3(RegressionVoting):
         while state.epoch < self.n_epochs:
             state = sgns.epoch(state, relations, self.learning_rate, engine=self.engine)
         return Embedding(state.vectors[:n], state.vectors[n:])
+
+
+def _observed(labels: csr_matrix) -> csr_matrix:
+    """The labels of rows without those that were completed, which weigh less."""
+    observed = labels.copy()
+    observed.data = (observed.data >= 1).astype(np.float32)
+    observed.eliminate_zeros()
+    return observed

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..kernels import DEFAULT, Engine
-from ..runtime.parallel import blocks, map_blocks
+from ..runtime.parallel import fine_blocks, map_blocks
 from ..validation import stored
 from . import quantize
 
@@ -167,7 +167,7 @@ def _assign(centers: Array, X: Array, metric: str, n_jobs: int | None) -> Array:
     """(n,) the nearest cell of each row."""
     found = map_blocks(
         lambda block: _nearness(centers, X[block], metric).argmax(axis=1),
-        blocks(len(X), ROWS),
+        fine_blocks(len(X), ROWS),
         n_jobs=n_jobs,
         stage="cells of the index",
         total=len(X),

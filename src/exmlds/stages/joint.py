@@ -32,6 +32,7 @@ Array = np.ndarray
 ROWS = 64  # rows in a block of the gradient
 ROWS_OF_THREAD = 32  # rows of a batch that a thread takes at least
 BATCHES = 32  # that threads train on together before they return
+EDGE_ROWS = 1_000  # rows that features are counted in, about, to share them out
 UPDATE_COST = 4.0  # time of a feature's AdaGrad step over that of one value of the gradient
 
 
@@ -161,7 +162,8 @@ def _train_together(
 
 def _feature_edges(X: csr_matrix, n: int, batch_rows: int) -> Array:
     """(n + 1,) int64, the ends of blocks of features that take about the same time to update."""
-    values = count_columns(X) * (batch_rows / X.shape[0])  # in a batch, on average
+    sample = X[:: max(1, X.shape[0] // EDGE_ROWS)]
+    values = count_columns(sample) * (batch_rows / sample.shape[0])  # in a batch, on average
     work = np.cumsum(values + UPDATE_COST * -np.expm1(-values))
     cuts = np.searchsorted(work, np.arange(1, n) * (work.max(initial=0) / n))
     return np.concatenate([[0], cuts, [X.shape[1]]]).astype(np.int64)

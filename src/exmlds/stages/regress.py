@@ -189,6 +189,7 @@ def admm(
     solve = solver(system, 2 * l2 / (2 + rho), n_jobs)
     W = np.zeros_like(Z)
     u = np.zeros_like(Z)
+    target = np.linalg.norm(Xt @ Z)
     for _ in range(limit):
         V = solve((2 * Z + rho * (W - u)) / (2 + rho))
         XV = X @ V
@@ -196,7 +197,9 @@ def admm(
         W = np.sign(XV + u) * np.maximum(np.abs(XV + u) - l1 / rho, 0)
         u = u + XV - W
         primal, dual = np.linalg.norm(XV - W), rho * np.linalg.norm(Xt @ (W - before))
-        small = tolerance * (1e-2 * np.sqrt(Z.size) + max(np.linalg.norm(XV), np.linalg.norm(W)))
-        if primal < small and dual < tolerance * (1e-2 * np.sqrt(V.size) + rho * np.linalg.norm(Xt @ u)):
+        # In place of absolute tolerances, a share of Z, so that the scale of Z does not matter.
+        primal_scale = max(np.linalg.norm(XV), np.linalg.norm(W)) + 1e-2 * np.linalg.norm(Z)
+        dual_scale = rho * np.linalg.norm(Xt @ u) + 1e-2 * target
+        if primal < tolerance * primal_scale and dual < tolerance * dual_scale:
             break
     return V

@@ -79,6 +79,18 @@ def relate(
     return Relation(rows, columns, weights, _table(counts, power) + column_offset, n_negative)
 
 
+def relate_pairs(
+    rows: Array, columns: Array, n_columns: int, n_negative: int, *, power: float = 0.0
+) -> Relation:
+    """Build a relation from a list of pairs, in which each occurrence counts.
+
+    rows, columns : (p,) int64
+    n_columns, n_negative, power : columns in all, and as in `relate`
+    """
+    counts = np.bincount(columns, minlength=n_columns)
+    return Relation(rows, columns, np.ones(len(rows), np.float32), _table(counts, power), n_negative)
+
+
 def _table(counts: Array, power: float) -> Array:
     """(t,) int64, each column repeated in proportion to its count to the power, rounded.
 
