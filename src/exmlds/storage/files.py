@@ -128,7 +128,9 @@ def replacing(path: PathLike, *, mode: int | None = None) -> Iterator[IO[bytes]]
 def _create(temporary: Path, path: Path) -> IO[bytes]:
     """A new file that only its owner may read, for what is to become the file at `path`."""
     try:
-        return os.fdopen(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_BINARY", 0), 0o600), "wb")
+        return os.fdopen(
+            os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_BINARY", 0), 0o600), "wb"
+        )
     except OSError as error:
         raise DataError(f"{path}: cannot be written ({error.strerror}).") from None
 
