@@ -581,20 +581,21 @@ def test_search_cells(seed: int) -> None:
     np.testing.assert_array_equal(*found)
 
 
-@given(seed=seeds)
+@given(seed=seeds, is_euclidean=st.booleans())
 @settings(max_examples=50)
-def test_rescore(seed: int) -> None:
+def test_rescore(seed: int, is_euclidean: bool) -> None:
     rng = np.random.default_rng(seed)
     n, r, q = (int(rng.integers(1, size)) for size in (30, 20, 6))
     Q, rows = (rng.integers(-2, 3, (m, r)).astype(np.float32) for m in (q, n))
     bias, numbers = rng.integers(-1, 2, n).astype(np.float32), rng.permutation(n)
+    bias[rng.random(n) < 0.1] = -np.inf
     positions = np.array([rng.permutation(n) for _ in range(q)])[:, : int(rng.integers(1, n + 1))]
     positions[:, int(rng.integers(1, n + 1)) :] = -1
     found = []
     for engine in (jit_topk, topk):
         ids = np.where(positions >= 0, numbers[positions], -1)
         scores = np.where(positions >= 0, np.float32(0), np.float32(-np.inf))
-        engine.rescore(Q, rows, bias, positions, ids, scores)
+        engine.rescore(Q, rows, bias, is_euclidean, positions, ids, scores)
         found.append((ids, scores))
     for one, other in zip(*found):
         np.testing.assert_array_equal(one, other)

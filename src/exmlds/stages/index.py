@@ -252,14 +252,13 @@ def search(
             ids, scores = _search_dense(segment, Q, index.metric, k, n_probes, engine)
         found.append((np.where(ids >= 0, ids + offset, -1) if offset else ids, scores))
         offset += len(segment.bias)
-    return _similarities(index, Q, *(found[0] if len(found) == 1 else _merge(found, k)))
+    return _similarities(index, *(found[0] if len(found) == 1 else _merge(found, k)))
 
 
-def _similarities(index: Index, Q: Matrix, ids: Array, scores: Array) -> tuple[Array, Array]:
-    """The ids, and the similarities that belong to these scores."""
-    if index.metric == "euclidean":  # Rounding can make a squared distance slightly negative.
-        squared = row_norms(Q)[:, None] ** 2 - scores
-        scores = -np.sqrt(np.maximum(squared, 0, out=squared, where=ids >= 0))
+def _similarities(index: Index, ids: Array, scores: Array) -> tuple[Array, Array]:
+    """The ids, and the similarities that belong to these scores: cosines, or −‖q − x‖²."""
+    if index.metric == "euclidean":
+        scores = -np.sqrt(-scores)
     return ids, scores.astype(np.float32, copy=False)
 
 
@@ -284,7 +283,7 @@ def search_stored(
             return *search(index, Z, k, n_probes=n_probes, engine=engine), Z
         own_cell = np.searchsorted(first.rows.starts, positions, side="right") - 1
         found = _search_dense(first, _prepare(index, Z), index.metric, k, n_probes, engine, known[own_cell])
-        return *_similarities(index, _prepare(index, Z), *found), Z
+        return *_similarities(index, *found), Z
 
     return search_rows
 
@@ -309,10 +308,12 @@ def _scaled(Q: Matrix, metric: str) -> Matrix:
 
 
 def _search_sparse(segment: Segment, Q: Matrix, metric: str, k: int, engine: Engine) -> tuple[Array, Array]:
-    Q = csr_matrix(_scaled(Q, metric))
+    scaled = csr_matrix(_scaled(Q, metric))
     ids, scores = np.full((Q.shape[0], k), -1, np.int64), np.full((Q.shape[0], k), -np.inf, Q.dtype)
-    queries, postings = ((A.indptr, A.indices, A.data) for A in (Q, segment.rows))
+    queries, postings = ((A.indptr, A.indices, A.data) for A in (scaled, segment.rows))
     engine.sparse_topk(*queries, *postings, segment.bias, 0, ids, scores)
+    if metric == "euclidean":  # Rounding can make a squared distance slightly negative.
+        scores = np.minimum(scores - row_norms(Q)[:, None] ** 2, 0)
     return ids, scores
 
 
@@ -326,22 +327,22 @@ def _search_dense(
     probes: Array | None = None,
 ) -> tuple[Array, Array]:
     Q = np.ascontiguousarray(Q.toarray() if issparse(Q) else Q, np.float32)
-    scaled = _scaled(Q, metric)
-    rows = _packed(segment)
+    rows, is_euclidean = _packed(segment), metric == "euclidean"
     if isinstance(segment.rows, cells.Cells):
         positions, scores = cells.search(
             segment.rows, segment.bias, Q, metric, k, n_probes=n_probes, probes=probes, engine=engine
         )
         ids = np.where(positions >= 0, segment.rows.numbers[positions].astype(np.int64), -1)
     else:
-        positions, scores = _search_all(segment, scaled, k, engine)
+        positions, scores = _search_all(segment, _scaled(Q, metric), k, engine)
         ids = positions.copy()
     if rows.values.dtype == np.float32:
-        engine.rescore(scaled, rows.values, segment.bias, positions, ids, scores)
+        engine.rescore(Q, rows.values, segment.bias, is_euclidean, positions, ids, scores)
     else:  # unpack what was found alone
         found, position = np.unique(np.maximum(positions, 0), return_inverse=True)
         position = np.where(positions >= 0, position.reshape(positions.shape), -1)
-        engine.rescore(scaled, quantize.unpack(rows, found), segment.bias[found], position, ids, scores)
+        values, bias = quantize.unpack(rows, found), segment.bias[found]
+        engine.rescore(Q, values, bias, is_euclidean, position, ids, scores)
     return ids, scores
 
 

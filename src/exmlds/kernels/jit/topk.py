@@ -149,7 +149,7 @@ def search_cells(Q, probes, starts, rows, bias, best, best_scores):
 
 
 @reordering_kernel
-def rescore(Q, rows, bias, positions, ids, scores):
+def rescore(Q, rows, bias, is_euclidean, positions, ids, scores):
     """See the twin in reference/topk.py."""
     for q in range(len(Q)):
         query = Q[q]
@@ -158,9 +158,15 @@ def rescore(Q, rows, bias, positions, ids, scores):
             if position < 0:
                 break
             row, score = rows[position], np.float32(0)
-            for c in range(len(query)):
-                score += query[c] * row[c]
-            score += bias[position]
+            if is_euclidean:
+                for c in range(len(query)):
+                    score -= (query[c] - row[c]) ** 2
+                if bias[position] == -np.inf:
+                    score = bias[position]
+            else:
+                for c in range(len(query)):
+                    score += query[c] * row[c]
+                score += bias[position]
             # The list is almost sorted, so that few entries move.
             own, j = ids[q, i], i
             while j > 0 and (score > scores[q, j - 1] or (score == scores[q, j - 1] and own < ids[q, j - 1])):

@@ -80,19 +80,27 @@ def search_cells(
         best[q, : len(near)], best_scores[q, : len(near)] = near, scores
 
 
-def rescore(Q: Array, rows: Array, bias: Array, positions: Array, ids: Array, scores: Array) -> None:
+def rescore(
+    Q: Array, rows: Array, bias: Array, is_euclidean: bool, positions: Array, ids: Array, scores: Array
+) -> None:
     """Compute the scores of found rows again and sort them: a score then depends on query and row alone.
 
-    The result of a matrix product depends on its shape in the last bits, and so on the other queries.
+    The result of a matrix product depends on its shape in the last bits, and so on the other queries; and the
+    distance of near rows would be the difference of two large numbers.
 
-    Q : (queries, r) float32;  rows, bias : (n, r) and (n,) float32
+    Q : (queries, r) float32;  rows, bias : (n, r) and (n,) float32; a bias of −inf excludes a row
+    is_euclidean : whether a score is −‖q − x‖², or ⟨q, x⟩ with the bias
     positions : (queries, k) int64, where the rows are, −1 pads at the end
     ids, scores : (queries, k) int64 and float32 of these rows, in place
     """
     for q in range(len(Q)):
         present = positions[q] >= 0
         near = positions[q, present]
-        exact = (rows[near] * Q[q]).sum(axis=1) + bias[near]
+        if is_euclidean:
+            exact = -np.square(rows[near] - Q[q]).sum(axis=1)
+            exact[bias[near] == -np.inf] = -np.inf
+        else:
+            exact = (rows[near] * Q[q]).sum(axis=1) + bias[near]
         ids[q, present], scores[q, present] = _best(ids[q, present], exact, len(near))
 
 
