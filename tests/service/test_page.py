@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +84,12 @@ def folder(books: Library, tmp_path_factory: pytest.TempPathFactory) -> Path:
         model = fit(books._replace(texts=texts, labels=labels), growable=True)
     model.save(path)
     return path
+
+
+@pytest.fixture(scope="module")
+def service(folder: Path) -> Iterator[Running]:
+    with Running(folder) as running:
+        yield running
 
 
 Open = Callable[..., Any]
@@ -194,6 +200,13 @@ def test_marks_are_ranges_of_characters(opened: Open) -> None:
     ]
 
 
+def test_shares_never_read_as_none_or_all(opened: Open) -> None:
+    page = opened()
+    shares = [0, 0.0004, 0.0005, 0.0094, 0.0096, 0.5, 0.996, 1]
+    shown = page.run(f"import(location.origin + '/static/dom.js').then((dom) => {shares}.map(dom.percent))")
+    assert shown == ["0 %", "<0.1 %", "0.1 %", "0.9 %", "1 %", "50 %", ">99 %", "100 %"]
+
+
 def test_keys_do_all_of_it(opened: Open) -> None:
     page = opened(GREECE)
     page.run("document.querySelector('#more')?.click()")
@@ -270,6 +283,11 @@ def test_a_text_without_a_known_word_is_said_to_be_one(opened: Open) -> None:
     page.press("Enter", CONTROL)
     page.wait(f"{text_of('#count')} === 'None: the model knows no word of this text.'")
     assert page.run(NAMES) == []
+    hidden = [page.run(is_hidden(part)) for part in ("#nothing-yet", "#nothing-found", "#threshold-tools")]
+    assert hidden == [True, False, True]
+    page.click("#clear")
+    hidden = [page.run(is_hidden(part)) for part in ("#nothing-yet", "#nothing-found", "#threshold-tools")]
+    assert hidden == [False, True, True]
 
 
 def test_a_missed_label_teaches_the_model(opened: Open) -> None:
@@ -514,4 +532,6 @@ def test_controls_have_names(opened: Open) -> None:
     controls = [(role, name) for role, name in shown if role in roles - {"list"}]
     assert {role for role, _ in controls} >= {"button", "textbox", "combobox", "slider", "option", "region"}
     assert [role for role, name in controls if not name.strip()] == []
+    scores = [node["description"]["value"] for node in nodes if node.get("description")]
+    assert page.run(text_of(".row .chance")) in scores  # a suggestion is read with its probability
     assert page.run("document.documentElement.lang") == "en"
