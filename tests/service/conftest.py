@@ -104,9 +104,10 @@ class Running:
         assert answer.status == 200, answer
         return answer.json
 
-    def end(self, number: int = signal.SIGTERM) -> int:
-        """Send a signal, and return how the process ended."""
-        self.process.send_signal(number)
+    def end(self, number: int | None = signal.SIGTERM) -> int:
+        """Send a signal, if any, and return how the process ended."""
+        if number is not None:
+            self.process.send_signal(number)
         code = self.process.wait(60)
         self._reader.join()
         assert self.process.stderr is not None
@@ -169,13 +170,13 @@ def saved(books: Library, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def folder(saved: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the model for the tests of a module."""
+    """A copy of the model, to which tests add no document or feedback that they leave there."""
     return Path(shutil.copytree(saved, tmp_path_factory.mktemp("served") / "library"))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def service(folder: Path) -> Iterator[Running]:
     """A service of the copy, as `exmlds serve` starts it without options."""
     with Running(folder) as running:

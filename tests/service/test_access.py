@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -128,29 +126,3 @@ def test_a_body_without_a_length_is_counted(guarded: Running) -> None:
     assert response.status == 413
     assert b"2,000 bytes" in response.read()
     connection.close()
-
-
-@pytest.mark.parametrize(
-    ("options", "environment", "message"),
-    [
-        (("--host", "0.0.0.0"), {}, "Others can reach 0.0.0.0"),
-        ((), {"EXMLDS_READ_TOKEN": "short"}, "at least 16"),
-        (("--read-token-file", "/nowhere/token"), {}, "there is no such file"),
-        (("--max-body", "many"), {}, "max_body"),
-        (("--no-feedback", "--feedback-file", "x"), {}, "either"),
-        (("--cors", "a.example/page"), {}, "an origin is a scheme and a host"),
-    ],
-)
-def test_an_unsafe_or_wrong_start_is_refused(
-    saved: Path, options: tuple[str, ...], environment: dict[str, str], message: str
-) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "exmlds", "serve", saved, *options],
-        capture_output=True,
-        text=True,
-        env={"PATH": "/usr/bin:/bin"} | environment,
-        check=False,
-    )
-    assert done.returncode == 2
-    assert message in done.stderr
-    assert done.stderr.count("\n") == 1

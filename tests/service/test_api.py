@@ -177,7 +177,7 @@ def test_feedback_is_exported_and_deleted(service: Running, folder: Path) -> Non
         ("GET", "/static/..%2Fapp.py", None, 404, "/openapi.json"),
         ("PUT", "/v1/documents", None, 405, "Use POST."),
         ("POST", "/v1/labels/x", None, 405, "Use GET."),
-        ("POST", "/v1/suggest", b'{"text": "a', 400, "not JSON"),
+        ("POST", "/v1/suggest", b'{"text": "a', 400, "string starting at at character 9."),
         ("POST", "/v1/suggest", b'{"text": "\xff"}', 400, ""),
         ("POST", "/v1/suggest", {}, 422, "Correct body"),
         ("POST", "/v1/suggest", {"text": "a", "texts": ["a"]}, 422, "Correct body"),

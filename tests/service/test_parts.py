@@ -4,30 +4,39 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
+import shutil
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from threading import Event
 from typing import Any
+from unittest.mock import Mock
 
+import joblib
 import pytest
+import uvicorn
 from fastapi import FastAPI
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
+from uvicorn.server import ServerState
 
-from exmlds import DataError
+from exmlds import DataError, load
 from exmlds.errors import ModelError
 from exmlds.models.analyzers import TermVectorizer
-from exmlds.service import batching, core, feedback, gate
+from exmlds.service import batching, core, feedback, gate, security, server
 from exmlds.service.batching import Batcher
 from exmlds.service.feedback import FeedbackStore
 from exmlds.service.marks import marks, word_weights
 from exmlds.service.observing import Observer
 from exmlds.service.problems import Problem
 from exmlds.service.prometheus import Measurements
+from exmlds.service.serving import Serving, snapshot
 from exmlds.service.settings import ServiceSettings
 from exmlds.service.work import Work
+
+from .conftest import Library, fit, uri
 
 
 class Doubler:
@@ -204,6 +213,124 @@ def test_bodies_at_once_are_bounded_together(monkeypatch: pytest.MonkeyPatch) ->
     asyncio.run(main())
 
 
+class Wire:
+    """A connection of the server whose other end is this test."""
+
+    def __init__(self) -> None:
+        async def answer(scope: Any, receive: Any, send: Any) -> None:
+            await self.may_answer.wait()
+            await send({"type": "http.response.start", "status": 204, "headers": []})
+            await send({"type": "http.response.body"})
+
+        self.may_answer, self.transport = asyncio.Event(), Mock(asyncio.Transport)
+        self.transport.get_extra_info.return_value = None
+        self.transport.is_closing.return_value = False
+        config = uvicorn.Config(answer, http=server.Connection, lifespan="off", log_config=None)
+        self.state = ServerState()
+        self.connection = server.Connection(config, self.state, {})
+
+    def open(self, begin: bytes) -> None:
+        self.connection.connection_made(self.transport)
+        self.connection.data_received(begin)
+
+
+def test_connections_end_where_the_next_request_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "HEAD_SECONDS", 0)
+    monkeypatch.setattr(server, "ANSWER_SECONDS", 0)
+    request = b"GET / HTTP/1.1\r\nHost: localhost\r\n"
+
+    async def deadlines() -> None:
+        for _ in range(5):
+            await asyncio.sleep(0)
+
+    async def main() -> None:
+        slow, asking = Wire(), Wire()
+        slow.open(request)  # the head never ends
+        asking.open(request + b"\r\n")
+        await deadlines()
+        slow.transport.close.assert_called_once()
+        slow.transport.abort.assert_called_once()  # what was written is not taken either
+        asking.transport.close.assert_not_called()  # however long the answer takes
+        asking.may_answer.set()
+        await deadlines()
+        asking.transport.write.assert_called()
+        asking.transport.close.assert_called()  # no other request has come
+        for wire in (slow, asking):
+            wire.connection.connection_lost(None)
+
+    asyncio.run(main())
+
+
+def test_too_many_connections_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "MOST_CONNECTIONS", 1)
+
+    async def main() -> None:
+        one, other = Wire(), Wire()
+        other.connection.connections = one.connection.connections
+        for wire in (one, other):
+            wire.connection.connection_made(wire.transport)
+        one.transport.abort.assert_not_called()
+        other.transport.abort.assert_called_once()
+        for wire in (one, other):
+            wire.connection.connection_lost(None)
+
+    asyncio.run(main())
+
+
+@pytest.mark.filterwarnings("ignore::exmlds.errors.NoKnownWordWarning")
+def test_a_folder_that_cannot_be_written_to_is_served_where_nothing_is_written(
+    saved: Path, books: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.access", lambda *_: False)
+    with pytest.raises(DataError, match="cannot be written to, and its model can grow"):
+        Serving(saved)
+    serving = Serving(saved, is_read_only=True)
+    serving.close()
+    fit(books).save(tmp_path / "plain")
+    (tmp_path / "plain" / ".lock").unlink()
+    serving = Serving(tmp_path / "plain")
+    assert not serving.is_growable
+    serving.close()
+    assert not (tmp_path / "plain" / ".lock").exists()
+
+
+@pytest.mark.filterwarnings("ignore::exmlds.errors.DataWarning")  # of words that the model does not know
+def test_no_change_reaches_a_snapshot(saved: Path, books: Library, tmp_path: Path) -> None:
+    def answers(model: Any) -> str:
+        texts, label = books.texts[:20], uri("baking")
+        suggested, reasons = model.predict_topk(texts, 10), model.explain(texts[:2], label, 3)
+        return joblib.hash(
+            (suggested, [why.score for why in reasons], model.similar_labels(label, 3), model.label_counts_)
+        )
+
+    with load(shutil.copytree(saved, tmp_path / "library"), writable=True) as model:
+        before = snapshot(model)
+        expected = answers(before)
+        model.partial_fit(["rye bread"] * 2, [[uri("lighthouses")], [uri("law")]], ids=["a", "b"])
+        model.partial_fit(["rye"], [[uri("baking")]], ids=["b"], replace=True)
+        model.remove_rows(["a", "0", "1"])
+        model.compact(purge=True)
+        assert answers(model) != expected
+        assert answers(before) == expected
+
+
+@pytest.mark.parametrize(
+    ("host", "hosts", "expected"),
+    [
+        ("127.0.0.1", (), {"localhost", "127.0.0.1", "[::1]"}),
+        ("::1", (), {"localhost", "127.0.0.1", "[::1]"}),
+        ("127.0.0.2", (), {"localhost", "127.0.0.1", "127.0.0.2", "[::1]"}),
+        ("::1", ("a.example",), {"a.example", "[::1]"}),
+        ("0.0.0.0", (), None),
+    ],
+)
+def test_host_names_are_those_of_the_machine_or_the_allowed_ones(
+    host: str, hosts: tuple[str, ...], expected: set[str] | None
+) -> None:
+    settings = ServiceSettings(Path(), "", None, host=host, hosts=hosts)
+    assert security.allowed_hosts(settings) == expected
+
+
 def test_feedback_is_there_after_it_is_opened_again(tmp_path: Path) -> None:
     path = tmp_path / "kept.jsonl"
     store = FeedbackStore(path)
@@ -236,17 +363,23 @@ def test_feedback_is_in_one_service_and_in_whole_lines(
 ) -> None:
     path = tmp_path / "kept.jsonl"
     store = FeedbackStore(path)
-    with pytest.raises(DataError, match="in use by another service"):
+    with pytest.raises(DataError, match="another service uses it"):
         FeedbackStore(path)
     monkeypatch.setattr(feedback, "MOST_BYTES", 10)
     with pytest.raises(Problem, match="Export"):
         store.add("a", [], [], None)
     store.close()
-    path.write_text('{"id": "a"}\n')
+    for other in (tmp_path / "none" / "kept.jsonl", Path(os.devnull)):
+        with pytest.raises(DataError, match=r"cannot be kept there \(.+\)\. Choose another --feedback-file"):
+            FeedbackStore(other)
+
+
+@pytest.mark.parametrize("line", ['["a"]', '{"id": "a"}', '{"id": "a", "document_id": null, "text": "b"}'])
+def test_only_whole_lines_of_feedback_are_read(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "kept.jsonl"
+    path.write_text(f"{line}\n")
     with pytest.raises(DataError, match="jsonl:1: this is not a line of feedback"):
         FeedbackStore(path)
-    with pytest.raises(DataError, match="cannot be kept there"):
-        FeedbackStore(tmp_path / "none" / "kept.jsonl")
 
 
 def test_feedback_for_which_there_is_no_space_leaves_nothing_behind(tmp_path: Path) -> None:
