@@ -500,13 +500,15 @@ def test_the_theme_is_chosen_and_kept(opened: Open) -> None:
     page.run("localStorage.clear()")
 
 
-def test_nothing_is_cut_on_a_narrow_screen(opened: Open) -> None:
-    page = opened(GREECE, width=NARROW)
+@pytest.mark.parametrize("width", [320, NARROW, 900])
+def test_nothing_is_cut_on_a_narrow_screen(opened: Open, width: int) -> None:
+    page = opened(GREECE, width=width)
     page.click(".row .label")
     page.wait(WHY)
     page.click(".row .decide.accepted")
-    assert page.run("document.querySelector('.in-text mark') !== null")
-    assert page.run("document.documentElement.scrollWidth") <= NARROW
+    shown = page.run("document.querySelector('.in-text mark').checkVisibility()")
+    assert shown == (width <= NARROW)  # where the text is not beside it
+    assert page.run("document.documentElement.scrollWidth") <= width
     cut = "[...document.querySelectorAll('button, label, p, li, td, th, h1, h2, h3, bdi')]"
     cut += ".filter((part) => part.getBoundingClientRect().right > innerWidth + 1)"
     assert page.run(f"{cut}.map((part) => part.textContent.slice(0, 80))") == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 import re
@@ -25,7 +26,7 @@ from uvicorn.server import ServerState
 from exmlds import DataError, load
 from exmlds.errors import ModelError
 from exmlds.models.analyzers import TermVectorizer
-from exmlds.service import batching, core, feedback, gate, security, server
+from exmlds.service import app, batching, core, feedback, gate, growth, page, security, server
 from exmlds.service.batching import Batcher
 from exmlds.service.feedback import FeedbackStore
 from exmlds.service.marks import marks, word_weights
@@ -329,6 +330,75 @@ def test_host_names_are_those_of_the_machine_or_the_allowed_ones(
 ) -> None:
     settings = ServiceSettings(Path(), "", None, host=host, hosts=hosts)
     assert security.allowed_hosts(settings) == expected
+
+
+def test_a_body_has_to_arrive_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gate, "BODY_SECONDS", 0)
+
+    async def main() -> None:
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            await receive()
+
+        guarded = gate.Gate(app, ServiceSettings(Path(), "", None, host="0.0.0.0"))
+        with pytest.raises(Problem, match="Send the whole request within 0 seconds") as caught:
+            await guarded({"type": "http", "method": "POST", "headers": []}, asyncio.Event().wait, app)
+        assert caught.value.status_code == 408
+        assert guarded.n_now == 0
+
+    asyncio.run(main())
+
+
+def test_requests_at_once_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gate, "MOST_AT_ONCE", 1)
+    sent: list[Any] = []
+
+    async def main() -> None:
+        may_go = asyncio.Event()
+
+        async def app(*_: Any) -> None:
+            await may_go.wait()
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        guarded = gate.Gate(app, ServiceSettings(Path(), "", None, host="0.0.0.0"))
+        request = {"type": "http", "method": "GET", "headers": []}
+        first = asyncio.create_task(guarded(request, app, send))
+        await asyncio.sleep(0)
+        await guarded(request, app, send)
+        assert (sent[0]["status"], (b"retry-after", b"1") in sent[0]["headers"]) == (503, True)
+        may_go.set()
+        await first
+
+    asyncio.run(main())
+
+
+def test_a_service_that_is_ending_is_not_ready() -> None:
+    with pytest.raises(Problem, match="is ending") as caught:
+        asyncio.run(page.readyz(Mock(is_ending=True)))
+    assert caught.value.status_code == 503
+
+
+@pytest.mark.parametrize(("number", "status"), [(errno.ENOSPC, 507), (errno.EDQUOT, 507), (errno.EIO, 500)])
+def test_errors_of_the_disk_are_told_without_a_path(number: int, status: int) -> None:
+    cause = OSError(number, "why", "/secret/path")
+    wrapped = ModelError("/secret/path cannot be written to")
+    wrapped.__cause__ = cause
+    for error in (cause, wrapped):
+        answer = asyncio.run(app._failed(Mock(), error))
+        assert answer.status_code == status
+        assert b"secret" not in answer.body
+
+
+def test_a_change_that_the_model_does_not_take_is_refused() -> None:
+    serving = Mock()
+    serving.change.side_effect = ValueError("no label would be left")
+    with pytest.raises(Problem, match="no label would be left") as caught:
+        growth.remove(serving, "a", purge=False)
+    assert caught.value.status_code == 409
+    serving.change.side_effect = ModelError("/secret/path cannot be written to")
+    with pytest.raises(ModelError):
+        growth.remove(serving, "a", purge=False)
 
 
 def test_feedback_is_there_after_it_is_opened_again(tmp_path: Path) -> None:
