@@ -21,6 +21,7 @@ from exmlds import ExMLDS, TextClassifier
 from exmlds.data import make_library
 from exmlds.vocabulary import ALTERNATIVE, Vocabulary, VocabularyBuilder
 
+LIMIT = 600  # seconds, far more than anything takes on a busy machine, so that a test ends where it fails
 ADDRESS = re.compile(r"is at (http://\S+:(\d+)/)")
 
 
@@ -79,7 +80,7 @@ class Running:
         self._reader.start()
 
     def connect(self) -> HTTPConnection:
-        return HTTPConnection("127.0.0.1", self.port, timeout=60)
+        return HTTPConnection("127.0.0.1", self.port, timeout=LIMIT)
 
     def ask(
         self, method: str, path: str, content: Any = None, *, headers: dict[str, str] | None = None
@@ -108,7 +109,7 @@ class Running:
         """Send a signal, if any, and return how the process ended."""
         if number is not None:
             self.process.send_signal(number)
-        code = self.process.wait(60)
+        code = self.process.wait(LIMIT)
         self._reader.join()
         assert self.process.stderr is not None
         self.process.stderr.close()

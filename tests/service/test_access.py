@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import Running
+from .conftest import LIMIT, Running
 
 READ, WRITE = "a-token-for-reading", "a-token-for-writing"
 DOCUMENT = {"documents": [{"text": "bread", "labels": ["baking"]}]}
@@ -108,7 +108,7 @@ def test_other_origins_are_not_allowed_by_default(service: Running) -> None:
 
 
 def test_a_body_over_the_limit_is_refused_before_it_is_read(guarded: Running) -> None:
-    with socket.create_connection(("127.0.0.1", guarded.port), timeout=30) as connection:
+    with socket.create_connection(("127.0.0.1", guarded.port), timeout=LIMIT) as connection:
         head = "POST /v1/suggest HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
         connection.sendall(f"{head}Authorization: Bearer {READ}\r\nContent-Length: 2001\r\n\r\n".encode())
         answer = b""

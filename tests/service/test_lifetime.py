@@ -21,12 +21,12 @@ import pytest
 from exmlds import load
 from exmlds.data import open_texts, read_texts
 
-from .conftest import Answer, Library, Running, Start, fit, library, uri
+from .conftest import LIMIT, Answer, Library, Running, Start, fit, library, uri
 
 
 def until(is_there: Callable[[], bool]) -> None:
-    """Wait until something has happened; after ten minutes, it does not happen on the slowest machine."""
-    for _ in range(60_000):
+    """Wait until something has happened."""
+    for _ in range(100 * LIMIT):
         if is_there():
             return
         time.sleep(0.01)

@@ -37,7 +37,7 @@ from exmlds.service.serving import Serving, snapshot
 from exmlds.service.settings import ServiceSettings
 from exmlds.service.work import Work
 
-from .conftest import Library, fit, uri
+from .conftest import LIMIT, Library, fit, uri
 
 
 class Doubler:
@@ -50,7 +50,7 @@ class Doubler:
     def __call__(self, options: Any, numbers: list[Any]) -> Sequence[Any]:
         self.batches.append((options, list(numbers)))
         self.began.set()
-        assert self.may_go.wait(60)
+        assert self.may_go.wait(LIMIT)
         if options == "fails":
             raise ValueError("it fails")
         return [2 * number for number in numbers]
@@ -63,7 +63,7 @@ def with_batcher(run: Any) -> Doubler:
         batcher = Batcher(doubler)
         batcher.start()
         try:
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(LIMIT):
                 await run(batcher, doubler)
         finally:
             doubler.may_go.set()
@@ -132,7 +132,7 @@ def test_texts_that_are_not_predicted_in_time_are_refused(monkeypatch: pytest.Mo
 def test_work_has_a_bounded_queue() -> None:
     async def main() -> None:
         work, may_go = Work("test", "tests", n_threads=1, most_waiting=1), Event()
-        first = asyncio.create_task(work.run(may_go.wait, 60))
+        first = asyncio.create_task(work.run(may_go.wait, LIMIT))
         await asyncio.sleep(0)
         with pytest.raises(Problem, match="Too many tests"):
             await work.run(int)
@@ -150,7 +150,7 @@ def test_work_that_does_not_begin_in_time_is_refused_and_not_done(monkeypatch: p
 
     async def main() -> None:
         work, may_go = Work("test", "tests", n_threads=1, most_waiting=2), Event()
-        first = asyncio.create_task(work.run(may_go.wait, 60))
+        first = asyncio.create_task(work.run(may_go.wait, LIMIT))
         await asyncio.sleep(0)
         with pytest.raises(Problem, match=r"Other tests took 0.01 seconds\. Try again"):
             await work.run(done.append, 1)
