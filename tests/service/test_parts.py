@@ -530,7 +530,9 @@ def test_the_log_tells_of_disks_and_not_of_texts(
         raise error
 
     asyncio.run(Observer(fails, Measurements())({"type": "http", "method": "GET"}, fails, fails))
-    assert caplog.messages[0].splitlines()[0] == logged
+    assert re.fullmatch(
+        rf"{re.escape(logged)} \(.*observing\.py:\d+ .* > test_parts\.py:\d+ fails\)", caplog.messages[0]
+    )
 
 
 def test_labels_of_measurements_are_escaped() -> None:
