@@ -192,6 +192,13 @@ def test_feedback_is_exported_and_deleted(service: Running, folder: Path) -> Non
         ("GET", "/v1/labels?limit=0", None, 422, "query.limit"),
         ("GET", "/v1/labels/no%20such", None, 404, "search"),
         ("POST", "/v1/documents", {"documents": [{"text": "a", "labels": [" "]}]}, 422, "labels[0]"),
+        (
+            "POST",
+            "/v1/documents",
+            {"documents": [{"id": "a", "text": "a", "labels": []}] * 2},
+            409,
+            "each id once",
+        ),
         ("DELETE", "/v1/feedback/none", None, 404, "POST /v1/feedback"),
         ("GET", "/v1/feedback?format=csv", None, 422, "query.format"),
         ("GET", "/v1/projects/other", None, 404, "'library'"),
