@@ -103,6 +103,7 @@ KEYS = {
     "ArrowDown": (40, ""),
 }
 CONTROL = 2  # a modifier of keys
+LIMIT = 600  # seconds, far more than anything takes on a busy machine, so that a test ends where it fails
 # The middle of the visible element that a selector finds; null if another element lies over it.
 MIDDLE = """
 ((element) => {
@@ -162,7 +163,7 @@ class Browser:
 
     def _next(self) -> Any:
         while b"\0" not in self._received:
-            ready, _, _ = select.select([self._answers], [], [], 60)
+            ready, _, _ = select.select([self._answers], [], [], LIMIT)
             assert ready, "the browser does not answer"
             part = os.read(self._answers, 1 << 20)
             assert part, "the browser has ended"
@@ -218,16 +219,16 @@ class Browser:
         self.until(lambda: self.run(condition))
 
     def until(self, happened: Callable[[], Any]) -> None:
-        for _ in range(600):
+        for _ in range(20 * LIMIT):
             if happened():
                 return
             time.sleep(0.05)
-        raise AssertionError("it did not happen within 30 seconds")
+        raise AssertionError(f"it did not happen within {LIMIT} seconds")
 
     def close(self) -> None:
         self._session = ""
         self.send("Browser.close")
-        self.process.wait(30)
+        self.process.wait(LIMIT)
         os.close(self._commands)
         os.close(self._answers)
 

@@ -21,6 +21,7 @@ from exmlds import ExMLDS, TextClassifier
 from exmlds.data import make_library
 from exmlds.vocabulary import ALTERNATIVE, Vocabulary, VocabularyBuilder
 
+LIMIT = 600  # seconds, far more than anything takes on a busy machine, so that a test ends where it fails
 ADDRESS = re.compile(r"is at (http://\S+:(\d+)/)")
 
 
@@ -79,7 +80,7 @@ class Running:
         self._reader.start()
 
     def connect(self) -> HTTPConnection:
-        return HTTPConnection("127.0.0.1", self.port, timeout=60)
+        return HTTPConnection("127.0.0.1", self.port, timeout=LIMIT)
 
     def ask(
         self, method: str, path: str, content: Any = None, *, headers: dict[str, str] | None = None
@@ -104,10 +105,11 @@ class Running:
         assert answer.status == 200, answer
         return answer.json
 
-    def end(self, number: int = signal.SIGTERM) -> int:
-        """Send a signal, and return how the process ended."""
-        self.process.send_signal(number)
-        code = self.process.wait(60)
+    def end(self, number: int | None = signal.SIGTERM) -> int:
+        """Send a signal, if any, and return how the process ended."""
+        if number is not None:
+            self.process.send_signal(number)
+        code = self.process.wait(LIMIT)
         self._reader.join()
         assert self.process.stderr is not None
         self.process.stderr.close()
@@ -169,13 +171,13 @@ def saved(books: Library, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def folder(saved: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the model for the tests of a module."""
+    """A copy of the model, to which tests add no document or feedback that they leave there."""
     return Path(shutil.copytree(saved, tmp_path_factory.mktemp("served") / "library"))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def service(folder: Path) -> Iterator[Running]:
     """A service of the copy, as `exmlds serve` starts it without options."""
     with Running(folder) as running:

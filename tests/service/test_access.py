@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from .conftest import Running
+from .conftest import LIMIT, Running
 
 READ, WRITE = "a-token-for-reading", "a-token-for-writing"
 DOCUMENT = {"documents": [{"text": "bread", "labels": ["baking"]}]}
@@ -110,7 +108,7 @@ def test_other_origins_are_not_allowed_by_default(service: Running) -> None:
 
 
 def test_a_body_over_the_limit_is_refused_before_it_is_read(guarded: Running) -> None:
-    with socket.create_connection(("127.0.0.1", guarded.port), timeout=30) as connection:
+    with socket.create_connection(("127.0.0.1", guarded.port), timeout=LIMIT) as connection:
         head = "POST /v1/suggest HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
         connection.sendall(f"{head}Authorization: Bearer {READ}\r\nContent-Length: 2001\r\n\r\n".encode())
         answer = b""
@@ -128,29 +126,3 @@ def test_a_body_without_a_length_is_counted(guarded: Running) -> None:
     assert response.status == 413
     assert b"2,000 bytes" in response.read()
     connection.close()
-
-
-@pytest.mark.parametrize(
-    ("options", "environment", "message"),
-    [
-        (("--host", "0.0.0.0"), {}, "Others can reach 0.0.0.0"),
-        ((), {"EXMLDS_READ_TOKEN": "short"}, "at least 16"),
-        (("--read-token-file", "/nowhere/token"), {}, "there is no such file"),
-        (("--max-body", "many"), {}, "max_body"),
-        (("--no-feedback", "--feedback-file", "x"), {}, "either"),
-        (("--cors", "a.example/page"), {}, "an origin is a scheme and a host"),
-    ],
-)
-def test_an_unsafe_or_wrong_start_is_refused(
-    saved: Path, options: tuple[str, ...], environment: dict[str, str], message: str
-) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "exmlds", "serve", saved, *options],
-        capture_output=True,
-        text=True,
-        env={"PATH": "/usr/bin:/bin"} | environment,
-        check=False,
-    )
-    assert done.returncode == 2
-    assert message in done.stderr
-    assert done.stderr.count("\n") == 1

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,19 +22,19 @@ limit=5
 """
 
 
-@pytest.fixture(scope="module")
-def annif(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The program `annif`: the one that EXMLDS_ANNIF names, or one that is installed here."""
+@pytest.fixture
+def annif(request: pytest.FixtureRequest) -> Path:
+    """The program `annif`: the one that EXMLDS_ANNIF names, or one that pytest's cache keeps between runs."""
     if given := os.environ.get("EXMLDS_ANNIF"):
-        yield Path(given)
-        return
-    folder = tmp_path_factory.mktemp("annif")
+        return Path(given)
+    folder = request.config.cache.mkdir("annif")
+    program = folder / "bin" / "annif"  # pip writes it last, after all that it needs
     install = [folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--no-compile", "annif>=1,<2"]
-    for command in ([sys.executable, "-m", "venv", folder], install):
+    for command in () if program.exists() else ([sys.executable, "-m", "venv", folder], install):
         done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
         if done.returncode:
             pytest.skip("Annif cannot be installed here")
-    yield folder / "bin" / "annif"
+    return program
 
 
 @pytest.mark.slow

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +84,12 @@ def folder(books: Library, tmp_path_factory: pytest.TempPathFactory) -> Path:
         model = fit(books._replace(texts=texts, labels=labels), growable=True)
     model.save(path)
     return path
+
+
+@pytest.fixture(scope="module")
+def service(folder: Path) -> Iterator[Running]:
+    with Running(folder) as running:
+        yield running
 
 
 Open = Callable[..., Any]
@@ -194,6 +200,13 @@ def test_marks_are_ranges_of_characters(opened: Open) -> None:
     ]
 
 
+def test_shares_never_read_as_none_or_all(opened: Open) -> None:
+    page = opened()
+    shares = [0, 0.0004, 0.0005, 0.0094, 0.0096, 0.5, 0.996, 1]
+    shown = page.run(f"import(location.origin + '/static/dom.js').then((dom) => {shares}.map(dom.percent))")
+    assert shown == ["0 %", "<0.1 %", "0.1 %", "0.9 %", "1 %", "50 %", ">99 %", "100 %"]
+
+
 def test_keys_do_all_of_it(opened: Open) -> None:
     page = opened(GREECE)
     page.run("document.querySelector('#more')?.click()")
@@ -270,6 +283,11 @@ def test_a_text_without_a_known_word_is_said_to_be_one(opened: Open) -> None:
     page.press("Enter", CONTROL)
     page.wait(f"{text_of('#count')} === 'None: the model knows no word of this text.'")
     assert page.run(NAMES) == []
+    hidden = [page.run(is_hidden(part)) for part in ("#nothing-yet", "#nothing-found", "#threshold-tools")]
+    assert hidden == [True, False, True]
+    page.click("#clear")
+    hidden = [page.run(is_hidden(part)) for part in ("#nothing-yet", "#nothing-found", "#threshold-tools")]
+    assert hidden == [False, True, True]
 
 
 def test_a_missed_label_teaches_the_model(opened: Open) -> None:
@@ -482,13 +500,15 @@ def test_the_theme_is_chosen_and_kept(opened: Open) -> None:
     page.run("localStorage.clear()")
 
 
-def test_nothing_is_cut_on_a_narrow_screen(opened: Open) -> None:
-    page = opened(GREECE, width=NARROW)
+@pytest.mark.parametrize("width", [320, NARROW, 900])
+def test_nothing_is_cut_on_a_narrow_screen(opened: Open, width: int) -> None:
+    page = opened(GREECE, width=width)
     page.click(".row .label")
     page.wait(WHY)
     page.click(".row .decide.accepted")
-    assert page.run("document.querySelector('.in-text mark') !== null")
-    assert page.run("document.documentElement.scrollWidth") <= NARROW
+    shown = page.run("document.querySelector('.in-text mark').checkVisibility()")
+    assert shown == (width <= NARROW)  # where the text is not beside it
+    assert page.run("document.documentElement.scrollWidth") <= width
     cut = "[...document.querySelectorAll('button, label, p, li, td, th, h1, h2, h3, bdi')]"
     cut += ".filter((part) => part.getBoundingClientRect().right > innerWidth + 1)"
     assert page.run(f"{cut}.map((part) => part.textContent.slice(0, 80))") == []
@@ -514,4 +534,6 @@ def test_controls_have_names(opened: Open) -> None:
     controls = [(role, name) for role, name in shown if role in roles - {"list"}]
     assert {role for role, _ in controls} >= {"button", "textbox", "combobox", "slider", "option", "region"}
     assert [role for role, name in controls if not name.strip()] == []
+    scores = [node["description"]["value"] for node in nodes if node.get("description")]
+    assert page.run(text_of(".row .chance")) in scores  # a suggestion is read with its probability
     assert page.run("document.documentElement.lang") == "en"

@@ -3,31 +3,41 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
+import os
 import re
+import shutil
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from threading import Event
 from typing import Any
+from unittest.mock import Mock
 
+import joblib
 import pytest
+import uvicorn
 from fastapi import FastAPI
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
+from uvicorn.server import ServerState
 
-from exmlds import DataError
+from exmlds import DataError, load
 from exmlds.errors import ModelError
 from exmlds.models.analyzers import TermVectorizer
-from exmlds.service import batching, core, feedback, gate
+from exmlds.service import app, batching, core, feedback, gate, growth, page, security, server
 from exmlds.service.batching import Batcher
 from exmlds.service.feedback import FeedbackStore
 from exmlds.service.marks import marks, word_weights
 from exmlds.service.observing import Observer
 from exmlds.service.problems import Problem
 from exmlds.service.prometheus import Measurements
+from exmlds.service.serving import Serving, snapshot
 from exmlds.service.settings import ServiceSettings
 from exmlds.service.work import Work
+
+from .conftest import LIMIT, Library, fit, uri
 
 
 class Doubler:
@@ -40,7 +50,7 @@ class Doubler:
     def __call__(self, options: Any, numbers: list[Any]) -> Sequence[Any]:
         self.batches.append((options, list(numbers)))
         self.began.set()
-        assert self.may_go.wait(60)
+        assert self.may_go.wait(LIMIT)
         if options == "fails":
             raise ValueError("it fails")
         return [2 * number for number in numbers]
@@ -53,7 +63,7 @@ def with_batcher(run: Any) -> Doubler:
         batcher = Batcher(doubler)
         batcher.start()
         try:
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(LIMIT):
                 await run(batcher, doubler)
         finally:
             doubler.may_go.set()
@@ -122,7 +132,7 @@ def test_texts_that_are_not_predicted_in_time_are_refused(monkeypatch: pytest.Mo
 def test_work_has_a_bounded_queue() -> None:
     async def main() -> None:
         work, may_go = Work("test", "tests", n_threads=1, most_waiting=1), Event()
-        first = asyncio.create_task(work.run(may_go.wait, 60))
+        first = asyncio.create_task(work.run(may_go.wait, LIMIT))
         await asyncio.sleep(0)
         with pytest.raises(Problem, match="Too many tests"):
             await work.run(int)
@@ -140,7 +150,7 @@ def test_work_that_does_not_begin_in_time_is_refused_and_not_done(monkeypatch: p
 
     async def main() -> None:
         work, may_go = Work("test", "tests", n_threads=1, most_waiting=2), Event()
-        first = asyncio.create_task(work.run(may_go.wait, 60))
+        first = asyncio.create_task(work.run(may_go.wait, LIMIT))
         await asyncio.sleep(0)
         with pytest.raises(Problem, match=r"Other tests took 0.01 seconds\. Try again"):
             await work.run(done.append, 1)
@@ -204,6 +214,193 @@ def test_bodies_at_once_are_bounded_together(monkeypatch: pytest.MonkeyPatch) ->
     asyncio.run(main())
 
 
+class Wire:
+    """A connection of the server whose other end is this test."""
+
+    def __init__(self) -> None:
+        async def answer(scope: Any, receive: Any, send: Any) -> None:
+            await self.may_answer.wait()
+            await send({"type": "http.response.start", "status": 204, "headers": []})
+            await send({"type": "http.response.body"})
+
+        self.may_answer, self.transport = asyncio.Event(), Mock(asyncio.Transport)
+        self.transport.get_extra_info.return_value = None
+        self.transport.is_closing.return_value = False
+        config = uvicorn.Config(answer, http=server.Connection, lifespan="off", log_config=None)
+        self.state = ServerState()
+        self.connection = server.Connection(config, self.state, {})
+
+    def open(self, begin: bytes) -> None:
+        self.connection.connection_made(self.transport)
+        self.connection.data_received(begin)
+
+
+def test_connections_end_where_the_next_request_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "HEAD_SECONDS", 0)
+    monkeypatch.setattr(server, "ANSWER_SECONDS", 0)
+    request = b"GET / HTTP/1.1\r\nHost: localhost\r\n"
+
+    async def deadlines() -> None:
+        for _ in range(5):
+            await asyncio.sleep(0)
+
+    async def main() -> None:
+        slow, asking = Wire(), Wire()
+        slow.open(request)  # the head never ends
+        asking.open(request + b"\r\n")
+        await deadlines()
+        slow.transport.close.assert_called_once()
+        slow.transport.abort.assert_called_once()  # what was written is not taken either
+        asking.transport.close.assert_not_called()  # however long the answer takes
+        asking.may_answer.set()
+        await deadlines()
+        asking.transport.write.assert_called()
+        asking.transport.close.assert_called()  # no other request has come
+        for wire in (slow, asking):
+            wire.connection.connection_lost(None)
+
+    asyncio.run(main())
+
+
+def test_too_many_connections_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "MOST_CONNECTIONS", 1)
+
+    async def main() -> None:
+        one, other = Wire(), Wire()
+        other.connection.connections = one.connection.connections
+        for wire in (one, other):
+            wire.connection.connection_made(wire.transport)
+        one.transport.abort.assert_not_called()
+        other.transport.abort.assert_called_once()
+        for wire in (one, other):
+            wire.connection.connection_lost(None)
+
+    asyncio.run(main())
+
+
+@pytest.mark.filterwarnings("ignore::exmlds.errors.NoKnownWordWarning")
+def test_a_folder_that_cannot_be_written_to_is_served_where_nothing_is_written(
+    saved: Path, books: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.access", lambda *_: False)
+    with pytest.raises(DataError, match="cannot be written to, and its model can grow"):
+        Serving(saved)
+    serving = Serving(saved, is_read_only=True)
+    serving.close()
+    fit(books).save(tmp_path / "plain")
+    (tmp_path / "plain" / ".lock").unlink()
+    serving = Serving(tmp_path / "plain")
+    assert not serving.is_growable
+    serving.close()
+    assert not (tmp_path / "plain" / ".lock").exists()
+
+
+@pytest.mark.filterwarnings("ignore::exmlds.errors.DataWarning")  # of words that the model does not know
+def test_no_change_reaches_a_snapshot(saved: Path, books: Library, tmp_path: Path) -> None:
+    def answers(model: Any) -> str:
+        texts, label = books.texts[:20], uri("baking")
+        suggested, reasons = model.predict_topk(texts, 10), model.explain(texts[:2], label, 3)
+        return joblib.hash(
+            (suggested, [why.score for why in reasons], model.similar_labels(label, 3), model.label_counts_)
+        )
+
+    with load(shutil.copytree(saved, tmp_path / "library"), writable=True) as model:
+        before = snapshot(model)
+        expected = answers(before)
+        model.partial_fit(["rye bread"] * 2, [[uri("lighthouses")], [uri("law")]], ids=["a", "b"])
+        model.partial_fit(["rye"], [[uri("baking")]], ids=["b"], replace=True)
+        model.remove_rows(["a", "0", "1"])
+        model.compact(purge=True)
+        assert answers(model) != expected
+        assert answers(before) == expected
+
+
+@pytest.mark.parametrize(
+    ("host", "hosts", "expected"),
+    [
+        ("127.0.0.1", (), {"localhost", "127.0.0.1", "[::1]"}),
+        ("::1", (), {"localhost", "127.0.0.1", "[::1]"}),
+        ("127.0.0.2", (), {"localhost", "127.0.0.1", "127.0.0.2", "[::1]"}),
+        ("::1", ("a.example",), {"a.example", "[::1]"}),
+        ("0.0.0.0", (), None),
+    ],
+)
+def test_host_names_are_those_of_the_machine_or_the_allowed_ones(
+    host: str, hosts: tuple[str, ...], expected: set[str] | None
+) -> None:
+    settings = ServiceSettings(Path(), "", None, host=host, hosts=hosts)
+    assert security.allowed_hosts(settings) == expected
+
+
+def test_a_body_has_to_arrive_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gate, "BODY_SECONDS", 0)
+
+    async def main() -> None:
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            await receive()
+
+        guarded = gate.Gate(app, ServiceSettings(Path(), "", None, host="0.0.0.0"))
+        with pytest.raises(Problem, match="Send the whole request within 0 seconds") as caught:
+            await guarded({"type": "http", "method": "POST", "headers": []}, asyncio.Event().wait, app)
+        assert caught.value.status_code == 408
+        assert guarded.n_now == 0
+
+    asyncio.run(main())
+
+
+def test_requests_at_once_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gate, "MOST_AT_ONCE", 1)
+    sent: list[Any] = []
+
+    async def main() -> None:
+        may_go = asyncio.Event()
+
+        async def app(*_: Any) -> None:
+            await may_go.wait()
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        guarded = gate.Gate(app, ServiceSettings(Path(), "", None, host="0.0.0.0"))
+        request = {"type": "http", "method": "GET", "headers": []}
+        first = asyncio.create_task(guarded(request, app, send))
+        await asyncio.sleep(0)
+        await guarded(request, app, send)
+        assert (sent[0]["status"], (b"retry-after", b"1") in sent[0]["headers"]) == (503, True)
+        may_go.set()
+        await first
+
+    asyncio.run(main())
+
+
+def test_a_service_that_is_ending_is_not_ready() -> None:
+    with pytest.raises(Problem, match="is ending") as caught:
+        asyncio.run(page.readyz(Mock(is_ending=True)))
+    assert caught.value.status_code == 503
+
+
+@pytest.mark.parametrize(("number", "status"), [(errno.ENOSPC, 507), (errno.EDQUOT, 507), (errno.EIO, 500)])
+def test_errors_of_the_disk_are_told_without_a_path(number: int, status: int) -> None:
+    cause = OSError(number, "why", "/secret/path")
+    wrapped = ModelError("/secret/path cannot be written to")
+    wrapped.__cause__ = cause
+    for error in (cause, wrapped):
+        answer = asyncio.run(app._failed(Mock(), error))
+        assert answer.status_code == status
+        assert b"secret" not in answer.body
+
+
+def test_a_change_that_the_model_does_not_take_is_refused() -> None:
+    serving = Mock()
+    serving.change.side_effect = ValueError("no label would be left")
+    with pytest.raises(Problem, match="no label would be left") as caught:
+        growth.remove(serving, "a", purge=False)
+    assert caught.value.status_code == 409
+    serving.change.side_effect = ModelError("/secret/path cannot be written to")
+    with pytest.raises(ModelError):
+        growth.remove(serving, "a", purge=False)
+
+
 def test_feedback_is_there_after_it_is_opened_again(tmp_path: Path) -> None:
     path = tmp_path / "kept.jsonl"
     store = FeedbackStore(path)
@@ -236,17 +433,23 @@ def test_feedback_is_in_one_service_and_in_whole_lines(
 ) -> None:
     path = tmp_path / "kept.jsonl"
     store = FeedbackStore(path)
-    with pytest.raises(DataError, match="in use by another service"):
+    with pytest.raises(DataError, match="another service uses it"):
         FeedbackStore(path)
     monkeypatch.setattr(feedback, "MOST_BYTES", 10)
     with pytest.raises(Problem, match="Export"):
         store.add("a", [], [], None)
     store.close()
-    path.write_text('{"id": "a"}\n')
+    for other in (tmp_path / "none" / "kept.jsonl", Path(os.devnull)):
+        with pytest.raises(DataError, match=r"cannot be kept there \(.+\)\. Choose another --feedback-file"):
+            FeedbackStore(other)
+
+
+@pytest.mark.parametrize("line", ['["a"]', '{"id": "a"}', '{"id": "a", "document_id": null, "text": "b"}'])
+def test_only_whole_lines_of_feedback_are_read(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "kept.jsonl"
+    path.write_text(f"{line}\n")
     with pytest.raises(DataError, match="jsonl:1: this is not a line of feedback"):
         FeedbackStore(path)
-    with pytest.raises(DataError, match="cannot be kept there"):
-        FeedbackStore(tmp_path / "none" / "kept.jsonl")
 
 
 def test_feedback_for_which_there_is_no_space_leaves_nothing_behind(tmp_path: Path) -> None:
@@ -327,7 +530,9 @@ def test_the_log_tells_of_disks_and_not_of_texts(
         raise error
 
     asyncio.run(Observer(fails, Measurements())({"type": "http", "method": "GET"}, fails, fails))
-    assert caplog.messages[0].splitlines()[0] == logged
+    assert re.fullmatch(
+        rf"{re.escape(logged)} \(.*observing\.py:\d+ .* > test_parts\.py:\d+ fails\)", caplog.messages[0]
+    )
 
 
 def test_labels_of_measurements_are_escaped() -> None:

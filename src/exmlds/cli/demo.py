@@ -109,6 +109,8 @@ def _serve(output: Path | None, books: Dataset, seed: int, port: int) -> None:
             model = TextClassifier(ExMLDS(effort="fast", random_state=seed), growable=True).fit(texts, labels)
         model.save(folder / "library")
         print(f"A text to begin with: {texts[0]}", file=sys.stderr)
+        if output is None:
+            print("The model and what you add are removed at the end; -o FOLDER keeps them.", file=sys.stderr)
         feedback = folder / "library.feedback.jsonl"
         run(host="127.0.0.1", port=port, model=folder / "library", name="library", feedback=feedback)
 

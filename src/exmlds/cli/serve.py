@@ -139,7 +139,10 @@ def run(*, host: str, read_token: str | None = None, write_token: str | None = N
         )
 
     def say(address: str) -> None:
-        print(harmless(f"{chosen.name} is at {address}; Ctrl-C ends the service."), file=sys.stderr)
+        print(
+            harmless(f"{chosen.name} is at {address} (open it in a browser); Ctrl-C ends it."),
+            file=sys.stderr,
+        )
 
     run_server(chosen, say)
 

@@ -81,7 +81,7 @@ class IndexedDocument(BaseModel):
 
     text: PlainText
     subjects: Annotated[list[Subject], Field(max_length=MOST_LABELS)] = []
-    document_id: Annotated[Name | None, Field()] = None
+    document_id: Name | None = None
     metadata: Metadata = {}
 
 

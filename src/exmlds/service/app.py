@@ -100,7 +100,7 @@ async def _failed(_: Request, error: Any) -> Response:
 def _methods(request: Request) -> set[str]:
     """The methods that this address takes."""
     found: set[str] = set()
-    for route in _routes():
+    for route in all_routes():
         if route.matches(request.scope)[0] != Match.NONE:
             found |= route.methods or set()
     return found
@@ -116,7 +116,7 @@ def _openapi(app: FastAPI, service: Service) -> dict[str, Any]:
     schemas |= schemas[ProblemResponse.__name__].pop("$defs")
     for unused in ("HTTPValidationError", "ValidationError"):
         schemas.pop(unused, None)
-    for route in _routes():
+    for route in all_routes():
         if not route.include_in_schema or needed_token(route.access, tokens) is None:
             continue
         document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
@@ -129,7 +129,7 @@ def _openapi(app: FastAPI, service: Service) -> dict[str, Any]:
     return document
 
 
-def _routes() -> Iterator[GuardedRoute]:
+def all_routes() -> Iterator[GuardedRoute]:
     for route in chain.from_iterable(router.routes for router in ROUTERS):
         assert isinstance(route, GuardedRoute)
         yield route

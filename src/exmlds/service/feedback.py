@@ -1,6 +1,6 @@
 """Feedback on suggestions, in a file of JSON lines.
 
-    {"id": "8f2c…", "document_id": null, "text": "…", "accepted": ["payment"], "rejected": ["refund"]}
+    {"id":"8f2c…","document_id":null,"text":"…","accepted":["payment"],"rejected":["refund"]}
 
 A line is synced before it is acknowledged. A crash leaves at most one line without its end, which was never
 acknowledged and is cut off. What is deleted leaves the file: it is written anew without it.
@@ -17,12 +17,24 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, BinaryIO, NamedTuple
 
+from pydantic import BaseModel
+
 from ..errors import DataError
 from ..storage.files import replacing, sync, sync_folder
 from ..storage.lock import try_to_lock
 from .problems import Problem
 
 MOST_BYTES = 1 << 30  # of the file
+
+
+class Feedback(BaseModel):
+    """A line of the file."""
+
+    id: str
+    document_id: str | None
+    text: str
+    accepted: list[str]
+    rejected: list[str]
 
 
 class Entry(NamedTuple):
@@ -57,14 +69,14 @@ class FeedbackStore:
     ) -> str:
         """Keep feedback, and return its id; it is on the disk then."""
         id = uuid.uuid4().hex
-        row = {
-            "id": id,
-            "document_id": document_id,
-            "text": text,
-            "accepted": list(dict.fromkeys(accepted)),
-            "rejected": list(dict.fromkeys(rejected)),
-        }
-        line = json.dumps(row, ensure_ascii=False).encode() + b"\n"
+        row = Feedback(
+            id=id,
+            document_id=document_id,
+            text=text,
+            accepted=list(dict.fromkeys(accepted)),
+            rejected=list(dict.fromkeys(rejected)),
+        )
+        line = row.model_dump_json().encode() + b"\n"
         with self._lock:
             start = os.fstat(self._file.fileno()).st_size
             if start + len(line) > MOST_BYTES:
@@ -102,15 +114,15 @@ class FeedbackStore:
             handle = os.dup(self._file.fileno())  # stays readable where the file is written anew
         try:
             for id, entry in last.items():
-                row = json.loads(os.pread(handle, entry.size, entry.start))
-                if not row["accepted"]:  # it tells of no label of the document
+                row = Feedback.model_validate_json(os.pread(handle, entry.size, entry.start))
+                if not row.accepted:  # it tells of no label of the document
                     continue
                 document = {
                     "id": id,
-                    "text": row["text"],
-                    "labels": row["accepted"],
-                    "rejected": row["rejected"],
-                    "feedback_id": row["id"],
+                    "text": row.text,
+                    "labels": row.accepted,
+                    "rejected": row.rejected,
+                    "feedback_id": row.id,
                 }
                 yield json.dumps(document, ensure_ascii=False).encode() + b"\n"
         finally:
@@ -121,12 +133,19 @@ class FeedbackStore:
         try:
             file = os.fdopen(os.open(self.path, flags, 0o600), "r+b")
         except OSError as error:
-            raise DataError(f"{self.path}: feedback cannot be kept there ({error.strerror}).") from None
+            raise self._refused(error.strerror) from None
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            file.close()
+            raise self._refused("it is not a regular file")
         if not try_to_lock(file.fileno()):
             file.close()
-            raise DataError(f"{self.path} is in use by another service; choose another file of feedback.")
+            raise self._refused("another service uses it")
         sync_folder(self.path.absolute().parent)
         return file
+
+    def _refused(self, reason: str | None) -> DataError:
+        advice = "Choose another --feedback-file, or pass --no-feedback."
+        return DataError(f"{self.path}: feedback cannot be kept there ({reason}). {advice}")
 
     def _read(self) -> None:
         """Find the entries of the file, and cut off a line that was not written to its end."""
@@ -138,13 +157,13 @@ class FeedbackStore:
                 sync(self._file)
                 break
             try:
-                row = json.loads(line)
-                self._entries[row["id"]] = Entry(start, len(line), row["document_id"])
-            except (ValueError, KeyError, TypeError):
+                row = Feedback.model_validate_json(line)
+            except ValueError:
                 raise DataError(
                     f"{self.path}:{number}: this is not a line of feedback. Repair or remove it, or choose "
                     "another file of feedback."
                 ) from None
+            self._entries[row.id] = Entry(start, len(line), row.document_id)
             start += len(line)
 
     def _keep(self, entries: Sequence[Entry]) -> None:

@@ -17,7 +17,7 @@ def add(serving: Serving, documents: Sequence[Any], *, replace: bool) -> list[st
     """Add documents, and return their ids."""
     ids = [uuid.uuid4().hex if document.id is None else document.id for document in documents]
     if len(set(ids)) < len(ids):
-        raise Problem("invalid", "Two documents of the request have the same id; send each id once.")
+        raise Problem("refused", "Two documents of the request have the same id; send each id once.")
 
     def work(model: TextClassifier) -> None:
         position = model._growing_model()._positions_by_id()

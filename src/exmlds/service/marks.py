@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+import numpy as np
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
 
 from ..models.analyzers import TOKEN, TermVectorizer, ngram_names
@@ -65,7 +66,7 @@ def _by_words(vectorizer: Any, text: str, weights: dict[Any, float]) -> dict[str
     words = list(dict.fromkeys(TOKEN.findall(text.lower())))
     if isinstance(vectorizer, HashingVectorizer):
         rows = vectorizer.transform(words or [""])
-        features = [rows[number].indices.tolist() for number in range(len(words))]
+        features = [columns.tolist() for columns in np.split(rows.indices, rows.indptr[1:-1])]
     else:
         features = list(map(vectorizer.build_analyzer(), words))
     return {

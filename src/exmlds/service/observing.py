@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 import traceback
+from pathlib import Path
 
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -14,7 +15,14 @@ from .prometheus import Measurements
 from .security import HEADERS
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+N_CALLS = 8  # of a failure that the log names
 log = logging.getLogger("exmlds.service")
+
+
+def _where(error: Exception) -> str:
+    """The innermost calls, such as "growth.py:33 work > text.py:401 partial_fit", on one line."""
+    calls = traceback.extract_tb(error.__traceback__)[-N_CALLS:]
+    return " > ".join(f"{Path(call.filename).name}:{call.lineno} {call.name}" for call in calls)
 
 
 class Observer:
@@ -44,8 +52,7 @@ class Observer:
         except Exception as error:
             # The message of another error may hold what a user sent.
             message = f": {error}" if isinstance(error, (ModelError, OSError)) else ""
-            where = "".join(traceback.format_tb(error.__traceback__))
-            log.error("%s%s\n%s", type(error).__name__, message, where)
+            log.error("%s%s (%s)", type(error).__name__, message, _where(error))
         finally:
             seconds = time.perf_counter() - started
             route = getattr(scope.get("route"), "path_format", "other")

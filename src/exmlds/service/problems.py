@@ -88,9 +88,11 @@ def of_validation(found: Iterable[Mapping[str, Any]]) -> Problem:
     What was sent is not repeated: it may be a text that somebody entered.
     """
     shown = list(islice(found, MOST_ERRORS))
+    for error in shown:
+        if error["type"] == "json_invalid":
+            what, place = error["ctx"]["error"], error["loc"][-1]
+            return Problem("malformed", f"The body is not JSON: {what} at character {place}. Correct it.")
     errors = [{"where": _where(error["loc"]), "detail": error["msg"]} for error in shown]
-    if any(error["type"] == "json_invalid" for error in shown):
-        return Problem("malformed", "The body is not JSON. Send one JSON object in UTF-8.", errors=errors)
     places = ", ".join(dict.fromkeys(error["where"] for error in errors))
     return Problem("invalid", f"Correct {places}; /openapi.json describes the request.", errors=errors)
 

@@ -65,14 +65,13 @@ def allowed_hosts(settings: ServiceSettings) -> frozenset[str] | None:
 
     A page of another site can let its name point to 127.0.0.1 and then read what a service there answers.
     """
-    if settings.hosts:
-        return frozenset(
-            host_of(f"[{host}]" if ":" in host and not host.startswith("[") else host)
-            for host in (*settings.hosts, settings.host)
-        )
-    if is_loopback(settings.host):
-        return frozenset({"localhost", "127.0.0.1", "[::1]", settings.host})
-    return None
+    hosts = settings.hosts or (("localhost", "127.0.0.1", "::1") if is_loopback(settings.host) else ())
+    if not hosts:
+        return None
+    return frozenset(
+        host_of(f"[{host}]" if ":" in host and not host.startswith("[") else host)
+        for host in (*hosts, settings.host)
+    )
 
 
 def host_of(header: str) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ..errors import DataError, DataWarning, NoKnownWordWarning
 from .app import create_app
@@ -17,9 +18,46 @@ from .core import Service
 from .settings import ServiceSettings
 
 GRACE_SECONDS = 30  # in which requests that were begun are answered after a signal
-KEEP_ALIVE_SECONDS = 30  # that a connection stays open without a request
+HEAD_SECONDS = 30  # in which the head of the next request has to arrive
+ANSWER_SECONDS = 300  # after which an answer that nobody takes is dropped
+MOST_CONNECTIONS = 800  # of the 1,024 files that a process has open in most systems
 BACKLOG = 512  # connections that wait to be accepted
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Connection(H11Protocol):
+    """A connection that is closed where the next request is late, and refused where there are too many."""
+
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if len(self.connections) > MOST_CONNECTIONS:
+            transport.abort()
+        self._expect_request(self.cycle)
+
+    def on_response_complete(self) -> None:
+        answered = self.cycle
+        super().on_response_complete()  # may begin with the next request
+        self._expect_request(answered)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._cancel_deadline()
+
+    def _expect_request(self, answered: object) -> None:
+        """answered : the request before, or None"""
+        self._cancel_deadline()
+        self._deadline = self.loop.call_later(HEAD_SECONDS, self._close_if_late, answered)
+
+    def _cancel_deadline(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+
+    def _close_if_late(self, answered: object) -> None:
+        if self.cycle is answered:
+            self._deadline = self.loop.call_later(ANSWER_SECONDS, self.transport.abort)
+            self.transport.close()  # after what was written is sent
 
 
 class Server(uvicorn.Server):
@@ -31,13 +69,14 @@ class Server(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 create_app(service),
+                http=Connection,
                 log_config=None,
                 access_log=False,  # it has queries, in which texts may be
                 server_header=False,
                 proxy_headers=False,
                 ws="none",
                 lifespan="on",
-                timeout_keep_alive=KEEP_ALIVE_SECONDS,
+                timeout_keep_alive=HEAD_SECONDS,
                 timeout_graceful_shutdown=GRACE_SECONDS,
             )
         )

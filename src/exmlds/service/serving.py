@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import gc
 import logging
+import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -131,9 +132,9 @@ class Serving:
         """The model of the folder; one that can grow is open for writing."""
         before = model_folder.generation_of(model_folder.read_manifest(self.folder))
         seen = self._look(before)  # first: what others write while the model is read is taken over next
-        loaded, contents = load_with_journal(
-            self.folder, trusted=self.trusted, writable=not self.is_read_only
-        )
+        # A model that cannot grow is served from a folder that nobody may write to as well.
+        is_writable = not self.is_read_only and os.access(self.folder, os.W_OK)
+        loaded, contents = load_with_journal(self.folder, trusted=self.trusted, writable=is_writable)
         if not isinstance(loaded, TextClassifier):
             loaded.close()
             raise DataError(
@@ -142,8 +143,13 @@ class Serving:
         generation, self._applied = journal.generation_of(contents.path), JournalMark.of(contents)
         if getattr(loaded, "growth_", None) is None:
             loaded.close()
-        elif not self.is_read_only:
+        elif is_writable:
             self._own = loaded
+        elif not self.is_read_only:
+            raise DataError(
+                f"{self.folder} cannot be written to, and its model can grow. Change the permissions of the "
+                "folder, or pass --read-only."
+            )
         self._seen = seen if generation == before else UNSEEN
         shown = snapshot(loaded)
         shown.predict_topk([WARM_UP], 1)  # the first prediction loads kernels, and may compile them

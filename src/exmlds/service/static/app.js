@@ -144,7 +144,7 @@ async function suggest() {
   try {
     suggestions.show(await api.suggest(wanted, N_SUGGESTIONS, chosenLanguage(), signal));
     suggestedFor = wanted;
-    for (const id of ["nothing-yet", "threshold-tools"]) byId(id).hidden = id === "nothing-yet";
+    byId("nothing-yet").hidden = true;
     sending.refresh();
     const { top } = byId("suggested").getBoundingClientRect();
     if (top > 0.7 * innerHeight) byId("suggested").scrollIntoView(); // on a narrow screen it is below the text
@@ -173,6 +173,8 @@ function showCounts() {
   byId("count").textContent = isStale ? "The text was changed: suggest again."
     : suggestedFor === null ? ""
     : !all ? "None: the model knows no word of this text." : `${above || "None"} of ${all} ${reach} ${percent(threshold)}`;
+  byId("threshold-tools").hidden = !all;
+  byId("nothing-found").hidden = suggestedFor === null || all > 0;
   byId("more").hidden = lower === null;
   if (lower) byId("more").textContent = `Show ${lower.more} more, down to ${percent(lower.threshold)}`;
 }
@@ -191,7 +193,6 @@ function begin(name = "") {
   suggestions.clear();
   sending.clear(name);
   byId("nothing-yet").hidden = false;
-  byId("threshold-tools").hidden = true;
   edited();
 }
 

@@ -22,12 +22,12 @@ export function nameOf(label) {
 export const count = (n) => n.toLocaleString("en");
 export const plural = (n, noun) => `${count(n)} ${noun}${n === 1 ? "" : "s"}`;
 
-/** A share in percent; one that is not exactly 0 or 1 never reads so. */
+/** A share in percent, small ones with a decimal; one that is not exactly 0 or 1 never reads so. */
 export function percent(share) {
+  if (share > 0 && share < 0.0005) return "<0.1 %";
+  if (share > 0 && share < 0.0095) return `${(100 * share).toFixed(1)} %`;
   const whole = Math.round(100 * share);
-  if (whole === 0 && share > 0) return "<1 %";
-  if (whole === 100 && share < 1) return ">99 %";
-  return `${whole} %`;
+  return whole === 100 && share < 1 ? ">99 %" : `${whole} %`;
 }
 
 /** A bar whose filled part is `share` of it. */

@@ -122,17 +122,20 @@ export class Suggestions {
   }
 
   #insert({ id, label, notation, score }, decision) {
-    const panelId = `why-${this.#rows.size}`;
+    const panelId = `why-${this.#rows.size}`, chanceId = `chance-${this.#rows.size}`;
     const button = element(
       "button",
-      { type: "button", class: "label", "data-does": "why", "aria-expanded": "false", "aria-controls": panelId },
+      {
+        type: "button", class: "label", "data-does": "why",
+        "aria-expanded": "false", "aria-controls": panelId, "aria-describedby": chanceId,
+      },
       nameOf(label),
       notation ? element("span", { class: "notation" }, notation) : null,
     );
     button.addEventListener("focus", () => this.#mark(node));
     const chance = score === null
-      ? [element("span", { class: "chance added" }, "added by you")]
-      : [bar(score), element("span", { class: "chance" }, percent(score))];
+      ? [element("span", { id: chanceId, class: "chance added" }, "added by you")]
+      : [bar(score), element("span", { id: chanceId, class: "chance" }, percent(score))];
     const decide = (does, sign, name) => element(
       "button",
       { type: "button", class: `decide ${does}`, "data-does": does, "aria-label": `${name} ${label}`, title: name },

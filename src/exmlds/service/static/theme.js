@@ -15,7 +15,10 @@
 
   document.addEventListener("DOMContentLoaded", () => {
     const button = document.getElementById("theme");
-    const name = () => { button.textContent = isDark() ? "Light" : "Dark"; };
+    const name = () => {
+      button.textContent = isDark() ? "Light" : "Dark";
+      button.setAttribute("aria-label", `${button.textContent} theme`);
+    };
     button.addEventListener("click", () => {
       root.dataset.theme = isDark() ? "light" : "dark";
       kept((storage) => storage.setItem("exmlds-theme", root.dataset.theme));
