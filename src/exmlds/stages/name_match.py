@@ -432,6 +432,6 @@ def logistic_regression(evidence: Array, hits: Array) -> tuple[Array, float]:
 def score_untrained(scorer: UntrainedScorer | None, scores: Array, supports: Array) -> Array:
     """(m,) float32, the probabilities of labels without training rows; without a scorer those of matches."""
     if scorer is None:
-        return scores
+        return np.minimum(scores, np.float32(MOST_UNTRAINED))
     logits = untrained_evidence(scores, supports) @ scorer.weights + scorer.bias
     return np.clip(expit(logits), np.finfo(np.float32).tiny, MOST_UNTRAINED).astype(np.float32)
