@@ -48,14 +48,16 @@ def as_concepts(labels: Iterable[Any], vocabulary: Vocabulary) -> list[list[Any]
     """The labels of each row as ids of concepts.
 
     A preferred name stands for its concept, and a deprecated concept for the one that replaces it. Labels
-    that the vocabulary does not know stay as they are. What was changed or is unknown is counted in a
-    warning.
+    that the vocabulary does not know stay as they are, and empty ones are dropped. What was changed or is
+    unknown is counted in a warning.
     """
     replaced, retired, unknown = Counter[str](), Counter[str](), Counter[str]()
     rows = [[row] if isinstance(row, str) else row if isinstance(row, list) else list(row) for row in labels]
     found = current_concepts(dict.fromkeys(chain.from_iterable(rows)), vocabulary)
     problems: dict[Any, Counter[str]] = {}
     for label, now in found.items():
+        if now == "":
+            continue
         if now not in vocabulary:
             problems[label] = unknown
         elif vocabulary.is_deprecated(now):
@@ -69,9 +71,9 @@ def as_concepts(labels: Iterable[Any], vocabulary: Vocabulary) -> list[list[Any]
     _warn(unknown, "are not in the vocabulary; they are kept as they are")
     _warn(replaced, "are deprecated concepts; those that replace them are learnt instead")
     _warn(retired, "are deprecated concepts that nothing replaces; they are kept as they are")
-    if all(now == label for label, now in found.items()):
+    if all(now == label and now != "" for label, now in found.items()):
         return rows
-    return [list(dict.fromkeys(map(found.__getitem__, row))) for row in rows]
+    return [[now for now in dict.fromkeys(map(found.__getitem__, row)) if now != ""] for row in rows]
 
 
 def _warn(counts: Counter[str], problem: str) -> None:

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from itertools import chain, compress
+from itertools import chain, compress, repeat
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -14,7 +14,7 @@ import Stemmer
 from scipy.sparse import csr_matrix, vstack
 from scipy.special import expit
 
-from ..runtime.parallel import bounded_blocks, map_blocks, one_blas_thread
+from ..runtime.parallel import Workers, blocks, bounded_blocks, map_blocks, one_blas_thread
 from ..stages import name_match
 from ..validation import stored
 from ..validation.observed import contains
@@ -237,12 +237,15 @@ class TokenTable(dict[str, int]):
 
     def tokens_of(self, words: list[str]) -> list[int]:
         """The tokens of words, which the table keeps."""
-        if new := [word for word in words if word not in self]:
+        found = list(map(self.get, words))
+        if None in found:
+            new = [word for word, token in zip(words, found) if token is None]
             self._add(new, self.stems(new))
-        return list(map(self.__getitem__, words))
+            return list(map(self.__getitem__, words))
+        return found  # type: ignore[return-value]
 
     def _add(self, words: list[str], stems: list[str]) -> None:
-        self.update(zip(words, [self.by_stem.get(stem, -1) for stem in stems]))
+        self.update(zip(words, map(self.by_stem.get, stems, repeat(-1))))
         if self.loose is not None:
             self.loose._add(words, [stem[: self.loose.letters] for stem in stems])
 
@@ -300,12 +303,13 @@ class NameMatcher:
         """
         matcher = cls(_index(names, np.bincount(Y.indices, minlength=Y.shape[1])), Y.shape[1])
         order = rng.permutation(len(texts))
-        n_characters = np.cumsum([_n_characters(texts[row]) for row in order[:TEXTS_TO_LEARN_FROM]])
+        shuffled = [texts[row] for row in order.tolist()]
+        n_characters = np.cumsum(_n_characters(shuffled[:TEXTS_TO_LEARN_FROM]))
         n = int((n_characters <= CHARACTERS_TO_LEARN_FROM).sum())
-        shuffled = [texts[row] for row in order]
         found = list(_map_texts(matcher._find, shuffled[:n], n_jobs))
         matcher.index = _learnt(matcher.index, found, Y[order[:n]])
-        scored = [matcher._score(block) for block in found]
+        with Workers(n_jobs) as workers:
+            scored = workers.map(lambda own: matcher._score(found[own.start]), blocks(len(found), 1))
         scored += _map_texts(matcher._match, shuffled[n:], n_jobs)
         matches = vstack([matcher._match([]), *scored], format="csr")
         return matcher, csr_matrix(matches[np.argsort(order)])
@@ -404,8 +408,8 @@ def _tables(languages: list[str], agreements: list[int]) -> Iterator[TokenTable 
             yield PartTable(by_stems[language])
 
 
-def _n_characters(text: Text) -> int:
-    return len(text) if isinstance(text, str) else sum(map(len, text))
+def _n_characters(texts: Iterable[Text]) -> list[int]:
+    return [len(text) if isinstance(text, str) else sum(map(len, text)) for text in texts]
 
 
 def _map_texts(
@@ -413,9 +417,9 @@ def _map_texts(
 ) -> Iterator[Result]:
     """Results of blocks of texts with at most CHARACTERS together, or one text, and at most TEXTS."""
     least = CHARACTERS // TEXTS
-    blocks = bounded_blocks([max(_n_characters(text), least) for text in texts], CHARACTERS)
+    parts = bounded_blocks(np.maximum(_n_characters(texts), least).tolist(), CHARACTERS)
     return map_blocks(
-        lambda block: work(texts[block]), blocks, n_jobs=n_jobs, stage="names in texts", total=len(texts)
+        lambda block: work(texts[block]), parts, n_jobs=n_jobs, stage="names in texts", total=len(texts)
     )
 
 
