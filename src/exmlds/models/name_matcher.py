@@ -363,8 +363,8 @@ class NameMatcher:
         if len(tokens) > MOST_CACHED:
             tokens.clear()
         if isinstance(tokens, TokenTable):
-            of_words = np.array(tokens.tokens_of(words.distinct), np.int32)
-            return name_match.find(self.index.trie, words.starts, of_words[words.ids])
+            own = np.array(tokens.tokens_of(words.distinct), np.int32)
+            return name_match.find(self.index.trie, words.starts, own[words.ids])
         of_words = list(map(tokens.__getitem__, words.distinct))
         parts = [(at, token) for at, word in enumerate(words.ids.tolist()) for token in of_words[word]]
         positions, of_parts = np.array(parts, np.int64).reshape(-1, 2).T
