@@ -187,14 +187,14 @@ class Vocabulary:
         return self.ids[position] if self.tables.replaced_by[position] == CURRENT else None
 
     def find_cycle(self) -> list[str]:
-        """Concepts each of which is broader than the one before, and the first than the last; or none."""
+        """Concepts, the first again at the end, each of which is broader than the one before; or none."""
         graph: dict[int, list[int]] = {}
         for narrow, broad in self.tables.broader.tolist():
             graph.setdefault(narrow, []).append(broad)
         try:
             TopologicalSorter(graph).prepare()
         except CycleError as error:
-            return [self.ids[position] for position in error.args[1]]
+            return [self.ids[position] for position in reversed(error.args[1])]
         return []
 
     def search(self, query: str, n: int = 10) -> list[str]:

@@ -727,7 +727,7 @@ def test_incompatible_arguments(files: Path, numbers: Path, run: Run) -> None:
         (("explain", files / "model", "--text", "a", "--row", "1"), "--row names a row of a file"),
         (("explain", numbers / "model", numbers / "train.txt", "--row", "a"), "rows, counted from 0"),
         (("explain", numbers / "model", numbers / "train.txt", "--row", "-1"), "rows, counted from 0"),
-        (("labels", files / "model", "--similar", "bakin"), "has no label 'bakin'; --search"),
+        (("labels", files / "model", "--similar", "bakin"), "has no label 'bakin'; find labels with"),
         (("tune", numbers / "train.txt", "-o", numbers / "m", "--vectorizer", "tfidf"), "holds numbers"),
         (
             ("tune", files / "train.jsonl", "-o", files / "m", "--vectorizer", "bert"),

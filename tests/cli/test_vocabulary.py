@@ -74,6 +74,14 @@ def test_explanations_name_the_label(model: Path, run: Run) -> None:
     assert json.loads(done.out)["name"] == "Backen"
 
 
+def test_labels_are_given_by_their_names_too(model: Path, run: Run) -> None:
+    done = run("explain", model, "--text", "salt in the bread", "--label", "Sport", "--json")
+    assert json.loads(done.out)["label"] == "http://a.org/1"
+    assert run("labels", model, "--similar", "sport").code == 0
+    done = run("explain", model, "--text", "salt", "--label", "sports")
+    assert (done.code, "has no label 'sports'; find labels with" in done.err) == (2, True)
+
+
 def test_errors(model: Path, folder: Path, run: Run, tmp_path: Path) -> None:
     done = run("predict", model, "--text", "salt", "--language", "fr")
     assert done.code == 2

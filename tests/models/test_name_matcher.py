@@ -46,6 +46,15 @@ def test_names_stand_in_texts_by_their_stems() -> None:
     assert found(matcher_of(["-", "?!"], TEXTS), "a text") == []
 
 
+def test_words_of_texts_are_those_of_each_text_alone() -> None:
+    texts = ["A_b 2nd", "Äpfel, Cafe\u0301", "", "x\0y", "straße\0z", "Ⅳ", "last"]
+    words = name_matcher.Words.of(texts)
+    alone = [["a", "b", "2nd"], ["äpfel", "café"], [], ["x", "y"], ["strasse", "z"], ["iv"], ["last"]]
+    bounds = zip(words.starts, words.starts[1:])
+    assert [[words.distinct[word] for word in words.ids[slice(*own)]] for own in bounds] == alone
+    assert [name_matcher.words_of(text) for text in texts] == alone
+
+
 def test_words_agree_loosely_by_their_beginnings() -> None:
     matcher = matcher_of(["modernism", "cats"], TEXTS)
     assert found(matcher, "modernity and its cat") == [0, 1]

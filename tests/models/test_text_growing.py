@@ -247,10 +247,10 @@ def test_a_label_keeps_what_its_name_gives_when_its_first_text_comes(tmp_path: P
     topics = read_vocabulary(tmp_path / "topics.txt")
     model = TextClassifier(ExMLDS(random_state=0), vocabulary=topics, growable=True).fit(texts, labels)
     query = ["The fish has not arrived. Regards, Ann"]
-    by_name = model.suggest(query, k=1)[0]
-    assert by_name[0].label == "fish"
+    by_name = {found.label: found.score for found in model.suggest(query, k=2)[0]}
     model.partial_fit(["I ordered a red fish."], [["fish"]])
-    assert model.suggest(query, k=1)[0] == by_name
+    after = {found.label: found.score for found in model.suggest(query, k=2)[0]}
+    assert after["fish"] == pytest.approx(by_name["fish"], rel=1e-3)
 
 
 def test_labels_as_matrices(model: TextClassifier) -> None:

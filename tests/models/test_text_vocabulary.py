@@ -120,6 +120,14 @@ def test_preferred_names_stand_for_concepts_everywhere(vocabulary: Vocabulary) -
         assert not by_ids.label_matrix([["chess"]]).nnz
 
 
+def test_empty_labels_are_dropped(vocabulary: Vocabulary) -> None:
+    labels = [["u:1", ""], [" u:2"], ["u:1"], ["", "u:2"]] * 3
+    model = TextClassifier(MostFrequent(), vocabulary=vocabulary).fit(TEXTS, labels)
+    assert model.classes_.tolist() == ["u:1", "u:2"]
+    named = TextClassifier(vocabulary=vocabulary).fit(TEXTS, labels)
+    assert "" not in named.classes_
+
+
 def test_unknown_labels_are_counted_and_named(vocabulary: Vocabulary) -> None:
     with pytest.warns(
         DataWarning, match=r"2 labels .*, 3 entries, are not in the vocabulary.*: u:9 \(2\), x"

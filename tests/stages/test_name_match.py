@@ -237,7 +237,16 @@ def test_the_scorer_learns_how_often_untrained_labels_are_right() -> None:
     found = name_match.score_untrained(as_often, scores, supports)
     assert np.abs(found - scores).mean() < 0.05
     assert name_match.fit_untrained(evidence, np.zeros(20_000, bool), is_unseen) is None
-    np.testing.assert_array_equal(name_match.score_untrained(None, scores, supports), scores)
+    as_they_are = name_match.score_untrained(None, scores, supports)
+    np.testing.assert_array_equal(as_they_are, np.minimum(scores, np.float32(name_match.MOST_UNTRAINED)))
+
+
+def test_a_name_alone_takes_the_first_rank_only_by_a_margin() -> None:
+    scores = np.array([0.7, 0.44, 0.41, 0.39, 0.2], np.float32)
+    found = name_match.give_way(scores, np.full(5, 0.4, np.float32))
+    np.testing.assert_array_equal(found[[0, 3, 4]], scores[[0, 3, 4]])
+    assert 0.4 > found[1] > found[2] > 0.3999
+    np.testing.assert_array_equal(name_match.give_way(scores, np.zeros(5, np.float32)), scores)
 
 
 def test_a_better_match_is_never_worse() -> None:

@@ -39,7 +39,11 @@ def explain(
     ] = None,
     text: GivenText = None,
     label: Annotated[
-        str | None, Option(help="The label to explain.  [default: the one with the highest score]")
+        str | None,
+        Option(
+            help="The label to explain, or its name in the vocabulary.  "
+            "[default: the one with the highest score]"
+        ),
     ] = None,
     row: Annotated[
         str | None,
@@ -68,24 +72,18 @@ def explain(
     error.
     """
     import_for_prediction()
-    from ..errors import DataError, did_you_mean
-    from .sources import MOST_COMPARED, one_row, refuse_swapped
+    from ..errors import DataError
+    from .sources import known_label, one_row, refuse_swapped
 
     refuse_swapped("explain MODEL DATA", model, data)
     fitted: Any = load_model(model, method, trusted)
     set_language(fitted, model, language)
-    names = {str(name): name for name in fitted.classes_.tolist()}
-    if label is not None and label not in names:
-        hint = did_you_mean(label, list(names)[:MOST_COMPARED])
-        advice = f"find labels with `exmlds labels {model} --search`"
-        raise DataError(f"{model} has no label {label!r}; {advice}.{hint}")
+    known = None if label is None else known_label(fitted, model, label)
     options = TextOptions(text_column, format, encoding_errors, id=id_column, encoding=encoding)
     options.check_given_text(text)
     query = one_row(fitted, model, data, text, row, options)
     try:
-        (why,) = fitted.explain(
-            query.X, None if label is None else names[label], n, feature_names=query.feature_names
-        )
+        (why,) = fitted.explain(query.X, known, n, feature_names=query.feature_names)
     except NotImplementedError as error:
         raise DataError(str(error)) from None
     texts = getattr(fitted, "texts_", None)

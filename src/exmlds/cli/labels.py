@@ -31,10 +31,10 @@ def labels(
     """Show the labels of a model: the most frequent, by name, similar ones, or the typical rows of one."""
     import numpy as np
 
-    from ..errors import DataError, did_you_mean
+    from ..errors import DataError
     from .output import print_json, print_table, say
     from .settings import method_name
-    from .sources import MOST_COMPARED
+    from .sources import known_label
 
     fitted: Any = load_model(model, method, trusted)
     set_language(fitted, model, language)
@@ -44,19 +44,14 @@ def labels(
     if sum(option is not None for option in (similar, search, typical)) > 1:
         raise DataError("Pass only one of --similar, --search and --typical.")
     inner = fitted._method
-    for name in (similar, typical):
-        if name is not None and not hasattr(inner, "similar_labels"):
-            trained_by = method_name(type(inner).__name__)
-            raise DataError(f"{model} was trained by {trained_by}, which has no label embeddings.")
-        if name is not None and name not in columns:
-            hint = did_you_mean(name, list(columns)[:MOST_COMPARED])
-            problem = f"{model} has no label {name!r}; --search finds labels by part of the name"
-            raise DataError(f"{problem}.{hint}")
+    if (similar or typical) is not None and not hasattr(inner, "similar_labels"):
+        trained_by = method_name(type(inner).__name__)
+        raise DataError(f"{model} was trained by {trained_by}, which has no label embeddings.")
     if typical is not None:
-        _show_rows(fitted, fitted.typical_rows(names[columns[typical]], n), as_json)
+        _show_rows(fitted, fitted.typical_rows(known_label(fitted, model, typical), n), as_json)
         return
     if similar is not None:
-        shown = fitted.similar_labels(names[columns[similar]], n)
+        shown = fitted.similar_labels(known_label(fitted, model, similar), n)
     else:
         by_count = np.argsort(-counts, kind="stable").tolist()
         named = (

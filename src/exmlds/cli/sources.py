@@ -6,7 +6,7 @@ import os
 import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from ..errors import DataError, DataWarning, did_you_mean
 from ..storage.files import near_path
@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 
     from ..base import XMCEstimator
     from ..data import Dataset, Document, Texts
+    from ..models.text import TextClassifier
     from .texts import TextOptions
 
-MOST_COMPARED = 50_000  # ids that a mistyped one is compared with
+MOST_COMPARED = 50_000  # ids or labels that a mistyped one is compared with
 MAX_K = 1000  # of metrics at k; a ranking has that many cells for each row
 
 
@@ -48,6 +49,20 @@ def refuse_swapped(usage: str, *arguments: object) -> None:
     *others, last = [Path(str(argument)) for argument in arguments if argument is not None]
     if is_model(last) and not all(map(is_model, others)):
         raise DataError(f"The arguments are swapped: {last} is a model. Write `exmlds {usage}`.")
+
+
+def known_label(fitted: XMCEstimator, model: Path, given: str) -> Any:
+    """The label of a model that a user names, by its id or by its preferred name in the vocabulary."""
+    labels = {str(label): label for label in fitted.classes_.tolist()}
+    named = given
+    if given not in labels and getattr(fitted, "vocabulary_", None) is not None:
+        named = cast("TextClassifier", fitted)._known_labels([given])[given]
+    if named not in labels:
+        hint = did_you_mean(given, list(labels)[:MOST_COMPARED])
+        raise DataError(
+            f"{model} has no label {given!r}; find labels with `exmlds labels {model} --search`.{hint}"
+        )
+    return labels[named]
 
 
 def display_name(source: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
@@ -47,14 +48,16 @@ def as_concepts(labels: Iterable[Any], vocabulary: Vocabulary) -> list[list[Any]
     """The labels of each row as ids of concepts.
 
     A preferred name stands for its concept, and a deprecated concept for the one that replaces it. Labels
-    that the vocabulary does not know stay as they are. What was changed or is unknown is counted in a
-    warning.
+    that the vocabulary does not know stay as they are, and empty ones are dropped. What was changed or is
+    unknown is counted in a warning.
     """
     replaced, retired, unknown = Counter[str](), Counter[str](), Counter[str]()
     rows = [[row] if isinstance(row, str) else row if isinstance(row, list) else list(row) for row in labels]
     found = current_concepts(dict.fromkeys(chain.from_iterable(rows)), vocabulary)
     problems: dict[Any, Counter[str]] = {}
     for label, now in found.items():
+        if now == "":
+            continue
         if now not in vocabulary:
             problems[label] = unknown
         elif vocabulary.is_deprecated(now):
@@ -68,9 +71,9 @@ def as_concepts(labels: Iterable[Any], vocabulary: Vocabulary) -> list[list[Any]
     _warn(unknown, "are not in the vocabulary; they are kept as they are")
     _warn(replaced, "are deprecated concepts; those that replace them are learnt instead")
     _warn(retired, "are deprecated concepts that nothing replaces; they are kept as they are")
-    if all(now is label for label, now in found.items()):
+    if all(now == label and now != "" for label, now in found.items()):
         return rows
-    return [list(dict.fromkeys(map(found.__getitem__, row))) for row in rows]
+    return [[now for now in dict.fromkeys(map(found.__getitem__, row)) if now != ""] for row in rows]
 
 
 def _warn(counts: Counter[str], problem: str) -> None:
@@ -136,25 +139,26 @@ class LabelNames:
 
         A concept that others are narrower than has itself as an attribute too.
         """
-        attributes: dict[tuple[str, Any], int] = {}
-        pairs: set[tuple[int, int]] = set()
-
-        def add(label: str, kind: str, value: Any) -> None:
-            if label in self.columns:
-                pairs.add((self.columns[label], attributes.setdefault((kind, value), len(attributes))))
-
-        ids = self.vocabulary.ids
-        for narrow, broad in self.vocabulary.tables.broader.tolist():
-            add(ids[narrow], "broader", broad)
-            add(ids[broad], "broader", broad)
         tables = self.vocabulary.tables
+        attributes: dict[str | int, int] = {}  # subdivisions, and the positions of broader concepts
+        rows, columns = array("q"), array("q")
+
+        def add(label: str, attribute: str | int) -> None:
+            if label in self.columns:
+                rows.append(self.columns[label])
+                columns.append(attributes.setdefault(attribute, len(attributes)))
+
+        ids, texts = self.vocabulary.ids, tables.texts.tolist()
+        for narrow, broad in tables.broader.tolist():
+            add(ids[narrow], broad)
+            add(ids[broad], broad)
         for start, id in zip(tables.starts.tolist(), ids):  # the first name is a preferred one
-            for subdivision in (
-                tables.texts[start].split(SUBDIVISION)[1:] if start < len(tables.texts) else ()
-            ):
-                add(id, "subdivision", subdivision.strip())
-        if not pairs:
+            if start < len(texts) and SUBDIVISION in texts[start]:
+                for subdivision in texts[start].split(SUBDIVISION)[1:]:
+                    add(id, subdivision.strip())
+        if not rows:
             return None
-        rows, columns = zip(*pairs)
         shape = len(self.labels), len(attributes)
-        return csr_matrix((np.ones(len(pairs), np.float32), (rows, columns)), shape)
+        found = csr_matrix((np.ones(len(rows), np.float32), (rows, columns)), shape)
+        found.data[:] = 1  # a label may have an attribute twice
+        return found

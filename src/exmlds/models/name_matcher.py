@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from itertools import chain
+from itertools import chain, compress, repeat
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -14,7 +14,7 @@ import Stemmer
 from scipy.sparse import csr_matrix, vstack
 from scipy.special import expit
 
-from ..runtime.parallel import bounded_blocks, map_blocks, one_blas_thread
+from ..runtime.parallel import Workers, blocks, bounded_blocks, map_blocks, one_blas_thread
 from ..stages import name_match
 from ..validation import stored
 from ..validation.observed import contains
@@ -24,8 +24,10 @@ Array = np.ndarray
 Text = str | Sequence[str]  # a text, or its fields, such as title and body
 Result = TypeVar("Result")
 
-BETWEEN = "\uffff"  # two texts that are read together; no character has this code
+BETWEEN = "\0"  # two texts that are read together
 WORD = re.compile(rf"\w+|{BETWEEN}")
+# What separates words in texts of ASCII, as blanks; `BETWEEN` stays.
+SEPARATORS = {code: " " for code in range(1, 128) if not chr(code).isalnum()}
 QUALIFIER = re.compile(r"\([^)]*\)")
 HAS_DIGIT = re.compile(r"\d")
 SUBDIVISION = "--"  # of a heading, as in "Motion pictures -- Reviews"
@@ -98,18 +100,49 @@ class Words(NamedTuple):
     @classmethod
     def of(cls, texts: Sequence[str]) -> Words:
         """The words of texts, which are read together: reading them one by one takes longer."""
-        together = BETWEEN.join(texts)
-        if together.count(BETWEEN) >= max(len(texts), 1):
-            together = BETWEEN.join(text.replace(BETWEEN, " ") for text in texts)
-        found = WORD.findall(unicodedata.normalize("NFKC", together).casefold().replace("_", " "))
         numbers: defaultdict[str, int] = defaultdict()
         numbers.default_factory = numbers.__len__
         numbers[BETWEEN]  # which has the number 0
-        ids = np.fromiter(map(numbers.__getitem__, found), np.int32, len(found)) - 1
-        ends = np.flatnonzero(ids < 0)
-        ids = ids[ids >= 0]
-        starts = np.concatenate(([0], ends - np.arange(len(ends)), [len(ids)] * bool(texts)))
-        return cls(list(numbers)[1:], ids, starts.astype(np.int64))
+        # Texts of ASCII need no normalization and no pattern, which take most of the time.
+        is_ascii = list(map(str.isascii, texts))
+        plain = _read_together(list(compress(texts, is_ascii)), numbers, in_ascii=True)
+        if all(is_ascii):
+            ids, starts = plain
+        else:
+            others = _read_together([text for text in texts if not text.isascii()], numbers, in_ascii=False)
+            ids, starts = _interleaved(np.array(is_ascii), plain, others)
+        return cls(list(numbers)[1:], ids, starts)
+
+
+def _read_together(texts: list[str], numbers: dict[str, int], *, in_ascii: bool) -> tuple[Array, Array]:
+    """The ids of words, which are one less than their numbers, and (n + 1,) where those of each text start.
+
+    numbers : of words, which gives a new word the next one, and `BETWEEN` 0
+    """
+    together = f" {BETWEEN} ".join(texts)
+    if together.count(BETWEEN) >= max(len(texts), 1):
+        together = f" {BETWEEN} ".join(text.replace(BETWEEN, " ") for text in texts)
+    if in_ascii:
+        found = together.lower().translate(SEPARATORS).split()
+    else:
+        found = WORD.findall(unicodedata.normalize("NFKC", together).casefold().replace("_", " "))
+    ids = np.fromiter(map(numbers.__getitem__, found), np.int32, len(found)) - 1
+    ends = np.flatnonzero(ids < 0)
+    ids = ids[ids >= 0]
+    starts = np.concatenate(([0], ends - np.arange(len(ends)), [len(ids)] * bool(texts)))
+    return ids, starts.astype(np.int64)
+
+
+def _interleaved(
+    is_first: Array, first: tuple[Array, Array], second: tuple[Array, Array]
+) -> tuple[Array, Array]:
+    """The ids and starts of texts, some of which are in the first and the others in the second part."""
+    begins, lengths = np.empty(len(is_first), np.int64), np.empty(len(is_first), np.int64)
+    for (_, starts), own, offset in ((first, is_first, 0), (second, ~is_first, len(first[0]))):
+        begins[own], lengths[own] = starts[:-1] + offset, np.diff(starts)
+    starts = np.concatenate(([0], np.cumsum(lengths)))
+    at = np.arange(starts[-1]) + np.repeat(begins - starts[:-1], lengths)
+    return np.concatenate([first[0], second[0]])[at], starts
 
 
 def words_of(text: str) -> list[str]:
@@ -144,6 +177,8 @@ def forms_of(name: str) -> Iterator[tuple[str, int]]:
     bare = QUALIFIER.sub(" ", heading).strip() if "(" in heading else heading
     if bare != heading:
         yield bare, kind
+    if "," not in bare:
+        return
     parts = [part.strip() for part in bare.split(",")]
     plain = [part for part in parts if part and not HAS_DIGIT.search(part)]
     if len(plain) < len(parts):
@@ -181,19 +216,42 @@ def parts_of(
 
 
 class TokenTable(dict[str, int]):
-    """The token of each word by a stemming; −1 for a word of no name."""
+    """The token of each word by a stemming; −1 for a word of no name.
 
-    def __init__(self, language: str, letters: int | None = None) -> None:
+    letters : of a stem that count;  loose : the table of the same language by fewer letters, whose tokens
+        are found with those of this one, so that a word is stemmed once
+    """
+
+    def __init__(self, language: str, letters: int | None = None, loose: TokenTable | None = None) -> None:
         self.stemmer = Stemmer.Stemmer(language, 0) if language else None
-        self.letters = letters
+        self.letters, self.loose = letters, loose
         self.by_stem: dict[str, int] = {}
 
+    def stems(self, words: list[str]) -> list[str]:
+        """The stems of words, which takes less time for many words together."""
+        stems = words if self.stemmer is None else self.stemmer.stemWords(words)
+        return stems if self.letters is None else [stem[: self.letters] for stem in stems]
+
     def stem(self, word: str) -> str:
-        return (word if self.stemmer is None else self.stemmer.stemWord(word))[: self.letters]
+        return self.stems([word])[0]
+
+    def tokens_of(self, words: list[str]) -> list[int]:
+        """The tokens of words, which the table keeps."""
+        found = list(map(self.get, words))
+        if None in found:
+            new = [word for word, token in zip(words, found) if token is None]
+            self._add(new, self.stems(new))
+            return list(map(self.__getitem__, words))
+        return found  # type: ignore[return-value]
+
+    def _add(self, words: list[str], stems: list[str]) -> None:
+        self.update(zip(words, map(self.by_stem.get, stems, repeat(-1))))
+        if self.loose is not None:
+            self.loose._add(words, [stem[: self.loose.letters] for stem in stems])
 
     def __missing__(self, word: str) -> int:
-        token = self[word] = self.by_stem.get(self.stem(word), -1)
-        return token
+        self._add([word], self.stems([word]))
+        return self[word]
 
 
 class PartTable(dict[str, tuple[int, ...]]):
@@ -245,12 +303,13 @@ class NameMatcher:
         """
         matcher = cls(_index(names, np.bincount(Y.indices, minlength=Y.shape[1])), Y.shape[1])
         order = rng.permutation(len(texts))
-        n_characters = np.cumsum([_n_characters(texts[row]) for row in order[:TEXTS_TO_LEARN_FROM]])
+        shuffled = [texts[row] for row in order.tolist()]
+        n_characters = np.cumsum(_n_characters(shuffled[:TEXTS_TO_LEARN_FROM]))
         n = int((n_characters <= CHARACTERS_TO_LEARN_FROM).sum())
-        shuffled = [texts[row] for row in order]
         found = list(_map_texts(matcher._find, shuffled[:n], n_jobs))
         matcher.index = _learnt(matcher.index, found, Y[order[:n]])
-        scored = [matcher._score(block) for block in found]
+        with Workers(n_jobs) as workers:
+            scored = workers.map(lambda own: matcher._score(found[own.start]), blocks(len(found), 1))
         scored += _map_texts(matcher._match, shuffled[n:], n_jobs)
         matches = vstack([matcher._match([]), *scored], format="csr")
         return matcher, csr_matrix(matches[np.argsort(order)])
@@ -303,9 +362,10 @@ class NameMatcher:
         """All names in fields, by one stemming."""
         if len(tokens) > MOST_CACHED:
             tokens.clear()
-        of_words = list(map(tokens.__getitem__, words.distinct))
         if isinstance(tokens, TokenTable):
-            return name_match.find(self.index.trie, words.starts, np.array(of_words, np.int32)[words.ids])
+            own = np.array(tokens.tokens_of(words.distinct), np.int32)
+            return name_match.find(self.index.trie, words.starts, own[words.ids])
+        of_words = list(map(tokens.__getitem__, words.distinct))
         parts = [(at, token) for at, word in enumerate(words.ids.tolist()) for token in of_words[word]]
         positions, of_parts = np.array(parts, np.int64).reshape(-1, 2).T
         return name_match.find_single(self.index.trie, words.starts, positions, of_parts)
@@ -337,18 +397,19 @@ class MatchedPairs(NamedTuple):
 
 def _tables(languages: list[str], agreements: list[int]) -> Iterator[TokenTable | PartTable]:
     """The tables of stemmings, without tokens."""
-    by_stems = {language: TokenTable(language) for language in languages}
+    loose = {language: TokenTable(language, LOOSE_LETTERS) for language in languages}
+    by_stems = {language: TokenTable(language, loose=loose[language]) for language in languages}
     for language, agreement in zip(languages, agreements):
         if agreement == BY_STEMS:
             yield by_stems[language]
         elif agreement == LOOSELY:
-            yield TokenTable(language, LOOSE_LETTERS)
+            yield loose[language]
         else:
             yield PartTable(by_stems[language])
 
 
-def _n_characters(text: Text) -> int:
-    return len(text) if isinstance(text, str) else sum(map(len, text))
+def _n_characters(texts: Iterable[Text]) -> list[int]:
+    return [len(text) if isinstance(text, str) else sum(map(len, text)) for text in texts]
 
 
 def _map_texts(
@@ -356,9 +417,9 @@ def _map_texts(
 ) -> Iterator[Result]:
     """Results of blocks of texts with at most CHARACTERS together, or one text, and at most TEXTS."""
     least = CHARACTERS // TEXTS
-    blocks = bounded_blocks([max(_n_characters(text), least) for text in texts], CHARACTERS)
+    parts = bounded_blocks(np.maximum(_n_characters(texts), least).tolist(), CHARACTERS)
     return map_blocks(
-        lambda block: work(texts[block]), blocks, n_jobs=n_jobs, stage="names in texts", total=len(texts)
+        lambda block: work(texts[block]), parts, n_jobs=n_jobs, stage="names in texts", total=len(texts)
     )
 
 
@@ -418,7 +479,7 @@ def _forms_by_stems(names: Iterable[LabelName]) -> NameForms:
     keys: list[tuple[str, int, str]] = []
     for language, (forms, kinds, labels) in by_language.items():
         words, table, first = Words.of(forms), TokenTable(language), len(keys)
-        stems = list(map(table.stem, words.distinct))
+        stems = table.stems(words.distinct)
         numbers = {stem: first + number for number, stem in enumerate(dict.fromkeys(stems))}
         keys += [(language, BY_STEMS, stem) for stem in numbers]
         tokens = np.array([numbers[stem] for stem in stems], np.int32)[words.ids]

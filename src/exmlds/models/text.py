@@ -323,6 +323,9 @@ class TextClassifier(LabelSpaceMixin):
             has_columns = any(side.get(name) is not None for name in ("label_cooccurrence", "observed"))
             if uses_names and self.allow_untrained and label_names is None and not has_columns:
                 label_names = all_labels(labels, self.vocabulary)
+                if label_names is not None:  # a matrix, so that the rows are read no more
+                    columns = {label: column for column, label in enumerate(label_names)}
+                    labels = targets.from_rows(labels, columns)
         if self.vocabulary is not None and uses_names:
             matcher, labels, label_names = self._fit_names(kept, labels, label_names, side, vectorizer)
         if self._is_growable:
@@ -540,8 +543,8 @@ class TextClassifier(LabelSpaceMixin):
             self.vocabulary,
             languages_of_texts(texts[:TEXTS_TO_DETECT]),
         )
-        names = list(own.names())
-        if not names or Y.shape[0] != len(texts):
+        has_names = next(own.names(), None) is not None
+        if not has_names or Y.shape[0] != len(texts):
             return None, labels, label_names
         # Rows that the estimator learns nothing from say nothing about names either.
         has_label, weights = np.diff(Y.indptr) > 0, side.get("sample_weight")
@@ -550,12 +553,12 @@ class TextClassifier(LabelSpaceMixin):
         rows = np.flatnonzero(has_label)
         with progress.shown(self._unfitted.verbose > 0):
             learnt, rng = [texts[row] for row in rows], np.random.default_rng(0)
-            matcher, matches = NameMatcher.fit(names, learnt, Y[rows], rng, self._unfitted.n_jobs)
+            matcher, matches = NameMatcher.fit(own.names(), learnt, Y[rows], rng, self._unfitted.n_jobs)
             starts = matches.indptr[np.concatenate(([0], np.cumsum(has_label)))]  # others match nothing
             side["name_matches"] = csr_matrix((matches.data, matches.indices, starts), Y.shape)
         side["label_attributes"] = own.attributes()
         if not encoders.has_encoder(vectorizer):  # which would take as long for a name as for a text
-            side["label_rows"] = name_rows(names, Y, vectorizer)
+            side["label_rows"] = name_rows(own.names(), Y, vectorizer)
         return matcher, Y, own.labels
 
     def _fit_vectorizer(
@@ -1067,12 +1070,13 @@ def name_rows(names: Iterable[LabelName], Y: csr_matrix, vectorizer: Any) -> csr
 
     The rows of several names of a label are added.
     """
-    is_used = np.bincount(Y.indices, minlength=Y.shape[1]) > 0
-    pairs = list(dict.fromkeys((name.label, name.text) for name in names if is_used[name.label]))
-    labels = np.array([label for label, _ in pairs], np.int64)
-    rows = encoders.transformed(vectorizer, [text for _, text in pairs] or [""])[: len(pairs)]
+    is_used = (np.bincount(Y.indices, minlength=Y.shape[1]) > 0).tolist()
+    pairs = dict.fromkeys((label, text) for label, text, _ in names if is_used[label])
+    labels, texts = zip(*pairs) if pairs else ((), ())
+    rows = encoders.transformed(vectorizer, texts or [""])[: len(pairs)]
     shape = Y.shape[1], len(pairs)
-    of_labels = csr_matrix((np.ones(len(pairs), np.float32), (labels, np.arange(len(pairs)))), shape)
+    at = np.array(labels, np.int64), np.arange(len(pairs))
+    of_labels = csr_matrix((np.ones(len(pairs), np.float32), at), shape)
     return unit_rows(csr_matrix(of_labels @ rows))
 
 

@@ -66,8 +66,11 @@ class UntrainedLabels(NamedTuple):
         """
         named = name_match.entries(matches, ~columns.were_fitted(matches.indices))
         probabilities = scores if gains is None else scores / gains[ids]
-        supports = self._supports(ids, probabilities, *_pairs(named))
-        named.data = name_match.score_untrained(self.scorer, named.data, supports)
+        rows, labels = _pairs(named)
+        supports = self._supports(ids, probabilities, rows, labels)
+        found = name_match.score_untrained(self.scorer, named.data, supports)
+        best = scores.max(axis=1, initial=0)
+        named.data = name_match.give_way(found, best[rows])
         return name_match.add_named(ids, scores, named, k)
 
     def with_labels(self, n_labels: int) -> UntrainedLabels:

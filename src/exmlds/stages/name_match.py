@@ -25,6 +25,8 @@ MIN_SPREAD = 1e-6  # standard deviation of evidence that something can be learnt
 MOST_UNTRAINED = 0.95  # probability of a label without training rows: a name alone is never certain
 MIN_SUPPORT = 0.01  # is added to supports before the logarithm
 SHIFT_SHARE = 0.5  # of a negative shift of the logits of untrained labels
+FIRST_MARGIN = 1.25  # times as probable as others an untrained label must be to take the first rank
+TIE_STEP = np.float32(2**-14)  # relative difference of the probability of one that gives way to another
 
 
 class NameTrie(NamedTuple):
@@ -432,6 +434,19 @@ def logistic_regression(evidence: Array, hits: Array) -> tuple[Array, float]:
 def score_untrained(scorer: UntrainedScorer | None, scores: Array, supports: Array) -> Array:
     """(m,) float32, the probabilities of labels without training rows; without a scorer those of matches."""
     if scorer is None:
-        return scores
+        return np.minimum(scores, np.float32(MOST_UNTRAINED))
     logits = untrained_evidence(scores, supports) @ scorer.weights + scorer.bias
     return np.clip(expit(logits), np.finfo(np.float32).tiny, MOST_UNTRAINED).astype(np.float32)
+
+
+def give_way(scores: Array, best: Array) -> Array:
+    """(m,) float32, the scores of untrained labels, of which only some may take the first rank of a row.
+
+    Those that are less than FIRST_MARGIN times as probable as the best label with training rows follow it, in
+    their order, since SHIFT_SHARE favours them.
+
+    best : (m,) the score of that label in the row of each
+    """
+    excess = scores / np.maximum(FIRST_MARGIN * best, np.finfo(np.float32).tiny)
+    behind = best * (1 - TIE_STEP * (2 - excess))
+    return np.where((scores >= best) & (excess < 1), behind, scores).astype(np.float32)

@@ -31,6 +31,7 @@ READERS: dict[str, Callable[[Path, VocabularyBuilder, str], None]] = {
     "list": tables.read_list,
 }
 START = 1 << 14  # bytes by which a format is detected
+MOST_NAMED = 6  # concepts of a cycle in the warning
 LANGUAGE_IN_NAME = re.compile(r"[-_.]([a-z]{2,3})\.(?:tsv|csv|txt)(?:\.gz)?$")
 
 
@@ -66,10 +67,11 @@ def read_vocabulary(
         READERS[format or detect_format(file)](file, builder, own_language)
     vocabulary = builder.build()
     if cycle := vocabulary.find_cycle():
-        named = " → ".join(f"{vocabulary.name(id)} ({id})" for id in cycle[:6])
+        named = " → ".join(f"{vocabulary.name(id)} ({id})" for id in cycle[:MOST_NAMED])
+        named += " → …" * (len(cycle) > MOST_NAMED)
         warnings.warn(
-            f"{some([str(file) for file in paths])}: broader concepts form a cycle: {named}. The relations "
-            "are used as they are; remove one of them.",
+            f"{some([str(file) for file in paths])}: broader concepts form a cycle, in which each is "
+            f"narrower than the next: {named}. The relations are used as they are; remove one of them.",
             DataWarning,
             stacklevel=2,
         )
