@@ -693,6 +693,10 @@ def test_collect_and_merge_examples(seed: int) -> None:
         ends, own = np.zeros(len(labels) + 1, np.int64), [np.zeros(len(rows), np.int64) for _ in range(4)]
         engine.select_examples(starts, rows, signs, alphas, labels, is_live, ends, *own)
         selected.append([ends.tolist(), *(values.tolist() for values in own)])
+        counted = np.zeros_like(ends)
+        none = (values[:0] for values in own)
+        engine.select_examples(starts, rows, signs, alphas, labels, is_live, counted, *none)
+        np.testing.assert_array_equal(counted, ends)
     assert selected[0] == selected[1]
     chosen = ((signs > 0) | (alphas >= 0)) & is_live[rows] & np.isin(label, labels)
     assert selected[0][1][: chosen.sum()] == np.flatnonzero(chosen).tolist()

@@ -84,12 +84,13 @@ def select_examples(
     own_alphas,
 ):
     """See the twin in reference/rerank.py."""
-    n_written = 0
+    is_filled, n_written = len(positions) > 0, own_starts[0]
     for i in range(len(labels)):
         for p in range(starts[labels[i]], starts[labels[i] + 1]):
             if (signs[p] > 0 or alphas[p] >= 0) and is_live[rows[p]]:
-                positions[n_written], own_rows[n_written], own_signs[n_written] = p, rows[p], signs[p]
-                own_alphas[n_written] = max(alphas[p], np.float32(0))
+                if is_filled:
+                    positions[n_written], own_rows[n_written], own_signs[n_written] = p, rows[p], signs[p]
+                    own_alphas[n_written] = max(alphas[p], np.float32(0))
                 n_written += 1
         own_starts[i + 1] = n_written
 
@@ -134,7 +135,9 @@ def train_labels(
     for label in range(first, last):
         here = slice(starts[label], starts[label + 1])
         own, alpha = rows[here], alphas[here]
-        if _count_values(indptr, own) <= copy_size:
+        n_values = _count_values(indptr, own)
+        # With few passes, a copy takes longer than it saves, unless most features would have no weight.
+        if n_values <= copy_size and (n_epochs > 2 or n_values < 4 * len(w)):
             n_used = _copy_rows(
                 indptr, features, values, own, number, begins, ends, own_features, own_values, used
             )

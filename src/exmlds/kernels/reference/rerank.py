@@ -94,17 +94,18 @@ def select_examples(
 
     starts, rows, signs, alphas : the examples of all labels, and their α
     labels : (m,) those to be trained;  is_live : (n,) bool, rows that still are examples
-    own_starts : (m + 1,) int64, 0 at first, gets where the examples of each of these labels begin
-    positions, own_rows, own_signs, own_alphas : as many as these labels have, int64, int32, int8 and float32:
-        where each example is, and what it is, with an α of at least 0; what is behind the last is not written
+    own_starts : (m + 1,) int64, where the examples of these labels begin; all but the first are written
+    positions, own_rows, own_signs, own_alphas : int64, int32, int8 and float32: where each example is, and
+        what it is, with an α of at least 0; if they are empty, only own_starts is written
     """
-    n = 0
+    n = int(own_starts[0])
     for i, label in enumerate(labels.tolist()):
         own = np.arange(starts[label], starts[label + 1])
         own = own[((signs[own] > 0) | (alphas[own] >= 0)) & is_live[rows[own]]]
         here = slice(n, n + len(own))
-        positions[here], own_rows[here], own_signs[here] = own, rows[own], signs[own]
-        own_alphas[here] = np.maximum(alphas[own], 0)
+        if len(positions):
+            positions[here], own_rows[here], own_signs[here] = own, rows[own], signs[own]
+            own_alphas[here] = np.maximum(alphas[own], 0)
         own_starts[i + 1] = n = here.stop
 
 
