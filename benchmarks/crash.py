@@ -3,6 +3,7 @@
     python benchmarks/crash.py                       # 2,020 kills, about 20 minutes
     python benchmarks/crash.py --methods ExMLDS      # 340 of them; the results of other methods are kept
     python benchmarks/crash.py --kills 50 --seed 1   # so many of each method; the results are printed
+    python benchmarks/crash.py --kills 50 --seed 1 --add --output FILE   # or added to those in the file
 
 A process opens the model folder for writing and makes changes, compactions and saves in a random order, and
 reports each change once it has returned. It is ended by SIGKILL. Whatever the moment, the folder must load,
@@ -242,6 +243,7 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", choices=SUBJECTS, default=list(SUBJECTS))
     parser.add_argument("--kills", type=int, help="of each method")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--add", action="store_true", help="add the counts to those of earlier runs")
     options = parser.parse_args()
     path = destination(parser, options, "crash", free=("methods",))
     results: dict[str, Any] = {}
@@ -250,7 +252,9 @@ def main() -> None:
     for name in options.methods:
         with tempfile.TemporaryDirectory() as folder:
             kills = SUBJECTS[name].kills if options.kills is None else options.kills
-            results[name] = crash(SUBJECTS[name], Path(folder), kills, options.seed)
+            before = Counter(results.get(name, {}) if options.add else {})
+            before.update(crash(SUBJECTS[name], Path(folder), kills, options.seed))
+            results[name] = dict(before)
         print(name, results[name], flush=True)
     write_results(path, {"methods": results})
 

@@ -916,10 +916,19 @@ def test_merge_weights(seed: int) -> None:
     m = before.nnz + added.nnz
     results = []
     for engine in (jit_rerank, rerank):
-        ends, labels, values = np.zeros(d + 1, np.int64), np.zeros(m, np.uint16), np.zeros(m, np.int8)
-        engine.merge_weights(*parts[0], is_replaced, *parts[1], ends, labels, values)
-        results.append([ends.tolist(), labels[: ends[-1]].tolist(), values[: ends[-1]].tolist()])
-        merged = csr_matrix((values[: ends[-1]], labels[: ends[-1]], ends), (d, n_labels)).toarray()
+        # At some place among other weights, whose neighbours stay as they are.
+        ends, labels, values = np.full(d + 1, 2), np.full(m + 9, 99, np.uint16), np.full(m + 9, 99, np.int8)
+        given = *parts[0], is_replaced, *parts[1], ends
+        engine.merge_weights(*given, labels[:0], values[:0])
+        starts = ends.copy()
+        engine.merge_weights(*given, labels, values)
+        np.testing.assert_array_equal(ends, starts)
+        for out in (labels, values):
+            assert (out[:2] == 99).all()
+            assert (out[ends[-1] :] == 99).all()
+        results.append([ends.tolist(), labels.tolist(), values.tolist()])
+        own = slice(2, ends[-1])
+        merged = csr_matrix((values[own], labels[own], ends - 2), (d, n_labels)).toarray()
         np.testing.assert_array_equal(merged, np.where(is_replaced == 1, dense[1], dense[0]))
     assert results[0] == results[1]
 

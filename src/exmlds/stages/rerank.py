@@ -597,8 +597,8 @@ def replace(
         (bias, classifiers.bias, trained.bias),
     ):
         values[:n_before], values[labels] = before, new
-    dense = np.zeros((len(classifiers.dense), n_labels), np.int8)
-    dense[:, :n_before] = classifiers.dense
+    dense = np.empty((len(classifiers.dense), n_labels), np.int8)
+    dense[:, :n_before], dense[:, n_before:] = classifiers.dense, 0
     dense[:, labels] = 0
     counts = np.zeros(n_labels, np.int64)
     counts[labels] = np.diff(trained.starts)
@@ -608,21 +608,30 @@ def replace(
     is_replaced = np.zeros(n_labels, np.uint8)
     is_replaced[labels] = 1
 
-    def merge(features: slice) -> tuple[Array, Array, Array]:
-        own = slice(features.start, features.stop + 1)
-        m = sum(
-            int(part.starts[features.stop] - part.starts[features.start]) for part in (classifiers, added)
-        )
-        ends = np.zeros(features.stop - features.start + 1, np.int64)
-        merged, values = np.empty(m, _label_dtype(n_labels)), np.empty(m, np.int8)  # m at most
-        given = classifiers.starts[own], *classifiers[1:3], is_replaced, added.starts[own], *added[1:3]
-        engine.merge_weights(*given, ends, merged, values)
-        return np.diff(ends), merged[: ends[-1]], values[: ends[-1]]
+    given = classifiers.starts + added.starts
+    todo, counts = label_blocks(given, SORTING_BLOCKS), np.zeros(d, np.int64)
 
-    todo = label_blocks(classifiers.starts + added.starts, SORTING_BLOCKS)
-    done = map_blocks(merge, todo, n_jobs=n_jobs, stage="weights by feature", total=d, unit="features")
-    counts, grouped, values = map(np.concatenate, zip(*done))
-    return added._replace(starts=np.concatenate(([0], np.cumsum(counts))), labels=grouped, values=values)
+    def merge(features: slice, ends: Array, *out: Array) -> Array:
+        own = slice(features.start, features.stop + 1)
+        before, others = (part.starts[own] for part in (classifiers, added))
+        engine.merge_weights(before, *classifiers[1:3], is_replaced, others, *added[1:3], ends, *out)
+        return np.diff(ends)
+
+    def count(which: slice) -> None:
+        features = todo[which.start]
+        ends = np.zeros(features.stop - features.start + 1, np.int64)
+        counts[features] = merge(features, ends, grouped[:0], values[:0])
+
+    def fill(which: slice) -> None:
+        features = todo[which.start]
+        merge(features, starts[features.start : features.stop + 1].copy(), grouped, values)
+
+    grouped, values = np.empty(0, _label_dtype(n_labels)), np.empty(0, np.int8)
+    _at_once(count, len(todo), n_jobs, "weights by feature")
+    starts = np.concatenate(([0], np.cumsum(counts)))
+    grouped, values = (np.empty(starts[-1], empty.dtype) for empty in (grouped, values))
+    _at_once(fill, len(todo), n_jobs, "weights by feature")
+    return added._replace(starts=starts, labels=grouped, values=values)
 
 
 def without(classifiers: Classifiers, labels: Array) -> Classifiers:

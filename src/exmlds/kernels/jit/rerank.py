@@ -378,13 +378,22 @@ def merge_weights(
     starts, labels, values, is_replaced, add_starts, add_labels, add_values, ends, out_labels, out_values
 ):
     """See the twin in reference/rerank.py."""
-    at = 0
+    is_filled, at, stop = len(out_labels) > 0, ends[0], ends[len(ends) - 1]
     for feature in range(len(starts) - 1):
-        for p in range(starts[feature], starts[feature + 1]):
-            # Written in any case: a branch would often be predicted wrong.
-            out_labels[at], out_values[at] = labels[p], values[p]
-            at += 1 - is_replaced[labels[p]]
-        for p in range(add_starts[feature], add_starts[feature + 1]):
-            out_labels[at], out_values[at] = add_labels[p], add_values[p]
-            at += 1
+        begin, end = starts[feature], starts[feature + 1]
+        add_begin, add_end = add_starts[feature], add_starts[feature + 1]
+        if is_filled:
+            for p in range(begin, end):
+                # Those that are left out are written too, and overwritten: a branch for them would often be
+                # predicted wrong, but not one for the last of all.
+                if at < stop:
+                    out_labels[at], out_values[at] = labels[p], values[p]
+                at += 1 - is_replaced[labels[p]]
+            for p in range(add_begin, add_end):
+                out_labels[at], out_values[at] = add_labels[p], add_values[p]
+                at += 1
+        else:
+            for p in range(begin, end):
+                at += 1 - is_replaced[labels[p]]
+            at += add_end - add_begin
         ends[feature + 1] = at

@@ -329,13 +329,14 @@ def merge_weights(
     starts, labels, values : (d + 1,), (m,) and (m,), the weights of each feature
     is_replaced : (L,) uint8, 1 for labels whose weights are left out
     add_starts, add_labels, add_values : the further ones, in the same form
-    ends : (d + 1,) int64, 0 at first, gets the starts of the merged weights
-    out_labels, out_values : (m + m′,), get these; what is behind the last is not written
+    ends : (d + 1,) int64, where the merged weights of each feature begin, and those of the last one end
+    out_labels, out_values : get these; if they are empty, only ends is written, but for its first value
     """
     for feature in range(len(starts) - 1):
         before, added = (slice(some[feature], some[feature + 1]) for some in (starts, add_starts))
         is_kept = is_replaced[labels[before]] == 0
         own = np.concatenate([labels[before][is_kept], add_labels[added]])
         at = slice(ends[feature], ends[feature] + len(own))
-        out_labels[at], out_values[at] = own, np.concatenate([values[before][is_kept], add_values[added]])
+        if len(out_labels):
+            out_labels[at], out_values[at] = own, np.concatenate([values[before][is_kept], add_values[added]])
         ends[feature + 1] = at.stop
