@@ -749,7 +749,7 @@ def compare_trained(
     found, all_alphas = [], []
     for engine in (jit_rerank, rerank):
         w, scale, bias = (np.zeros(length, np.float32) for length in (d, n_trained, n_trained))
-        size, alphas = n_trained * d, start.copy()
+        size, alphas = n_trained * d + 1, start.copy()
         out = np.zeros(n_trained + 1, np.int64), np.zeros(size, np.int32), np.zeros(size, np.int8)
         examples = (starts, rows, signs, costs, 1, n_trained + 1)
         settings_ = (is_logistic, n_new_epochs, n_epochs, np.float32(1e-3), np.float32(0))

@@ -337,8 +337,8 @@ def _train_parts(
         w, scale, bias = (np.zeros(length, np.float32) for length in (d, n, n))
         starts, features, values = (
             np.zeros(n + 1, np.int64),
-            np.empty(size, np.int32),
-            np.empty(size, np.int8),
+            np.empty(size + 1, np.int32),
+            np.empty(size + 1, np.int8),
         )
         trained = (alphas, w, starts, features, values, scale, bias)
         engine.train_labels(*rows, *given, costs, labels.start, labels.stop, *settings, *trained)

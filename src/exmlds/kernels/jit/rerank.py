@@ -155,10 +155,11 @@ def train_labels(
         for f in range(len(names)):
             largest = max(largest, abs(w[f]))
         out_scale[label - first] = scale = largest / np.float32(127)
+        least, divisor = keep_from * largest, scale if scale > 0 else np.float32(1)
         for f in range(len(names)):
-            if w[f] != 0 and abs(w[f]) >= keep_from * largest:
-                out_features[n_out], out_values[n_out] = names[f], np.int8(np.rint(w[f] / scale))
-                n_out += 1
+            # Those that are pruned are written too, and overwritten: a branch would often be predicted wrong.
+            out_features[n_out], out_values[n_out] = names[f], np.int8(np.rint(w[f] / divisor))
+            n_out += (w[f] != 0) & (abs(w[f]) >= least)
             w[f] = 0
         out_starts[label - first + 1] = n_out
 

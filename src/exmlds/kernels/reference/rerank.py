@@ -153,7 +153,7 @@ def train_labels(
     alphas : (m,) float32, the initial α of the examples, overwritten by the final ones
     w : (d,) float32 zeros, a work array that is zero again at the end
     out_starts, out_features, out_values : the remaining weights of each label, quantized to int8;
-        out_starts[0] is 0
+        out_starts[0] is 0, and the others have a place more than there are weights, which may be written too
     out_scale, out_bias : (last − first,) float32, the largest weight of each label over 127, and its bias
     """
     d = len(w)
