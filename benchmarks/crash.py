@@ -98,8 +98,13 @@ SUBJECTS = {
     "ExMLDS4": _growing(exmlds.ExMLDS4(n_components=5, n_epochs=2, growable=True, **SMALL)),
     "ExMLDS": _growing(
         exmlds.ExMLDS(
-            **{"candidates": "joint", "shortlist": 8, "cost": 1.0, "threshold": 0.5, "growable": True},
-            **{"random_state": 0, "n_jobs": 1},
+            candidates="joint",
+            shortlist=8,
+            cost=1.0,
+            threshold=0.5,
+            growable=True,
+            random_state=0,
+            n_jobs=1,
         )
     ),
 }

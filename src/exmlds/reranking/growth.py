@@ -110,11 +110,12 @@ def train_again(
         new = TrainingSet(X[n_before - n :], Y[n_before:], {}, {})
         added = examples_of_new_rows(shortlister, new, n_before, settings.shortlist)
     examples, alphas = extended(trained, added, n_jobs=shortlister.n_jobs, engine=engine)
-    is_live, on_threads = _has_labels(Y), {"n_jobs": shortlister.n_jobs, "engine": engine}
+    is_live = _has_labels(Y)
+    on_threads: dict[str, Any] = {"n_jobs": shortlister.n_jobs, "engine": engine}
     # Removed rows do not count, whether they are still stored or not.
-    n_live, n_all = np.count_nonzero(is_live), len(examples.rows)
+    n_live, n_all = int(is_live.sum()), len(examples.rows)
     if n_live < n:
-        n_all = np.count_nonzero(is_live[examples.rows])
+        n_all = int(is_live[examples.rows].sum())
     n_allowed = EXAMPLES_PER_ROW * n_all * n_changed / max(n_live, 1)
     counts = shortlister.column_counts_
     due = changed_labels(counts, trained_counts)
@@ -147,7 +148,8 @@ def apply_update(
 ) -> TrainedExamples:
     """The examples and dual variables after an update; Y : (n, L) the labels of all rows that vote."""
     examples, alphas = extended(trained, update.examples, n_jobs=n_jobs, engine=engine)
-    is_live, on_threads = _has_labels(Y), {"n_jobs": n_jobs, "engine": engine}
+    is_live = _has_labels(Y)
+    on_threads: dict[str, Any] = {"n_jobs": n_jobs, "engine": engine}
     counts = rerank.count_trainable(examples, alphas, update.labels, is_live, **on_threads)
     own = rerank.select_examples(examples, alphas, update.labels, is_live, counts, **on_threads)
     stored.array(update.alphas, "dual variables", "float32", len(own.positions))
