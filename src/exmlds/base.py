@@ -1133,8 +1133,8 @@ def _read_model(path: PathLike, trusted: Sequence[str]) -> tuple[XMCPredictor, C
         raise ModelError(f"{path} is not a fitted model.")
     if journal.n_torn:
         warnings.warn(
-            f"{journal.path}: the last {journal.n_torn:,} bytes are an incomplete change, which was never "
-            "acknowledged; it is left out.",
+            f"{journal.path}: the last {journal.n_torn:,} bytes are an incomplete change, and left out. A "
+            "process that was stopped leaves one that was never acknowledged.",
             DataWarning,
             stacklevel=4,
         )

@@ -43,7 +43,7 @@ def test_train_update_remove(run: Run, tmp_path: Path) -> None:
     more = write(tmp_path / "more.jsonl", ("d1", "red seeds", "odd"), ("e1", "red seeds", "odd"))
     done = run("update", model, more, "--json")
     assert done.code == 0
-    assert "Added 1 rows, replaced 1; 1 labels are new." in done.err
+    assert "Added 1 row, replaced 1; new labels: 1." in done.err
     summary = json.loads(done.out)
     assert {name: summary[name] for name in ("added", "replaced", "new_labels", "rows", "labels")} == {
         "added": 1,
@@ -82,7 +82,7 @@ def test_models_of_numbers(run: Run, files: Path, tmp_path: Path) -> None:
     write_xc(tmp_path / "more.txt", test.rows(slice(0, 20)))
     assert "Added 20 rows, replaced 0" in run("update", model, tmp_path / "more.txt").err
     assert exmlds.load(model).row_ids_[-1] == "469"
-    assert "Removed 1 rows" in run("remove", model, "469").err
+    assert "Removed 1 row." in run("remove", model, "469").err
     assert exmlds.load(model).n_samples_fit_ == 469
 
 
@@ -92,7 +92,8 @@ def test_models_of_numbers(run: Run, files: Path, tmp_path: Path) -> None:
         (("remove", "MODEL"), "Pass the ids"),
         (("remove", "MODEL", "nope"), "no row with the id 'nope'"),
         (("remove", "MODEL", "d1", "d1"), "given twice"),
-        (("remove", "MODEL", "--file", "nope.txt"), "nope.txt"),
+        (("remove", "MODEL", "--file", "nope"), "nope: cannot be read (No such file or directory)"),
+        (("remove", "MODEL", "--file", "empty.txt"), "empty.txt holds no ids"),
         (("update", "MODEL", "nope.jsonl"), "no such file"),
         (("update", "MODEL", "numbers.txt"), "holds numbers"),
         (("update", "more.jsonl", "MODEL"), "swapped"),
@@ -115,6 +116,7 @@ def test_errors_are_one_line_and_the_model_stays(
     shutil.copytree(model, "before")
     write(Path("more.jsonl"), ("e1", "red seeds", "odd"))
     write(Path("twice.jsonl"), ("e1", "red seeds", "odd"), ("e1", "a ball", "odd"))
+    Path("empty.txt").write_text("\n")
     Path("numbers.txt").write_text("1 4 3\n0,2 1:0.5 3:2\n")
     TextClassifier(FeatureNeighbors(), analyzer="words").fit(TEXTS, ["sport", "baking"] * 6).save("plain")
     done = run(*("model" if word == "MODEL" else word for word in command))

@@ -693,6 +693,10 @@ def test_collect_and_merge_examples(seed: int) -> None:
         ends, own = np.zeros(len(labels) + 1, np.int64), [np.zeros(len(rows), np.int64) for _ in range(4)]
         engine.select_examples(starts, rows, signs, alphas, labels, is_live, ends, *own)
         selected.append([ends.tolist(), *(values.tolist() for values in own)])
+        counted = np.zeros_like(ends)
+        none = (values[:0] for values in own)
+        engine.select_examples(starts, rows, signs, alphas, labels, is_live, counted, *none)
+        np.testing.assert_array_equal(counted, ends)
     assert selected[0] == selected[1]
     chosen = ((signs > 0) | (alphas >= 0)) & is_live[rows] & np.isin(label, labels)
     assert selected[0][1][: chosen.sum()] == np.flatnonzero(chosen).tolist()
@@ -745,7 +749,7 @@ def compare_trained(
     found, all_alphas = [], []
     for engine in (jit_rerank, rerank):
         w, scale, bias = (np.zeros(length, np.float32) for length in (d, n_trained, n_trained))
-        size, alphas = n_trained * d, start.copy()
+        size, alphas = n_trained * d + 1, start.copy()
         out = np.zeros(n_trained + 1, np.int64), np.zeros(size, np.int32), np.zeros(size, np.int8)
         examples = (starts, rows, signs, costs, 1, n_trained + 1)
         settings_ = (is_logistic, n_new_epochs, n_epochs, np.float32(1e-3), np.float32(0))
@@ -912,10 +916,19 @@ def test_merge_weights(seed: int) -> None:
     m = before.nnz + added.nnz
     results = []
     for engine in (jit_rerank, rerank):
-        ends, labels, values = np.zeros(d + 1, np.int64), np.zeros(m, np.uint16), np.zeros(m, np.int8)
-        engine.merge_weights(*parts[0], is_replaced, *parts[1], ends, labels, values)
-        results.append([ends.tolist(), labels[: ends[-1]].tolist(), values[: ends[-1]].tolist()])
-        merged = csr_matrix((values[: ends[-1]], labels[: ends[-1]], ends), (d, n_labels)).toarray()
+        # At some place among other weights, whose neighbours stay as they are.
+        ends, labels, values = np.full(d + 1, 2), np.full(m + 9, 99, np.uint16), np.full(m + 9, 99, np.int8)
+        given = *parts[0], is_replaced, *parts[1], ends
+        engine.merge_weights(*given, labels[:0], values[:0])
+        starts = ends.copy()
+        engine.merge_weights(*given, labels, values)
+        np.testing.assert_array_equal(ends, starts)
+        for out in (labels, values):
+            assert (out[:2] == 99).all()
+            assert (out[ends[-1] :] == 99).all()
+        results.append([ends.tolist(), labels.tolist(), values.tolist()])
+        own = slice(2, ends[-1])
+        merged = csr_matrix((values[own], labels[own], ends - 2), (d, n_labels)).toarray()
         np.testing.assert_array_equal(merged, np.where(is_replaced == 1, dense[1], dense[0]))
     assert results[0] == results[1]
 

@@ -66,13 +66,13 @@ def test_new_rows_add_examples_of_their_own_and_of_their_neighbours(made: tuple[
     train, _ = made
     rows = TrainingSet(train.X, train.Y, {}, {})
     n_before = 3 * rows.n // 4
+    new = np.arange(n_before, rows.n)
     shortlister = ExMLDS4(n_epochs=2, n_learners=1, features="l2", temperature=0.05, random_state=0)
     shortlister.fit_as_shortlister(rows)
     listed = pipeline.shortlists_leave_one_out(shortlister, rows.X, 30)
-    added = pipeline.examples_of_new_rows(shortlister, rows, 30, n_before)
+    added = pipeline.examples_of_new_rows(shortlister, rows.subset(new), n_before, 30)
     found = np.zeros(rows.Y.shape, int)
     found[added.rows, np.repeat(np.arange(rows.Y.shape[1]), np.diff(added.starts))] = added.signs
-    new = np.arange(n_before, rows.n)
     near = np.vstack([one.neighbors for one in shortlister.leave_one_out(rows.X)(new)])
     expected, has_label = np.zeros(rows.Y.shape, int), rows.Y.toarray() > 0
     for row, nearest in zip(new, near):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,13 @@ from scipy.sparse import csr_matrix
 import exmlds
 from exmlds import ExMLDS
 from exmlds.data import Dataset, make_library
-from exmlds.reranking.growth import CENTROID_ROWS, first_rows_of, labels_to_average
+from exmlds.reranking.growth import (
+    CENTROID_ROWS,
+    changed_labels,
+    first_labels,
+    first_rows_of,
+    labels_to_average,
+)
 from exmlds.reranking.pipeline import PRUNE_CENTROIDS_BELOW, transform_sparse
 from exmlds.stages import rerank
 
@@ -20,6 +27,24 @@ def grown(books: Dataset, **changes: object) -> ExMLDS:
     model = ExMLDS(growable=True, cost=1.0, shortlist=8, random_state=0, **changes)  # type: ignore[arg-type]
     has_last = books.Y[:, [-1]].toarray().ravel() > 0
     return model.fit(books.X[~has_last], books.Y[~has_last][:, :-1])
+
+
+def test_labels_that_have_changed() -> None:
+    counts, trained_counts = np.array([5, 6, 4, 1, 0, 1009, 1010]), np.array([5, 5, 5, 0, 3, 1000, 1000])
+    assert changed_labels(counts, trained_counts).tolist() == [1, 2, 3, 6]
+
+
+def test_labels_that_changed_most_for_their_examples_are_trained_first() -> None:
+    change, n_examples = np.array([1, 3, 2, 1]), np.array([10, 60, 10, 500])
+    is_new = np.array([False, False, False, True])
+    for n_allowed, expected in (
+        (9, [3]),
+        (10, [2, 3]),
+        (20, [0, 2, 3]),
+        (80, [0, 1, 2, 3]),
+    ):
+        found = first_labels(change, n_examples, is_new, n_allowed)
+        assert np.flatnonzero(found).tolist() == expected
 
 
 def test_labels_with_few_rows_are_averaged_again() -> None:
@@ -104,3 +129,20 @@ def test_a_fit_without_centroids_limits_no_similarity(tmp_path: Path) -> None:
     assert model.evidence_limits_.largest_similarity == np.inf
     model.save(tmp_path / "model")
     assert exmlds.load(tmp_path / "model").evidence_limits_ == model.evidence_limits_
+
+
+def test_space_of_removed_rows_does_not_matter_to_what_comes_later() -> None:
+    """Removed rows count nowhere, whether they are still stored or not."""
+    books = make_library(300, random_state=0)
+    model = ExMLDS(growable=True, cost=1.0, shortlist=8, candidates="joint", random_state=0)
+    model.fit(books.X[:200], books.Y[:200])
+    assert model.lifts_ is not None
+    other = copy.copy(model)
+    for each in (model, other):
+        each.remove_rows(range(40))
+        if each is other:
+            each.drop_removed()
+        each.partial_fit(books.X[200:], books.Y[200:])
+    np.testing.assert_array_equal(model.lifts_, other.lifts_)
+    for one, another in zip(model.predict_topk(books.X, 5), other.predict_topk(books.X, 5)):
+        np.testing.assert_array_equal(one, another)

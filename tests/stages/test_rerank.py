@@ -144,6 +144,29 @@ def test_threads_do_not_matter(data: Dataset, monkeypatch: pytest.MonkeyPatch) -
         np.testing.assert_array_equal(a, b)
 
 
+def test_threads_do_not_matter_to_what_is_trained_again(data: Dataset) -> None:
+    given = rerank.examples(data.Y, all_labels(data))
+    rng = np.random.default_rng(0)
+    alphas = rng.integers(-1, 2, len(given.rows)).astype(np.float32)
+    labels, is_live = np.arange(1, data.Y.shape[1], 2), rng.random(data.X.shape[0]) < 0.9
+    trained, _ = rerank.train(
+        rerank.pad_rows(data.X), rerank.examples(csr_matrix(data.Y[:, labels]), all_labels(data)[:, :3])
+    )
+    first, _ = rerank.fit(data.X, given)
+    found = []
+    for n_jobs in (1, 3):
+        counts = rerank.count_trainable(given, alphas, labels, is_live, n_jobs=n_jobs)
+        own = rerank.select_examples(given, alphas, labels, is_live, counts, n_jobs=n_jobs)
+        replaced = rerank.replace(first, labels, trained, data.Y.shape[1], n_jobs=n_jobs)
+        found.append([own.positions, *own.examples, own.alphas, *replaced])
+    for one, other in zip(*found):
+        np.testing.assert_array_equal(one, other)
+    assert (np.diff(own.examples.starts) == counts).all()
+    is_own = is_live[given.rows] & ((given.signs > 0) | (alphas >= 0))
+    label = np.repeat(np.arange(data.Y.shape[1]), np.diff(given.starts))
+    assert found[0][0].tolist() == np.flatnonzero(is_own & np.isin(label, labels)).tolist()
+
+
 def test_classifiers_are_replaced_label_by_label(data: Dataset) -> None:
     """With new labels behind the others, and none for a label that is not given."""
     ids = all_labels(data)

@@ -36,14 +36,19 @@ def growth_of(fitted: Any) -> dict[str, Any]:
     }
 
 
+def number_of(n: int, what: str) -> str:
+    """A number with what is counted, such as "1 row" or "2,000 rows"."""
+    return f"{n:,} {what}" if n == 1 else f"{n:,} {what}s"
+
+
 def tell(line: str, summary: dict[str, Any]) -> None:
     """Say on stderr what was done, and what to do where a model has grown much."""
     import sys
 
     from ..display import harmless
 
-    model, rows = summary["model"], f"{summary['rows']:,} rows and {summary['labels']:,} labels"
-    print(harmless(f"{line} {model} has {rows} now."), file=sys.stderr)
+    rows, labels = number_of(summary["rows"], "row"), number_of(summary["labels"], "label")
+    print(harmless(f"{line} {summary['model']} has {rows} and {labels} now."), file=sys.stderr)
     if summary["share_changed"] >= MUCH_GROWTH:
         print(
             f"Rows added and removed since the last fit are {100 * summary['share_changed']:.0f}% of those "

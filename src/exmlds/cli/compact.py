@@ -24,6 +24,7 @@ def compact(
     It waits while another process writes to the folder. Other processes may read it meanwhile.
     """
     from ..storage import model_folder
+    from .changes import number_of
     from .output import print_json, say, size
 
     with load_model(model, method, trusted, writable=True) as fitted:
@@ -33,6 +34,8 @@ def compact(
     if as_json:
         print_json({"generation": generation, "changes": n_changes, "bytes": model_folder.size(model)})
         return
+    changes = number_of(n_changes, "change")
     say(
-        f"Wrote {model}, {size(model_folder.size(model))}: generation {generation} has {n_changes:,} changes."
+        f"Wrote {model}, {size(model_folder.size(model))}, as generation {generation}: it includes the "
+        f"{changes} of the journal."
     )

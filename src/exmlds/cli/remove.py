@@ -30,17 +30,19 @@ def remove(
     """
     from ..errors import DataError
     from ..runtime import progress
-    from .changes import changed, growth_of, tell
+    from .changes import changed, growth_of, number_of, tell
     from .output import print_json
 
     listed = [*(ids or []), *(_ids_of(file) if file is not None else [])]
     if not listed:
+        if file is not None:
+            raise DataError(f"{file} holds no ids; write one a line.")
         raise DataError("Pass the ids of what is to be removed, or a file of them with --file.")
     with progress.shown():
         with changed(model, method, trusted) as fitted:
             fitted.remove_rows(listed)
         summary = {"model": str(model), "removed": len(listed), **growth_of(fitted)}
-    tell(f"Removed {len(listed):,} rows.", summary)
+    tell(f"Removed {number_of(len(listed), 'row')}.", summary)
     if as_json:
         print_json(summary)
 
@@ -48,10 +50,11 @@ def remove(
 def _ids_of(file: Path) -> list[str]:
     """The lines of a file that are not empty, without surrounding whitespace."""
     from ..errors import DataError
-    from .sources import locate
+    from .sources import copied_input
 
+    path = copied_input() if str(file) == "-" else file
     try:
-        lines = locate(str(file), "train").read_text(encoding="utf-8-sig").splitlines()
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
     except OSError as error:
         raise DataError(f"{file}: cannot be read ({error.strerror}).") from None
     except UnicodeDecodeError:

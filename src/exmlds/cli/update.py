@@ -41,7 +41,7 @@ def update(
     become further labels of the model.
     """
     from ..runtime import progress
-    from .changes import changed, growth_of, tell
+    from .changes import changed, growth_of, number_of, tell
     from .output import print_json
     from .sources import locate, refuse_swapped
     from .texts import check_kind, takes_texts
@@ -71,7 +71,8 @@ def update(
             "seconds": round(perf_counter() - started, 3),
         }
     tell(
-        f"Added {n_added:,} rows, replaced {n_replaced:,}; {summary['new_labels']:,} labels are new.", summary
+        f"Added {number_of(n_added, 'row')}, replaced {n_replaced:,}; new labels: {summary['new_labels']:,}.",
+        summary,
     )
     if as_json:
         print_json(summary)

@@ -344,19 +344,19 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
         """Classifiers to be trained again, where enough rows have changed."""
         growth = self._growth()
         n_changed = growth.n_pending + len(change.removed) + len(change.ids)
-        if n_changed < REFIT_SHARE * len(growth.ids) or self.trained_ is None:
+        if n_changed < REFIT_SHARE * growth.n_live or self.trained_ is None:
             return None
         assert self.feature_map_ is not None
         added = np.flatnonzero(np.diff(change.labels.indptr))
         shortlister = self._grow(self.shortlister_, change, added)
         settings = ClassifierSettings(self.feature_map_, self.shortlist_, self.loss, self.cost_)
-        X = stacked(self._kept(self.rows_), change.X[added])
-        rows = TrainingSet(X, shortlister.labels_, {}, {})
         trained_counts = _padded(self.trained_counts_, change.labels.shape[1])
         feature_map, padded = self._padded_rows or (None, None)
+        padded = padded if feature_map is self.feature_map_ else None
+        n_padded = 0 if padded is None else len(padded.squares)
+        X = stacked(self._kept(self.rows_[n_padded:]), change.X[added])
         self._retraining = train_again(
-            *(shortlister, rows, self.n_listed_, self.trained_, trained_counts, n_changed, settings),
-            padded if feature_map is self.feature_map_ else None,
+            *(shortlister, X, self.n_listed_, self.trained_, trained_counts, n_changed, settings, padded)
         )
         return self._retraining.update
 
@@ -381,8 +381,9 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
         self.stacker_ = self.stacker_ and stacking.with_labels(self.stacker_, n_labels)
         if self.lifts_ is not None:
             is_counted = update is not None
+            labels_of_rows = self.shortlister_.labels_
             self.lifts_ = (
-                label_lift.fit(self.shortlister_.labels_)
+                label_lift.fit(labels_of_rows[np.diff(labels_of_rows.indptr) > 0])  # removed rows have none
                 if is_counted
                 else label_lift.with_labels(self.lifts_, n_labels)
             )
@@ -394,7 +395,9 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
                 self.trained_, self._padded_rows = ahead.trained, (self.feature_map_, ahead.rows)
             else:
                 labels_of_rows = self.shortlister_.labels_
-                self.trained_ = apply_update(self.trained_, update, labels_of_rows, engine=self.engine)
+                self.trained_ = apply_update(
+                    self.trained_, update, labels_of_rows, n_jobs=self.n_jobs, engine=self.engine
+                )
             self.n_listed_ = len(self.rows_)
             trained = trained.copy()
             trained[update.labels] = self.column_counts_[update.labels]

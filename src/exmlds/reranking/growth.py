@@ -10,6 +10,7 @@ from scipy.sparse import csr_matrix
 from ..selection import TrainingSet
 from ..stages import features, rerank
 from ..validation import stored
+from ..validation.arrays import Matrix
 from ..voting.base import NeighborVoting
 from .pipeline import PRUNE_BELOW, TrainedExamples, examples_of_new_rows, transform_sparse
 
@@ -19,10 +20,10 @@ Array = np.ndarray
 N_NEW_PASSES, N_PASSES = 10, 2
 REFIT_SHARE = 0.005  # of all rows that are added or removed before classifiers are trained again
 BEYOND = np.float32(-1)  # stands for the dual variable 0 of an example that its classifier was trained with
-MIN_CHANGE = 0.1  # share of its rows that a label gains or loses before its classifier is trained again
-# Of the labels that are due, those with most changed rows for their number of examples come first, until
-# this many times the examples of the changed rows, at the average number of a row, are trained with.
-EXAMPLES_PER_ROW = 45.0
+MIN_CHANGE = 0.01  # share of its rows that a label gains or loses before its classifier is trained again
+# Of the labels that have changed, those with most changed rows for the number of examples that they are
+# trained with come first, until these are this many times as many as the changed rows have on average.
+EXAMPLES_PER_ROW = 15.0
 # A label with fewer rows gets a new centroid, of this many rows at most, when it gains or loses one; that of
 # a label with more hardly changes by one row.
 CENTROID_ROWS = 100
@@ -51,18 +52,26 @@ class ClassifierSettings(NamedTuple):
     cost: float
 
 
-def due_labels(counts: Array, trained_counts: Array, n_examples: Array, n_allowed: float) -> Array:
-    """The labels whose classifiers are to be trained again, ascending.
+def changed_labels(counts: Array, trained_counts: Array) -> Array:
+    """The labels whose rows have changed enough for their classifiers to be trained again, ascending.
 
     counts : (L,) rows of each label;  trained_counts : (L,) when its classifier was trained, 0 for none
-    n_examples : (L,) of each label;  n_allowed : examples of all these labels together, at most
     """
     change = np.abs(counts - trained_counts)
-    due = np.flatnonzero((change >= np.maximum(MIN_CHANGE * trained_counts, 1)) & (counts > 0))
-    due = due[np.argsort(-change[due] / np.maximum(n_examples[due], 1), kind="stable")]
-    # New labels have no classifier at all.
-    is_allowed = (np.cumsum(n_examples[due]) <= n_allowed) | (trained_counts[due] == 0)
-    return np.sort(due[is_allowed])
+    return np.flatnonzero((change >= np.maximum(MIN_CHANGE * trained_counts, 1)) & (counts > 0))
+
+
+def first_labels(change: Array, n_examples: Array, is_new: Array, n_allowed: float) -> Array:
+    """(m,) bool, the labels that are trained now: those that changed most for their number of examples.
+
+    change : (m,) changed rows of each label;  n_examples : (m,) with which each would be trained
+    is_new : (m,) bool, labels without a classifier, which are trained in any case
+    n_allowed : examples of all others together, at most
+    """
+    order = np.argsort(-change / np.maximum(n_examples, 1), kind="stable")
+    is_first = is_new.copy()
+    is_first[order[np.cumsum(n_examples[order]) <= n_allowed]] = True
+    return is_first
 
 
 class Retraining(NamedTuple):
@@ -79,7 +88,7 @@ class Retraining(NamedTuple):
 
 def train_again(
     shortlister: NeighborVoting,
-    rows: TrainingSet,
+    X: Matrix,
     n_before: int,
     trained: TrainedExamples,
     trained_counts: Array,
@@ -89,20 +98,33 @@ def train_again(
 ) -> Retraining:
     """Collect the examples of added rows, and train the classifiers of the labels that changed most.
 
-    shortlister : with the added rows;  rows : all that vote, in their order
+    shortlister : with the added rows
+    X : (m, d) the last of the rows that vote: all of them, or those that are not padded yet
     n_before : number of them when examples were last collected;  trained : these
     trained_counts : (L,) rows of each label when it was trained;  n_changed : rows added and removed since
     padded : the first of the rows, where they are known from an earlier call
     """
-    engine, added = shortlister.engine, nothing(rows.Y.shape[1])
-    if rows.n > n_before:
-        added = examples_of_new_rows(shortlister, rows, settings.shortlist, n_before)
-    examples, alphas = extended(trained, added, engine=engine)
-    n_allowed = EXAMPLES_PER_ROW * len(examples.rows) * n_changed / rows.n
-    labels = due_labels(shortlister.column_counts_, trained_counts, np.diff(examples.starts), n_allowed)
-    own = rerank.select_examples(examples, alphas, labels, _has_labels(rows.Y), engine=engine)
-    n_known = 0 if padded is None else len(padded.squares)
-    further = rerank.pad_rows(transform_sparse(settings.feature_map, rows.X[n_known:]), engine=engine)
+    engine, Y = shortlister.engine, shortlister.labels_
+    n, added = Y.shape[0], nothing(Y.shape[1])
+    if n > n_before:
+        new = TrainingSet(X[n_before - n :], Y[n_before:], {}, {})
+        added = examples_of_new_rows(shortlister, new, n_before, settings.shortlist)
+    examples, alphas = extended(trained, added, n_jobs=shortlister.n_jobs, engine=engine)
+    is_live = _has_labels(Y)
+    on_threads: dict[str, Any] = {"n_jobs": shortlister.n_jobs, "engine": engine}
+    # Removed rows do not count, whether they are still stored or not.
+    n_live, n_all = int(is_live.sum()), len(examples.rows)
+    if n_live < n:
+        n_all = int(is_live[examples.rows].sum())
+    n_allowed = EXAMPLES_PER_ROW * n_all * n_changed / max(n_live, 1)
+    counts = shortlister.column_counts_
+    due = changed_labels(counts, trained_counts)
+    n_examples = rerank.count_trainable(examples, alphas, due, is_live, **on_threads)
+    change = np.abs(counts - trained_counts)[due]
+    is_first = first_labels(change, n_examples, trained_counts[due] == 0, n_allowed)
+    labels = due[is_first]
+    own = rerank.select_examples(examples, alphas, labels, is_live, n_examples[is_first], **on_threads)
+    further = rerank.pad_rows(transform_sparse(settings.feature_map, X), engine=engine)
     padded = further if padded is None else padded.with_rows(further)
     weights, own_alphas = rerank.train(
         padded,
@@ -122,11 +144,14 @@ def train_again(
 
 
 def apply_update(
-    trained: TrainedExamples, update: RerankerUpdate, Y: csr_matrix, *, engine: Any
+    trained: TrainedExamples, update: RerankerUpdate, Y: csr_matrix, *, n_jobs: int | None, engine: Any
 ) -> TrainedExamples:
     """The examples and dual variables after an update; Y : (n, L) the labels of all rows that vote."""
-    examples, alphas = extended(trained, update.examples, engine=engine)
-    own = rerank.select_examples(examples, alphas, update.labels, _has_labels(Y), engine=engine)
+    examples, alphas = extended(trained, update.examples, n_jobs=n_jobs, engine=engine)
+    is_live = _has_labels(Y)
+    on_threads: dict[str, Any] = {"n_jobs": n_jobs, "engine": engine}
+    counts = rerank.count_trainable(examples, alphas, update.labels, is_live, **on_threads)
+    own = rerank.select_examples(examples, alphas, update.labels, is_live, counts, **on_threads)
     stored.array(update.alphas, "dual variables", "float32", len(own.positions))
     alphas[own.positions] = mark_trained(update.alphas)
     return TrainedExamples(examples, alphas)
@@ -165,12 +190,16 @@ def first_rows_of(Y: csr_matrix, labels: Array) -> tuple[Array, csr_matrix]:
     return rows, csr_matrix((ones, (position, owner[order])), (len(rows), len(labels)))
 
 
-def extended(trained: TrainedExamples, added: rerank.Examples, *, engine: Any) -> TrainedExamples:
+def extended(
+    trained: TrainedExamples, added: rerank.Examples, *, n_jobs: int | None, engine: Any
+) -> TrainedExamples:
     """The examples with further ones, also of labels that came later, which are not trained."""
     before = trained.examples
     n_new = len(added.starts) - len(before.starts)
     before = before._replace(starts=np.concatenate([before.starts, np.full(n_new, before.starts[-1])]))
-    return TrainedExamples(*rerank.extend_examples(before, trained.alphas, added, engine=engine))
+    return TrainedExamples(
+        *rerank.extend_examples(before, trained.alphas, added, n_jobs=n_jobs, engine=engine)
+    )
 
 
 def mark_trained(alphas: Array) -> Array:

@@ -275,7 +275,8 @@ def refit_pipeline(config: Config, last: FittedPipeline, rows: TrainingSet, rng:
         return FittedPipeline(without_classifiers(config, shortlister, second, rows), None)
     with phase("examples of the new rows", rows.n - n_before):
         if rows.observed is None:
-            examples = examples_of_new_rows(shortlister, rows, config.shortlist, n_before)
+            new = rows.subset(np.arange(n_before, rows.n))
+            examples = examples_of_new_rows(shortlister, new, n_before, config.shortlist)
         else:
             examples = training_examples(shortlister, rows, config.shortlist)
         examples, start = rerank.extend_examples(*trained, examples, n_jobs=shortlister.n_jobs, engine=engine)
@@ -424,36 +425,35 @@ def shortlists_leave_one_out(shortlister: NeighborVoting, X: Matrix, k: int) -> 
 
 
 def examples_of_new_rows(
-    shortlister: NeighborVoting, rows: TrainingSet, k: int, n_before: int
+    shortlister: NeighborVoting, rows: TrainingSet, n_before: int, k: int
 ) -> rerank.Examples:
     """The examples that rows add to those of an earlier fit without them.
 
     Earlier rows are not searched for again. Instead, a new row votes for its labels on those of them that are
     nearest to it: otherwise, labels that only new rows have would have hardly any negative examples.
 
-    n_before : number of the earlier rows, which are the first
+    shortlister : with all rows;  n_before : number of the earlier rows, which are the first
     """
-    n_new, search = rows.n - n_before, shortlister.leave_one_out(rows.X)
+    n, search = n_before + rows.n, shortlister.leave_one_out(rows.X, n_before)
 
     def find(block: slice) -> tuple[Array, Array]:
         found = search(np.arange(n_before + block.start, n_before + block.stop))
         near = np.concatenate([one.neighbors for one in found], axis=1)
-        return _short_lists(shortlister, found, k, rows.n), near
+        return _short_lists(shortlister, found, k, n), near
 
-    listed, near = map(np.concatenate, zip(*_in_blocks(shortlister, find, n_new)))
+    listed, near = map(np.concatenate, zip(*_in_blocks(shortlister, find, rows.n)))
     is_near = (near >= 0) & (near < n_before)
-    voters = _pairs(near[is_near], np.nonzero(is_near)[0], (n_before, n_new))
-    is_listed, own = listed >= 0, rows.Y[n_before:]
-    lists = _pairs(np.nonzero(is_listed)[0], listed[is_listed], own.shape)
+    voters = _pairs(near[is_near], np.nonzero(is_near)[0], (n_before, rows.n))
+    is_listed = listed >= 0
+    lists = _pairs(np.nonzero(is_listed)[0], listed[is_listed], rows.Y.shape)
     if rows.name_matches is not None:
-        lists = lists + name_match.best_of_rows(rows.name_matches[n_before:])
+        lists = lists + name_match.best_of_rows(rows.name_matches)
     # The labels of new rows are positive examples of these alone.
-    positives = vstack([csr_matrix((n_before, own.shape[1]), dtype=np.float32), own], format="csr")
-    none = np.empty((rows.n, 0), np.int32)
+    none = csr_matrix((n_before, rows.Y.shape[1]), dtype=np.float32)
     return rerank.examples(
-        positives,
-        none,
-        vstack([voters @ own, lists], format="csr"),
+        vstack([none, rows.Y], format="csr"),
+        np.empty((n, 0), np.int32),
+        vstack([voters @ rows.Y, lists], format="csr"),
         n_jobs=shortlister.n_jobs,
         engine=shortlister.engine,
     )

@@ -184,20 +184,60 @@ class SelectedExamples(NamedTuple):
     alphas: Array
 
 
+def count_trainable(
+    given: Examples,
+    alphas: Array,
+    labels: Array,
+    is_live: Array,
+    *,
+    n_jobs: int | None = 1,
+    engine: Engine = DEFAULT,
+) -> Array:
+    """(m,) int64, with how many examples `select_examples` has each of these labels trained again."""
+    counts, none = np.zeros(len(labels), np.int64), np.zeros(0, np.float32)
+    out = none.astype(np.int64), none.astype(np.int32), none.astype(np.int8), none
+    todo = blocks(len(labels), max(1, -(-len(labels) // COLLECTING_BLOCKS)))
+
+    def count(which: slice) -> None:
+        own = todo[which.start]
+        starts = np.zeros(own.stop - own.start + 1, np.int64)
+        engine.select_examples(*given, alphas, labels[own], is_live, starts, *out)
+        counts[own] = np.diff(starts)
+
+    _at_once(count, len(todo), n_jobs, "counting examples")
+    return counts
+
+
 def select_examples(
-    given: Examples, alphas: Array, labels: Array, is_live: Array, *, engine: Engine = DEFAULT
+    given: Examples,
+    alphas: Array,
+    labels: Array,
+    is_live: Array,
+    counts: Array,
+    *,
+    n_jobs: int | None = 1,
+    engine: Engine = DEFAULT,
 ) -> SelectedExamples:
     """The examples with which labels are trained again; negative ones with an α below 0 are left out.
 
     given, alphas : the examples of all labels, and their α
     labels : (m,) ascending;  is_live : (n,) bool, rows that still are examples
+    counts : (m,) how many examples these labels have, by `count_trainable`
     """
-    m, starts = int(np.diff(given.starts)[labels].sum()), np.zeros(len(labels) + 1, np.int64)  # at most
-    out = (np.empty(m, dtype) for dtype in (np.int64, np.int32, np.int8, np.float32))
-    positions, rows, signs, own_alphas = out
-    engine.select_examples(*given, alphas, labels, is_live, starts, positions, rows, signs, own_alphas)
-    m = int(starts[-1])
-    return SelectedExamples(positions[:m], Examples(starts, rows[:m], signs[:m]), own_alphas[:m])
+    starts = np.concatenate(([0], np.cumsum(counts)))
+    positions, rows, signs, own_alphas = (
+        np.empty(starts[-1], dtype) for dtype in (np.int64, np.int32, np.int8, np.float32)
+    )
+    todo = label_blocks(starts, COLLECTING_BLOCKS)
+
+    def select(which: slice) -> None:
+        own = todo[which.start]
+        ends = starts[own.start : own.stop + 1].copy()
+        out = ends, positions, rows, signs, own_alphas
+        engine.select_examples(*given, alphas, labels[own], is_live, *out)
+
+    _at_once(select, len(todo), n_jobs, "examples of changed labels")
+    return SelectedExamples(positions, Examples(starts, rows, signs), own_alphas)
 
 
 def keep_rows(given: Examples, alphas: Array, is_kept: Array) -> tuple[Examples, Array]:
@@ -245,10 +285,14 @@ def train(X: PaddedRows, given: Examples, **settings: Any) -> tuple[LabelWeights
     settings : as `_train_parts` takes them
     """
     parts, alphas = _train_parts(X, given, **settings)
+    return _joined(parts), alphas
+
+
+def _joined(parts: list[LabelWeights]) -> LabelWeights:
+    """The weights of consecutive blocks of labels as one."""
     starts, *others = zip(*parts)
     counts = np.concatenate([np.diff(part) for part in starts])
-    joined = map(np.concatenate, others)
-    return LabelWeights(np.concatenate(([0], np.cumsum(counts))), *joined), alphas
+    return LabelWeights(np.concatenate(([0], np.cumsum(counts))), *map(np.concatenate, others))
 
 
 def _train_parts(
@@ -293,8 +337,8 @@ def _train_parts(
         w, scale, bias = (np.zeros(length, np.float32) for length in (d, n, n))
         starts, features, values = (
             np.zeros(n + 1, np.int64),
-            np.empty(size, np.int32),
-            np.empty(size, np.int8),
+            np.empty(size + 1, np.int32),
+            np.empty(size + 1, np.int8),
         )
         trained = (alphas, w, starts, features, values, scale, bias)
         engine.train_labels(*rows, *given, costs, labels.start, labels.stop, *settings, *trained)
@@ -337,17 +381,8 @@ def fit_centroids(
     of_labels = csr_matrix(Y.T, dtype=np.float32)  # (L, n)
     if row_weights is not None:
         of_labels.data *= row_weights.astype(np.float32)[of_labels.indices]
-    idf = inverse_frequencies(X)
-    todo = label_blocks(of_labels.indptr.astype(np.int64), SORTING_BLOCKS)
-    done = map_blocks(
-        lambda labels: _centroids_of(of_labels[labels], X, idf, keep_from),
-        todo,
-        n_jobs=n_jobs,
-        stage="centroids",
-        total=len(todo),
-        unit="blocks of labels",
-    )
-    return _by_feature(list(done), X.shape[1], n_jobs, engine)
+    parts = _centroids_of(of_labels, X, inverse_frequencies(X), keep_from, n_jobs)
+    return _by_feature(parts, X.shape[1], n_jobs, engine)
 
 
 def inverse_frequencies(X: csr_matrix) -> Array:
@@ -372,8 +407,8 @@ def replace_centroids(
     X : (n, d) csr float32;  Y : (n, m) csr of ones;  n_labels : number of labels afterwards
     idf : (d,) as `inverse_frequencies` gives it
     """
-    weights = _centroids_of(csr_matrix(Y.T, dtype=np.float32), X, idf, keep_from)
-    return replace(centroids, labels, weights, n_labels, n_jobs=n_jobs, engine=engine)
+    parts = _centroids_of(csr_matrix(Y.T, dtype=np.float32), X, idf, keep_from, n_jobs)
+    return replace(centroids, labels, _joined(parts), n_labels, n_jobs=n_jobs, engine=engine)
 
 
 def fit_means(
@@ -389,7 +424,7 @@ def fit_means(
 
     def means_of(labels: slice) -> LabelWeights:
         means = of_labels[labels] @ X
-        largest = abs(means).max(axis=1).toarray().ravel()
+        largest = _largest_of_rows(means)
         bias = (-(row_norms(means) ** 2) / 2).astype(np.float32)
         return _quantized(means, largest, 0.0)._replace(scale=(largest / 127).astype(np.float32), bias=bias)
 
@@ -399,14 +434,31 @@ def fit_means(
     return _by_feature(list(done), X.shape[1], n_jobs, engine)
 
 
-def _centroids_of(of_labels: csr_matrix, X: csr_matrix, idf: Array, keep_from: float) -> LabelWeights:
-    """The centroids of some labels; of_labels : (m, n) csr, the weights of the rows of each."""
-    sums = of_labels @ X
-    sums.data *= idf[sums.indices]
-    lengths = np.maximum(row_norms(sums), LEAST_WEIGHT)
-    sums.data *= idf[sums.indices]
-    largest = abs(sums).max(axis=1).toarray().ravel()
-    return _quantized(sums, largest, keep_from)._replace(scale=(largest / (127 * lengths)).astype(np.float32))
+def _centroids_of(
+    of_labels: csr_matrix, X: csr_matrix, idf: Array, keep_from: float, n_jobs: int | None
+) -> list[LabelWeights]:
+    """The centroids of blocks of consecutive labels; of_labels : (m, n) csr, the weights of their rows."""
+
+    def centroids_of(labels: slice) -> LabelWeights:
+        sums = of_labels[labels] @ X
+        sums.data *= idf[sums.indices]
+        lengths = np.maximum(row_norms(sums), LEAST_WEIGHT)
+        sums.data *= idf[sums.indices]
+        largest = _largest_of_rows(sums)
+        scale = (largest / (127 * lengths)).astype(np.float32)
+        return _quantized(sums, largest, keep_from)._replace(scale=scale)
+
+    todo = label_blocks(of_labels.indptr.astype(np.int64), SORTING_BLOCKS)
+    unit = "blocks of labels"
+    return list(map_blocks(centroids_of, todo, n_jobs=n_jobs, stage="centroids", total=len(todo), unit=unit))
+
+
+def _largest_of_rows(A: csr_matrix) -> Array:
+    """(m,) the size of the largest value of each row of a csr matrix; 0 where there is none."""
+    largest, filled = np.zeros(A.shape[0], A.dtype), np.flatnonzero(np.diff(A.indptr))
+    if len(filled):
+        largest[filled] = np.maximum.reduceat(np.abs(A.data), A.indptr[filled])
+    return largest
 
 
 def _quantized(weights: csr_matrix, largest: Array, keep_from: float) -> LabelWeights:
@@ -545,8 +597,8 @@ def replace(
         (bias, classifiers.bias, trained.bias),
     ):
         values[:n_before], values[labels] = before, new
-    dense = np.zeros((len(classifiers.dense), n_labels), np.int8)
-    dense[:, :n_before] = classifiers.dense
+    dense = np.empty((len(classifiers.dense), n_labels), np.int8)
+    dense[:, :n_before], dense[:, n_before:] = classifiers.dense, 0
     dense[:, labels] = 0
     counts = np.zeros(n_labels, np.int64)
     counts[labels] = np.diff(trained.starts)
@@ -555,12 +607,31 @@ def replace(
     added = _by_feature(parts, d, n_jobs, engine, into)
     is_replaced = np.zeros(n_labels, np.uint8)
     is_replaced[labels] = 1
-    m = len(classifiers.labels) + len(added.labels)  # at most
-    starts, merged = np.zeros(d + 1, np.int64), np.empty(m, _label_dtype(n_labels))
-    values = np.empty(m, np.int8)
-    engine.merge_weights(*classifiers[:3], is_replaced, *added[:3], starts, merged, values)
-    m = int(starts[-1])
-    return added._replace(starts=starts, labels=merged[:m], values=values[:m])
+
+    given = classifiers.starts + added.starts
+    todo, counts = label_blocks(given, SORTING_BLOCKS), np.zeros(d, np.int64)
+
+    def merge(features: slice, ends: Array, *out: Array) -> Array:
+        own = slice(features.start, features.stop + 1)
+        before, others = (part.starts[own] for part in (classifiers, added))
+        engine.merge_weights(before, *classifiers[1:3], is_replaced, others, *added[1:3], ends, *out)
+        return np.diff(ends)
+
+    def count(which: slice) -> None:
+        features = todo[which.start]
+        ends = np.zeros(features.stop - features.start + 1, np.int64)
+        counts[features] = merge(features, ends, grouped[:0], values[:0])
+
+    def fill(which: slice) -> None:
+        features = todo[which.start]
+        merge(features, starts[features.start : features.stop + 1].copy(), grouped, values)
+
+    grouped, values = np.empty(0, _label_dtype(n_labels)), np.empty(0, np.int8)
+    _at_once(count, len(todo), n_jobs, "weights by feature")
+    starts = np.concatenate(([0], np.cumsum(counts)))
+    grouped, values = (np.empty(starts[-1], empty.dtype) for empty in (grouped, values))
+    _at_once(fill, len(todo), n_jobs, "weights by feature")
+    return added._replace(starts=starts, labels=grouped, values=values)
 
 
 def without(classifiers: Classifiers, labels: Array) -> Classifiers:

@@ -432,14 +432,14 @@ class NeighborVoting(LabelSpaceMixin, GrowingVoting):
         """The neighbours of a block of rows, for each learner and each part that is probed."""
         return self._search_all(X, self.n_neighbors)
 
-    def leave_one_out(self, X: Matrix) -> Callable[[Array], list[SearchResult]]:
+    def leave_one_out(self, X: Matrix, first: int = 0) -> Callable[[Array], list[SearchResult]]:
         """A function from numbers of training rows to their neighbours, each row without itself.
 
-        X : (n, d) the training rows
+        X : (n − first, d) the training rows from this number on, which are those that are asked for
         """
         k = self.n_neighbors + 1
         if any(len(learner.parts) > 1 for learner in self.learners_) or not self._indexes_mapped_rows:
-            return lambda rows: [_drop_self(rows, one) for one in self._search_all(X[rows], k)]
+            return lambda rows: [_drop_self(rows, one) for one in self._search_all(X[rows - first], k)]
         # The index holds the embeddings of training rows: they need not be computed again.
         indexes = [learner.parts[0].row_index for learner in self.learners_]
         positions = [index.positions(built) for built in indexes]

@@ -84,12 +84,13 @@ def select_examples(
     own_alphas,
 ):
     """See the twin in reference/rerank.py."""
-    n_written = 0
+    is_filled, n_written = len(positions) > 0, own_starts[0]
     for i in range(len(labels)):
         for p in range(starts[labels[i]], starts[labels[i] + 1]):
             if (signs[p] > 0 or alphas[p] >= 0) and is_live[rows[p]]:
-                positions[n_written], own_rows[n_written], own_signs[n_written] = p, rows[p], signs[p]
-                own_alphas[n_written] = max(alphas[p], np.float32(0))
+                if is_filled:
+                    positions[n_written], own_rows[n_written], own_signs[n_written] = p, rows[p], signs[p]
+                    own_alphas[n_written] = max(alphas[p], np.float32(0))
                 n_written += 1
         own_starts[i + 1] = n_written
 
@@ -134,7 +135,9 @@ def train_labels(
     for label in range(first, last):
         here = slice(starts[label], starts[label + 1])
         own, alpha = rows[here], alphas[here]
-        if _count_values(indptr, own) <= copy_size:
+        n_values = _count_values(indptr, own)
+        # With few passes, a copy takes longer than it saves, unless most features would have no weight.
+        if n_values <= copy_size and (n_epochs > 2 or n_values < 4 * len(w)):
             n_used = _copy_rows(
                 indptr, features, values, own, number, begins, ends, own_features, own_values, used
             )
@@ -152,10 +155,11 @@ def train_labels(
         for f in range(len(names)):
             largest = max(largest, abs(w[f]))
         out_scale[label - first] = scale = largest / np.float32(127)
+        least, divisor = keep_from * largest, scale if scale > 0 else np.float32(1)
         for f in range(len(names)):
-            if w[f] != 0 and abs(w[f]) >= keep_from * largest:
-                out_features[n_out], out_values[n_out] = names[f], np.int8(np.rint(w[f] / scale))
-                n_out += 1
+            # Those that are pruned are written too, and overwritten: a branch would often be predicted wrong.
+            out_features[n_out], out_values[n_out] = names[f], np.int8(np.rint(w[f] / divisor))
+            n_out += (w[f] != 0) & (abs(w[f]) >= least)
             w[f] = 0
         out_starts[label - first + 1] = n_out
 
@@ -375,13 +379,22 @@ def merge_weights(
     starts, labels, values, is_replaced, add_starts, add_labels, add_values, ends, out_labels, out_values
 ):
     """See the twin in reference/rerank.py."""
-    at = 0
+    is_filled, at, stop = len(out_labels) > 0, ends[0], ends[len(ends) - 1]
     for feature in range(len(starts) - 1):
-        for p in range(starts[feature], starts[feature + 1]):
-            # Written in any case: a branch would often be predicted wrong.
-            out_labels[at], out_values[at] = labels[p], values[p]
-            at += 1 - is_replaced[labels[p]]
-        for p in range(add_starts[feature], add_starts[feature + 1]):
-            out_labels[at], out_values[at] = add_labels[p], add_values[p]
-            at += 1
+        begin, end = starts[feature], starts[feature + 1]
+        add_begin, add_end = add_starts[feature], add_starts[feature + 1]
+        if is_filled:
+            for p in range(begin, end):
+                # Those that are left out are written too, and overwritten: a branch for them would often be
+                # predicted wrong, but not one for the last of all.
+                if at < stop:
+                    out_labels[at], out_values[at] = labels[p], values[p]
+                at += 1 - is_replaced[labels[p]]
+            for p in range(add_begin, add_end):
+                out_labels[at], out_values[at] = add_labels[p], add_values[p]
+                at += 1
+        else:
+            for p in range(begin, end):
+                at += 1 - is_replaced[labels[p]]
+            at += add_end - add_begin
         ends[feature + 1] = at

@@ -94,17 +94,18 @@ def select_examples(
 
     starts, rows, signs, alphas : the examples of all labels, and their α
     labels : (m,) those to be trained;  is_live : (n,) bool, rows that still are examples
-    own_starts : (m + 1,) int64, 0 at first, gets where the examples of each of these labels begin
-    positions, own_rows, own_signs, own_alphas : as many as these labels have, int64, int32, int8 and float32:
-        where each example is, and what it is, with an α of at least 0; what is behind the last is not written
+    own_starts : (m + 1,) int64, where the examples of these labels begin; all but the first are written
+    positions, own_rows, own_signs, own_alphas : int64, int32, int8 and float32: where each example is, and
+        what it is, with an α of at least 0; if they are empty, only own_starts is written
     """
-    n = 0
+    n = int(own_starts[0])
     for i, label in enumerate(labels.tolist()):
         own = np.arange(starts[label], starts[label + 1])
         own = own[((signs[own] > 0) | (alphas[own] >= 0)) & is_live[rows[own]]]
         here = slice(n, n + len(own))
-        positions[here], own_rows[here], own_signs[here] = own, rows[own], signs[own]
-        own_alphas[here] = np.maximum(alphas[own], 0)
+        if len(positions):
+            positions[here], own_rows[here], own_signs[here] = own, rows[own], signs[own]
+            own_alphas[here] = np.maximum(alphas[own], 0)
         own_starts[i + 1] = n = here.stop
 
 
@@ -152,7 +153,7 @@ def train_labels(
     alphas : (m,) float32, the initial α of the examples, overwritten by the final ones
     w : (d,) float32 zeros, a work array that is zero again at the end
     out_starts, out_features, out_values : the remaining weights of each label, quantized to int8;
-        out_starts[0] is 0
+        out_starts[0] is 0, and the others have a place more than there are weights, which may be written too
     out_scale, out_bias : (last − first,) float32, the largest weight of each label over 127, and its bias
     """
     d = len(w)
@@ -328,13 +329,14 @@ def merge_weights(
     starts, labels, values : (d + 1,), (m,) and (m,), the weights of each feature
     is_replaced : (L,) uint8, 1 for labels whose weights are left out
     add_starts, add_labels, add_values : the further ones, in the same form
-    ends : (d + 1,) int64, 0 at first, gets the starts of the merged weights
-    out_labels, out_values : (m + m′,), get these; what is behind the last is not written
+    ends : (d + 1,) int64, where the merged weights of each feature begin, and those of the last one end
+    out_labels, out_values : get these; if they are empty, only ends is written, but for its first value
     """
     for feature in range(len(starts) - 1):
         before, added = (slice(some[feature], some[feature + 1]) for some in (starts, add_starts))
         is_kept = is_replaced[labels[before]] == 0
         own = np.concatenate([labels[before][is_kept], add_labels[added]])
         at = slice(ends[feature], ends[feature] + len(own))
-        out_labels[at], out_values[at] = own, np.concatenate([values[before][is_kept], add_values[added]])
+        if len(out_labels):
+            out_labels[at], out_values[at] = own, np.concatenate([values[before][is_kept], add_values[added]])
         ends[feature + 1] = at.stop
