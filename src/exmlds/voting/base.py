@@ -52,7 +52,6 @@ Array = np.ndarray
 
 MIN_ROWS_TO_TUNE = 50  # rows below which settings are not chosen on held-out rows
 KINDS = ("l2", "log1p-l2", "none", "standardize", "nystroem")  # of equals, the first is taken
-MIN_TRAIN_PROBES = 24  # cells that are read for a training row, at least: half as many as its neighbours
 TINY = np.finfo(np.float32).tiny
 
 
@@ -443,15 +442,12 @@ class NeighborVoting(LabelSpaceMixin, GrowingVoting):
         # The index holds the embeddings of training rows: they need not be computed again.
         indexes = [learner.parts[0].row_index for learner in self.learners_]
         positions = [index.positions(built) for built in indexes]
-        n_probes = max(MIN_TRAIN_PROBES, self.n_neighbors // 2)
-        searches = [index.search_stored(built, k, n_probes=n_probes, engine=self.engine) for built in indexes]
 
         def search(rows: Array) -> list[SearchResult]:
             found = []
-            for search_stored, position in zip(searches, positions):
-                near, similar, Z = search_stored(position[rows])
-                near = self._drop_dissimilar(near, similar)
-                found.append(_drop_self(rows, SearchResult(near, similar, Z)))
+            for built, position in zip(indexes, positions):
+                Z = index.stored_rows(built, position[rows])
+                found.append(_drop_self(rows, SearchResult(*self.search_index(built, Z, k), Z)))
             return found
 
         return search
