@@ -52,7 +52,7 @@ def test_a_query_between_cells_reads_more_of_them(rows: Array, monkeypatch: pyte
     near_one, near_all = (_probed(built, Q, 5) for Q in (center, far))
     assert near_one[0] == 0
     assert cells.FEWEST_PROBES <= len(near_one) < len(near_all) <= cells.MOST_PROBES
-    similar = np.sort((built.centers @ far[0]))[::-1]
+    similar = np.sort(built.centers @ far[0])[::-1]
     assert len(near_all) == (similar >= similar[0] - cells.MARGIN).sum()
     monkeypatch.setattr(cells, "MOST_PROBES", 12)
     assert set(_probed(built, far, 5)) == set(np.argsort(-(built.centers @ far[0]))[:12])
@@ -64,6 +64,24 @@ def test_a_query_between_cells_reads_more_of_them(rows: Array, monkeypatch: pyte
 def _probed(built: cells.Cells, Q: Array, k: int) -> Array:
     probes = cells.nearest_cells(built, Q, "cosine", k)[0]
     return probes[probes >= 0]
+
+
+@pytest.mark.parametrize("metric", ["cosine", "euclidean"])
+@pytest.mark.parametrize("is_in_two_segments", [False, True])
+def test_rows_that_the_index_holds_find_themselves(
+    rows: Array, metric: str, is_in_two_segments: bool
+) -> None:
+    n_first = 2_000 if is_in_two_segments else len(rows)
+    built = index.build(rows[:n_first], metric, in_cells=True)
+    if is_in_two_segments:
+        built = index.extend(built, rows[n_first:])
+    Z = index.stored_rows(built, index.positions(built)[1_900:2_100])
+    lengths = np.linalg.norm(rows[1_900:2_100], axis=1, keepdims=True) if metric == "cosine" else 1
+    np.testing.assert_allclose(Z * lengths, rows[1_900:2_100], atol=1e-5)
+    near, _ = index.search(built, Z, 10)
+    exact, _ = index.search(index.build(rows, metric), rows[1_900:2_100], 10)
+    assert (near[:, 0] == np.arange(1_900, 2_100)).all()
+    assert np.mean([len(set(a) & set(b)) for a, b in zip(near, exact)]) > 9.5
 
 
 def test_the_number_of_threads_does_not_matter(rows: Array) -> None:

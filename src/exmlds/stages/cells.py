@@ -19,10 +19,10 @@ from . import quantize
 Array = np.ndarray
 
 CELLS_PER_ROOT = 4  # cells for each √n
-MARGIN = 0.35  # of cosines to centres: a search reads the cells that are so much farther than the nearest one,
-FEWEST_PROBES, MOST_PROBES = 8, 200  # but at least and at most so many,
-ROWS_OF_PROBES = 2  # and at least with so many times the rows asked for
-N_PROBES = 72  # cells that a search by Euclidean distances reads, where no margin suits all data
+MARGIN = 0.35  # A search reads cells whose centres are less similar by up to this than the nearest one,
+FEWEST_PROBES, MOST_PROBES = 8, 200  # but at least and at most so many of them,
+ROWS_OF_PROBES = 2  # and at least cells with so many times the rows that are asked for.
+N_PROBES = 72  # cells that a search by Euclidean distances reads, for which no margin suits all data
 SAMPLE = 16  # rows of each cell that k-means is fitted to
 N_ITERATIONS = 3  # of k-means
 LARGEST = 4  # times the mean number of rows, above which a cell is split
@@ -139,8 +139,8 @@ def search(
 def nearest_cells(cells: Cells, Q: Array, metric: str, k: int, *, engine: Engine = DEFAULT) -> Array:
     """(q, p) int64, the cells that are read for each query, −1 pads.
 
-    A query whose nearest rows are far reads more cells than one that is close to a centre: the rows that it is
-    compared with are spread over many of them.
+    A query that is close to a centre finds its nearest rows in few cells; those of a query between many
+    centres are spread over many cells.
     """
     n_cells, is_cosine = len(cells.centers), metric == "cosine"
     margin, most = (MARGIN, MOST_PROBES) if is_cosine else (np.inf, N_PROBES)
