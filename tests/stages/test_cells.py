@@ -36,7 +36,7 @@ def test_nearly_all_exact_neighbours_are_found(rows: Array, metric: str, storage
 def test_with_all_cells_probed_the_search_is_exact(
     rows: Array, metric: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("N_PROBES", "MOST_PROBES", "MARGIN"):
+    for name in ("N_PROBES", "MOST_ROWS", "MARGIN"):
         monkeypatch.setattr(cells, name, 10_000)
     for found, expected in zip(
         index.search(index.build(rows[:300], metric, in_cells=True), rows[300:320], 7),
@@ -51,10 +51,10 @@ def test_a_query_between_cells_reads_more_of_them(rows: Array, monkeypatch: pyte
     far = (far / np.linalg.norm(far)).astype(np.float32)
     near_one, near_all = (_probed(built, Q, 5) for Q in (center, far))
     assert near_one[0] == 0
-    assert cells.FEWEST_PROBES <= len(near_one) < len(near_all) <= cells.MOST_PROBES
+    assert cells.FEWEST_PROBES <= len(near_one) < len(near_all)
     similar = np.sort(built.centers @ far[0])[::-1]
     assert len(near_all) == (similar >= similar[0] - cells.MARGIN).sum()
-    monkeypatch.setattr(cells, "MOST_PROBES", 12)
+    monkeypatch.setattr(cells, "MOST_ROWS", 11.5 * len(rows) / len(built.centers))
     assert set(_probed(built, far, 5)) == set(np.argsort(-(built.centers @ far[0]))[:12])
     # Many rows can't be found in a few cells, however near these are.
     n_rows = np.diff(built.starts)[_probed(built, center, 900)].sum()

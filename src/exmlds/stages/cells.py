@@ -20,8 +20,9 @@ Array = np.ndarray
 
 CELLS_PER_ROOT = 4  # cells for each √n
 MARGIN = 0.35  # A search reads cells whose centres are less similar by up to this than the nearest one,
-FEWEST_PROBES, MOST_PROBES = 8, 200  # but at least and at most so many of them,
-ROWS_OF_PROBES = 2  # and at least cells with so many times the rows that are asked for.
+FEWEST_PROBES = 8  # but at least so many of them,
+ROWS_OF_PROBES = 2  # at least those with so many times the rows that are asked for, on average,
+MOST_ROWS = 16_000  # and at most those with so many rows, on average.
 N_PROBES = 72  # cells that a search by Euclidean distances reads, for which no margin suits all data
 SAMPLE = 16  # rows of each cell that k-means is fitted to
 N_ITERATIONS = 3  # of k-means
@@ -143,9 +144,9 @@ def nearest_cells(cells: Cells, Q: Array, metric: str, k: int, *, engine: Engine
     centres are spread over many cells.
     """
     n_cells, is_cosine = len(cells.centers), metric == "cosine"
-    margin, most = (MARGIN, MOST_PROBES) if is_cosine else (np.inf, N_PROBES)
-    fewest = ceil(ROWS_OF_PROBES * k * n_cells / len(cells.numbers))
-    fewest = min(max(FEWEST_PROBES, fewest), n_cells)
+    cells_of_row = n_cells / len(cells.numbers)
+    margin, most = (MARGIN, ceil(MOST_ROWS * cells_of_row)) if is_cosine else (np.inf, N_PROBES)
+    fewest = min(max(FEWEST_PROBES, ceil(ROWS_OF_PROBES * k * cells_of_row)), n_cells)
     probes = np.full((len(Q), min(max(most, fewest), n_cells)), -1, np.int64)
     nearness = _nearness(cells.centers, Q, metric)
     return probes[:, : engine.choose_cells(nearness, np.float32(margin), fewest, probes)]
