@@ -46,6 +46,7 @@ def test_with_all_cells_probed_the_search_is_exact(
 
 
 def test_a_query_between_cells_reads_more_of_them(rows: Array, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cells, "FEWEST_PROBES", 8)
     built = index.build(rows, "cosine", in_cells=True).segments[0].rows
     center, far = built.centers[:1], np.random.default_rng(1).normal(size=(1, rows.shape[1]))
     far = (far / np.linalg.norm(far)).astype(np.float32)

@@ -20,7 +20,7 @@ Array = np.ndarray
 
 CELLS_PER_ROOT = 4  # cells for each √n
 MARGIN = 0.35  # A search reads cells whose centres are less similar by up to this than the nearest one,
-FEWEST_PROBES = 8  # but at least so many of them,
+FEWEST_PROBES = 32  # but at least so many of them,
 ROWS_OF_PROBES = 2  # at least those with so many times the rows that are asked for, on average,
 MOST_ROWS = 16_000  # and at most those with so many rows, on average.
 N_PROBES = 72  # cells that a search by Euclidean distances reads, for which no margin suits all data
