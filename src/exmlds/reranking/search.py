@@ -42,7 +42,7 @@ COUNTS, SPARSE, DENSE = ("l2", "log1p-l2", "idf-l2"), ("l2", "sqrt-l2"), ("l2", 
 SEARCH_TRAIN_ROWS, SEARCH_HELD_ROWS = 2_100, 1_500  # rows of the search's sample, at most
 FEW_LABELS = 128  # labels up to which all of them are on the short list
 TEMPERATURE_ROWS = 1_500  # held-out rows that a temperature is chosen on
-SECOND_EPOCHS = 3  # of a second map; more gain nothing
+SECOND_EPOCHS, SECOND_COMPONENTS = 3, 64  # of a second map; more gain little
 TEMPERATURES = (0.05, 0.1, 0.03, 0.02)
 MIN_RECALL_GAIN = 0.01  # share of true labels that longer lists must hold more
 SEARCH_SHARE = 0.2  # of a time budget
@@ -200,7 +200,7 @@ class ConfigSearch(NamedTuple):
         return (rival, best.method) if rival.quality > best.quality else (best, rival.method)
 
     def _second_map(self, kind: str) -> NeighborVoting:
-        return self.make_shortlister("joint", kind, SECOND_EPOCHS)
+        return self.make_shortlister("joint", kind, SECOND_EPOCHS).set_params(n_components=SECOND_COMPONENTS)
 
     def _has_second_map(self, size: DataSize) -> bool:
         return size.n > self.effort.second_rows and size.nnz <= self.effort.second_values
