@@ -55,6 +55,8 @@ def test_a_query_between_cells_reads_more_of_them(rows: Array, monkeypatch: pyte
     assert cells.FEWEST_PROBES <= len(near_one) < len(near_all)
     similar = np.sort(built.centers @ far[0])[::-1]
     assert len(near_all) == (similar >= similar[0] - cells.MARGIN).sum()
+    narrow = cells.nearest_cells(built, far, "cosine", 5, breadth=0.5)[0]
+    assert (narrow >= 0).sum() == max((similar >= similar[0] - cells.MARGIN / 2).sum(), 4) < len(near_all)
     monkeypatch.setattr(cells, "MOST_ROWS", 11.5 * len(rows) / len(built.centers))
     assert set(_probed(built, far, 5)) == set(np.argsort(-(built.centers @ far[0]))[:12])
     # Many rows can't be found in a few cells, however near these are.

@@ -115,14 +115,17 @@ def search(
     metric: str,
     k: int,
     *,
+    breadth: float = 1.0,
     engine: Engine = DEFAULT,
 ) -> tuple[Array, Array]:
     """The k best rows of the nearest cells: (q, k) int64 positions, −1 pads, and (q, k) float32 scores.
 
     bias : (n,) in the order of the positions, added to ⟨q, x⟩ (cosine) or 2⟨q, x⟩ (euclidean)
     Q : (q, r) float32, of unit length for the metric "cosine"
+    breadth : factor of the margin within which cells are read, and of their least number
     """
-    probes, starts, rows = nearest_cells(cells, Q, metric, k, engine=engine), cells.starts, cells.rows
+    probes = nearest_cells(cells, Q, metric, k, breadth=breadth, engine=engine)
+    starts, rows = cells.starts, cells.rows
     positions, scores = np.full((len(Q), k), -1, np.int64), np.full((len(Q), k), -np.inf, np.float32)
     scaled = Q if metric == "cosine" else 2 * Q
     if rows.values.dtype == np.float32:
@@ -137,7 +140,9 @@ def search(
     return np.where(positions >= 0, read[np.maximum(positions, 0)] if len(read) else -1, -1), scores
 
 
-def nearest_cells(cells: Cells, Q: Array, metric: str, k: int, *, engine: Engine = DEFAULT) -> Array:
+def nearest_cells(
+    cells: Cells, Q: Array, metric: str, k: int, *, breadth: float = 1.0, engine: Engine = DEFAULT
+) -> Array:
     """(q, p) int64, the cells that are read for each query, −1 pads.
 
     A query that is close to a centre finds its nearest rows in few cells; those of a query between many
@@ -145,8 +150,8 @@ def nearest_cells(cells: Cells, Q: Array, metric: str, k: int, *, engine: Engine
     """
     n_cells, is_cosine = len(cells.centers), metric == "cosine"
     cells_of_row = n_cells / len(cells.numbers)
-    margin, most = (MARGIN, ceil(MOST_ROWS * cells_of_row)) if is_cosine else (np.inf, N_PROBES)
-    fewest = min(max(FEWEST_PROBES, ceil(ROWS_OF_PROBES * k * cells_of_row)), n_cells)
+    margin, most = (breadth * MARGIN, ceil(MOST_ROWS * cells_of_row)) if is_cosine else (np.inf, N_PROBES)
+    fewest = min(max(round(breadth * FEWEST_PROBES), ceil(ROWS_OF_PROBES * k * cells_of_row)), n_cells)
     probes = np.full((len(Q), min(max(most, fewest), n_cells)), -1, np.int64)
     nearness = _nearness(cells.centers, Q, metric)
     return probes[:, : engine.choose_cells(nearness, np.float32(margin), fewest, probes)]

@@ -229,10 +229,14 @@ def _width(index: Index) -> int:
     return int(_packed(index.segments[0]).values.shape[1])
 
 
-def search(index: Index, Q: Matrix, k: int, *, engine: Engine = DEFAULT) -> tuple[Array, Array]:
+def search(
+    index: Index, Q: Matrix, k: int, *, breadth: float = 1.0, engine: Engine = DEFAULT
+) -> tuple[Array, Array]:
     """The k most similar rows of each query: (q, k) int64 ids, −1 pads, and (q, k) float32 similarities.
 
     The similarity is the cosine, or the negative Euclidean distance.
+
+    breadth : where rows are in cells, how many of these are read, as in `cells.search`
     """
     Q, offset, found = _prepare(index, Q), 0, []
     for segment in index.segments:
@@ -244,7 +248,7 @@ def search(index: Index, Q: Matrix, k: int, *, engine: Engine = DEFAULT) -> tupl
         elif issparse(segment.rows):
             ids, scores = _search_sparse(segment, Q, index.metric, k, engine)
         else:
-            ids, scores = _search_dense(segment, Q, index.metric, k, engine)
+            ids, scores = _search_dense(segment, Q, index.metric, k, breadth, engine)
         found.append((np.where(ids >= 0, ids + offset, -1) if offset else ids, scores))
         offset += len(segment.bias)
     ids, scores = found[0] if len(found) == 1 else _merge(found, k)
@@ -282,11 +286,15 @@ def _search_sparse(segment: Segment, Q: Matrix, metric: str, k: int, engine: Eng
     return ids, scores
 
 
-def _search_dense(segment: Segment, Q: Matrix, metric: str, k: int, engine: Engine) -> tuple[Array, Array]:
+def _search_dense(
+    segment: Segment, Q: Matrix, metric: str, k: int, breadth: float, engine: Engine
+) -> tuple[Array, Array]:
     Q = np.ascontiguousarray(Q.toarray() if issparse(Q) else Q, np.float32)
     rows, is_euclidean = _packed(segment), metric == "euclidean"
     if isinstance(segment.rows, cells.Cells):
-        positions, scores = cells.search(segment.rows, segment.bias, Q, metric, k, engine=engine)
+        positions, scores = cells.search(
+            segment.rows, segment.bias, Q, metric, k, breadth=breadth, engine=engine
+        )
         ids = np.where(positions >= 0, segment.rows.numbers[positions].astype(np.int64), -1)
     else:
         positions, scores = _search_all(segment, _scaled(Q, metric), k, engine)
