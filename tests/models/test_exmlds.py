@@ -13,8 +13,6 @@ from exmlds import ExMLDS, ExMLDS3, ExMLDS4, FeatureNeighbors, MostFrequent, loa
 from exmlds.data import Dataset, make_xmc
 from exmlds.data import load as load_data
 from exmlds.reranking import pipeline
-from exmlds.reranking.effort import EFFORTS
-from exmlds.reranking.search import SECOND_COMPONENTS
 from exmlds.reranking.stack import HeldOutEvidence, add_top_reranker
 from exmlds.selection import HoldOut, TrainingSet, hide_labels
 from exmlds.stages import stacking
@@ -230,32 +228,6 @@ def test_where_rows_are_few_two_methods_vote(made: tuple[Dataset, Dataset], tmp_
         ::-1
     ].tocsr()  # its votes now go astray
     assert not np.allclose(both.predict_topk(test.X)[1], expected[1], atol=1e-4)
-
-
-def test_a_second_map_votes_where_values_are_few(
-    made: tuple[Dataset, Dataset], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    train, test = made
-
-    def fit(second_values: int) -> ExMLDS:
-        effort = EFFORTS["balanced"]._replace(second_rows=0, second_values=second_values)
-        monkeypatch.setitem(EFFORTS, "balanced", effort)
-        return ExMLDS(**{**FIXED, "candidates": "auto"}).fit(train.X, train.Y)
-
-    assert fit(train.X.nnz - 1).second_shortlister_ is None
-    both = fit(train.X.nnz)
-    assert type(both.second_shortlister_) is type(both.shortlister_) is ExMLDS4
-    assert both.second_shortlister_.n_components == SECOND_COMPONENTS < both.shortlister_.n_components
-    assert both.second_shortlister_.temperature_ == both.shortlister_.temperature_
-    expected = both.predict_topk(test.X)
-    both.second_shortlister_.labels_ = both.second_shortlister_.labels_[::-1].tocsr()
-    assert not np.allclose(both.predict_topk(test.X)[1], expected[1], atol=1e-4)
-    n, d = train.X.shape
-    sizes = [
-        ExMLDS(**{**FIXED, "candidates": "auto"}).estimate(n, d, train.Y.shape[1], nnz).size
-        for nnz in (train.X.nnz, train.X.nnz + 1)
-    ]
-    assert sizes[0] > sizes[1] + 64 * n
 
 
 @pytest.mark.parametrize("temperature", [0.02, 0.1])

@@ -70,8 +70,7 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
         configuration, makes shorter lists by fewer neighbours, and leaves out the centroids of labels; "best"
         fits an ensemble, more folds and longer lists. Parameters that are given take precedence
     candidates : the shortlister: "joint" learning (`ExMLDS4`), joint "sppmi" (`ExMLDS3`), or "auto", the
-        better one on held-out rows; where rows are few, the votes of the other are evidence too, and where
-        stored values are few, those of a second map
+        better one on held-out rows; where rows are few, the votes of the other are evidence too
     n_learners : number of ensemble members of joint learning; "auto" is one, or three with the effort "best",
         and with a `time_budget` as many as it allows while held-out rows improve
     shortlist : number of labels of a row that are re-ranked; "auto" chooses it on held-out rows

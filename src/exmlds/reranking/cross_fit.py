@@ -143,11 +143,7 @@ def _fit_first_fold(
     shortlister, _ = tune_temperature(first.shortlister, held)
     second = None
     if config.second is not None:
-        second = fit_shortlister(config.second, train, second_rng)
-        if type(second) is type(shortlister):  # two maps of the same kind need the same temperature
-            second = second.with_temperature(shortlister.temperature_)
-        else:
-            second, _ = tune_temperature(second, held)
+        second, _ = tune_temperature(fit_shortlister(config.second, train, second_rng), held)
     fitted = fit_reranker(config, shortlister, second, train, rerank_rng)
     if ensemble_rng is not None and shortlister.has_random_start:
         pipeline = _grow_ensemble(config, fitted.pipeline, train, held, ensemble_rng, budget)

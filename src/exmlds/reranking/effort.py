@@ -18,8 +18,6 @@ class Effort(NamedTuple):
     n_folds : folds at least and at most; between them, as many as give enough held-out rows
     has_centroids : whether the similarity to the mean row of each label is evidence too
     second_rows : rows up to which a second shortlister may be better, or gives more evidence
-    second_values : with more rows, stored values up to which a second map is trained, whose votes are
-        evidence
     """
 
     is_searched: bool
@@ -34,7 +32,6 @@ class Effort(NamedTuple):
     n_folds: tuple[int, int]
     has_centroids: bool
     second_rows: int
-    second_values: int
 
 
 BALANCED = Effort(
@@ -50,7 +47,6 @@ BALANCED = Effort(
     n_folds=(1, 5),
     has_centroids=True,
     second_rows=8_000,
-    second_values=1_000_000,
 )
 EFFORTS = {
     "fast": BALANCED._replace(
@@ -64,7 +60,6 @@ EFFORTS = {
         n_more_passes=2,
         has_centroids=False,
         second_rows=0,
-        second_values=0,
     ),
     "balanced": BALANCED,
     "best": BALANCED._replace(
@@ -73,6 +68,5 @@ EFFORTS = {
         n_epochs=6,
         n_dense_epochs=20,
         n_folds=(3, 5),
-        second_values=0,
     ),
 }

@@ -42,7 +42,6 @@ COUNTS, SPARSE, DENSE = ("l2", "log1p-l2", "idf-l2"), ("l2", "sqrt-l2"), ("l2", 
 SEARCH_TRAIN_ROWS, SEARCH_HELD_ROWS = 2_100, 1_500  # rows of the search's sample, at most
 FEW_LABELS = 128  # labels up to which all of them are on the short list
 TEMPERATURE_ROWS = 1_500  # held-out rows that a temperature is chosen on
-SECOND_EPOCHS, SECOND_COMPONENTS = 3, 64  # of a second map; more gain little
 TEMPERATURES = (0.05, 0.1, 0.03, 0.02)
 MIN_RECALL_GAIN = 0.01  # share of true labels that longer lists must hold more
 SEARCH_SHARE = 0.2  # of a time budget
@@ -118,8 +117,7 @@ class ConfigSearch(NamedTuple):
             config = self._usual(rows)
             return config, trials, prepare(config.shortlister)
         train, held = _sample(rows, rng)
-        size = DataSize.of(rows.X, rows.Y)
-        first, second = self._choose_shortlisters(train, held, size, rng, budget, trials)
+        first, second = self._choose_shortlisters(train, held, rows.n, rng, budget, trials)
 
         def choose_rest() -> Config:
             if self.loss == "none":
@@ -158,14 +156,14 @@ class ConfigSearch(NamedTuple):
         self,
         train: TrainingSet,
         held: TrainingSet,
-        size: DataSize,
+        n: int,
         rng: Generator,
         budget: TimeBudget,
         trials: list[SearchTrial],
     ) -> tuple[Candidate, NeighborVoting | None]:
-        """The best shortlister by votes alone; and where data are few, another one, whose votes are evidence.
+        """The best shortlister by votes alone; and where rows are few, another one, whose votes are evidence.
 
-        size : of all training rows
+        n : number of all training rows
         """
         is_dense, is_joint = features.fits("nystroem", train.X), self.first_method == "joint"
         if is_joint:
@@ -188,22 +186,11 @@ class ConfigSearch(NamedTuple):
             return max(tried, key=lambda candidate: candidate.quality)
 
         best = best_of(self.first_method, kinds)
-        if not is_joint or not self.is_open or not budget.allows_search():
-            return best, None
-        # Joint learning improves with more rows than the sample has, and needs no rival then. But the votes
-        # depend on its random start: those by a second map are evidence, where training one is cheap.
-        if self._has_second_map(size):
-            return best, self._second_map(best.method.features)
-        if size.n > self.effort.second_rows:
+        # Joint learning improves with more rows than the sample has, and needs no second shortlister then.
+        if not is_joint or not self.is_open or n > self.effort.second_rows or not budget.allows_search():
             return best, None
         rival = best_of("sppmi", ["nystroem" if is_dense else "l2"])
         return (rival, best.method) if rival.quality > best.quality else (best, rival.method)
-
-    def _second_map(self, kind: str) -> NeighborVoting:
-        return self.make_shortlister("joint", kind, SECOND_EPOCHS).set_params(n_components=SECOND_COMPONENTS)
-
-    def _has_second_map(self, size: DataSize) -> bool:
-        return size.n > self.effort.second_rows and size.nnz <= self.effort.second_values
 
     def _choose_reranker(
         self,
@@ -281,10 +268,8 @@ class ConfigSearch(NamedTuple):
         names = ["joint", "sppmi"] if self.is_open else [self.first_method]
         kind = "nystroem" if data.nnz > FILLED * data.n * data.d else "l2"
         methods = [self.make_shortlister(name, kind if name == "sppmi" else "l2", 1) for name in names]
-        if data.n > self.effort.second_rows:
-            has_second = self.is_open and self.first_method == "joint" and self._has_second_map(data)
-            methods = [methods[0], self._second_map("l2")] if has_second else methods[:1]
-        parts = [method.estimate(*data) for method in methods]
+        fitted = methods if data.n <= self.effort.second_rows else methods[:1]
+        parts = [method.estimate(*data) for method in fitted]
         size = sum(part.size for part in parts)
         # The pipeline of the last fold is there while the next one is fitted, one method after the other.
         fitting = max(part.memory for part in parts) + 2 * size
