@@ -559,6 +559,24 @@ def test_a_cancelled_thread_does_not_wait_for_others() -> None:
 
 @given(seed=seeds)
 @settings(max_examples=50)
+def test_choose_cells(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    q, n, most = (int(rng.integers(1, size)) for size in (6, 30, 40))
+    nearness = (rng.integers(-9, 10, (q, n)) / 8).astype(np.float32)  # many are equal
+    most = min(most, n)
+    fewest, margin = int(rng.integers(1, most + 1)), np.float32(rng.choice([0.25, 1, np.inf]))
+    found = []
+    for engine in (jit_topk, topk):
+        chosen = np.full((q, most), -1)
+        largest = engine.choose_cells(nearness, margin, fewest, chosen)
+        assert largest == (chosen >= 0).sum(axis=1).max()
+        found.append((np.sort(chosen[:, :4], axis=1), np.sort(chosen, axis=1)))
+    for one, other in zip(*found):
+        np.testing.assert_array_equal(one, other)
+
+
+@given(seed=seeds)
+@settings(max_examples=50)
 def test_search_cells(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n, r, q, k, n_cells = (int(rng.integers(1, size)) for size in (40, 20, 9, 12, 6))
@@ -567,6 +585,7 @@ def test_search_cells(seed: int) -> None:
     bias = np.where(rng.random(n) < 0.2, -np.inf, rng.integers(-1, 2, n)).astype(np.float32)
     starts = np.concatenate(([0], np.sort(rng.integers(0, n + 1, n_cells - 1)), [n]))
     probes = np.argsort(rng.random((q, n_cells)), axis=1)[:, : int(rng.integers(1, n_cells + 1))]
+    probes[np.arange(probes.shape[1]) >= rng.integers(1, n_cells + 1, (q, 1))] = -1
     found = []
     for engine in (jit_topk, topk):
         ids, scores = np.full((q, k), -1), np.full((q, k), -np.inf, np.float32)

@@ -36,7 +36,8 @@ def test_nearly_all_exact_neighbours_are_found(rows: Array, metric: str, storage
 def test_with_all_cells_probed_the_search_is_exact(
     rows: Array, metric: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cells, "N_PROBES", 10_000)
+    for name in ("N_PROBES", "MOST_ROWS", "MARGIN"):
+        monkeypatch.setattr(cells, name, 10_000)
     for found, expected in zip(
         index.search(index.build(rows[:300], metric, in_cells=True), rows[300:320], 7),
         index.search(index.build(rows[:300], metric), rows[300:320], 7),
@@ -44,23 +45,46 @@ def test_with_all_cells_probed_the_search_is_exact(
         np.testing.assert_array_equal(found, expected)
 
 
+def test_a_query_between_cells_reads_more_of_them(rows: Array, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cells, "FEWEST_PROBES", 8)
+    built = index.build(rows, "cosine", in_cells=True).segments[0].rows
+    center, far = built.centers[:1], np.random.default_rng(1).normal(size=(1, rows.shape[1]))
+    far = (far / np.linalg.norm(far)).astype(np.float32)
+    near_one, near_all = (_probed(built, Q, 5) for Q in (center, far))
+    assert near_one[0] == 0
+    assert cells.FEWEST_PROBES <= len(near_one) < len(near_all)
+    similar = np.sort(built.centers @ far[0])[::-1]
+    assert len(near_all) == (similar >= similar[0] - cells.MARGIN).sum()
+    narrow = cells.nearest_cells(built, far, "cosine", 5, breadth=0.5)[0]
+    assert (narrow >= 0).sum() == max((similar >= similar[0] - cells.MARGIN / 2).sum(), 4) < len(near_all)
+    monkeypatch.setattr(cells, "MOST_ROWS", 11.5 * len(rows) / len(built.centers))
+    assert set(_probed(built, far, 5)) == set(np.argsort(-(built.centers @ far[0]))[:12])
+    # Many rows can't be found in a few cells, however near these are.
+    n_rows = np.diff(built.starts)[_probed(built, center, 900)].sum()
+    assert 900 < n_rows < len(rows)
+
+
+def _probed(built: cells.Cells, Q: Array, k: int) -> Array:
+    probes = cells.nearest_cells(built, Q, "cosine", k)[0]
+    return probes[probes >= 0]
+
+
 @pytest.mark.parametrize("metric", ["cosine", "euclidean"])
 @pytest.mark.parametrize("is_in_two_segments", [False, True])
-def test_rows_of_the_index_are_searched_with_the_cells_of_their_own(
+def test_rows_that_the_index_holds_find_themselves(
     rows: Array, metric: str, is_in_two_segments: bool
 ) -> None:
     n_first = 2_000 if is_in_two_segments else len(rows)
     built = index.build(rows[:n_first], metric, in_cells=True)
     if is_in_two_segments:
         built = index.extend(built, rows[n_first:])
-    position = index.positions(built)
-    near, similar, Z = index.search_stored(built, 10, n_probes=48)(position[:200])
-    exact, expected = index.search(index.build(rows, metric), rows[:200], 10)
-    assert (near[:, 0] == np.arange(200)).all()
+    Z = index.stored_rows(built, index.positions(built)[1_900:2_100])
+    lengths = np.linalg.norm(rows[1_900:2_100], axis=1, keepdims=True) if metric == "cosine" else 1
+    np.testing.assert_allclose(Z * lengths, rows[1_900:2_100], atol=1e-5)
+    near, _ = index.search(built, Z, 10)
+    exact, _ = index.search(index.build(rows, metric), rows[1_900:2_100], 10)
+    assert (near[:, 0] == np.arange(1_900, 2_100)).all()
     assert np.mean([len(set(a) & set(b)) for a, b in zip(near, exact)]) > 9.5
-    np.testing.assert_allclose(similar[:, 0], expected[:, 0], atol=5e-3)
-    lengths = np.linalg.norm(rows[:200], axis=1, keepdims=True) if metric == "cosine" else 1
-    np.testing.assert_allclose(Z * lengths, rows[:200], atol=1e-5)
 
 
 def test_the_number_of_threads_does_not_matter(rows: Array) -> None:

@@ -108,7 +108,7 @@ def built(kind: str, X: csr_matrix, metric: str) -> index.Index:
 
 
 def all_found(found: index.Index, Q: csr_matrix, k: int) -> tuple[list[set[int]], np.ndarray]:
-    ids, similarities = index.search(found, Q, k, n_probes=10_000)
+    ids, similarities = index.search(found, Q, k)
     return [set(row[row >= 0].tolist()) for row in ids], np.where(ids >= 0, similarities, 0)
 
 

@@ -15,6 +15,7 @@ OPERATIONS = {
     "parse_rows": "xc_parser",
     "sparse_topk": "topk",
     "merge_topk": "topk",
+    "choose_cells": "topk",
     "search_cells": "topk",
     "rescore": "topk",
     "rank_rows": "topk",

@@ -6,6 +6,7 @@ n rows is proportional to √n.
 
 from __future__ import annotations
 
+from math import ceil
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +19,11 @@ from . import quantize
 Array = np.ndarray
 
 CELLS_PER_ROOT = 4  # cells for each √n
-N_PROBES = 72  # cells that a search reads
+MARGIN = 0.35  # A search reads cells whose centres are less similar by up to this than the nearest one,
+FEWEST_PROBES = 32  # but at least so many of them,
+ROWS_OF_PROBES = 2  # at least those with so many times the rows that are asked for, on average,
+MOST_ROWS = 16_000  # and at most those with so many rows, on average.
+N_PROBES = 72  # cells that a search by Euclidean distances reads, for which no margin suits all data
 SAMPLE = 16  # rows of each cell that k-means is fitted to
 N_ITERATIONS = 3  # of k-means
 LARGEST = 4  # times the mean number of rows, above which a cell is split
@@ -110,19 +115,16 @@ def search(
     metric: str,
     k: int,
     *,
-    n_probes: int = N_PROBES,
-    probes: Array | None = None,
+    breadth: float = 1.0,
     engine: Engine = DEFAULT,
 ) -> tuple[Array, Array]:
     """The k best rows of the nearest cells: (q, k) int64 positions, −1 pads, and (q, k) float32 scores.
 
     bias : (n,) in the order of the positions, added to ⟨q, x⟩ (cosine) or 2⟨q, x⟩ (euclidean)
-    Q : (q, r) float32
-    n_probes : number of cells that are read
-    probes : (q, p) int64, these cells, where they are known
+    Q : (q, r) float32, of unit length for the metric "cosine"
+    breadth : factor of the margin within which cells are read, and of their least number
     """
-    if probes is None:
-        probes = nearest_cells(cells, Q, metric, n_probes, engine=engine)
+    probes = nearest_cells(cells, Q, metric, k, breadth=breadth, engine=engine)
     starts, rows = cells.starts, cells.rows
     positions, scores = np.full((len(Q), k), -1, np.int64), np.full((len(Q), k), -np.inf, np.float32)
     scaled = Q if metric == "cosine" else 2 * Q
@@ -130,20 +132,29 @@ def search(
         engine.search_cells(scaled, probes, starts, rows.values, bias, positions, scores)
         return positions, scores
     # Quantized rows: unpack the cells that are probed.
-    probed, compact = np.unique(probes, return_inverse=True)
+    probed = np.unique(probes[probes >= 0])
+    compact = np.where(probes >= 0, np.searchsorted(probed, probes), -1)
     read = np.concatenate([np.arange(starts[cell], starts[cell + 1]) for cell in probed])
     ends = np.concatenate(([0], np.cumsum(np.diff(starts)[probed])))
-    compact = compact.reshape(probes.shape)
     engine.search_cells(scaled, compact, ends, quantize.unpack(rows, read), bias[read], positions, scores)
     return np.where(positions >= 0, read[np.maximum(positions, 0)] if len(read) else -1, -1), scores
 
 
-def nearest_cells(cells: Cells, Q: Array, metric: str, n_probes: int, *, engine: Engine = DEFAULT) -> Array:
-    """(q, p) int64, the cells with the nearest centres, nearest first."""
-    n_probes = min(n_probes, len(cells.centers))
-    probes, near = np.full((len(Q), n_probes), -1, np.int64), np.full((len(Q), n_probes), -np.inf, np.float32)
-    engine.merge_topk(_nearness(cells.centers, Q, metric), 0, probes, near)
-    return probes
+def nearest_cells(
+    cells: Cells, Q: Array, metric: str, k: int, *, breadth: float = 1.0, engine: Engine = DEFAULT
+) -> Array:
+    """(q, p) int64, the cells that are read for each query, −1 pads.
+
+    A query that is close to a centre finds its nearest rows in few cells; those of a query between many
+    centres are spread over many cells.
+    """
+    n_cells, is_cosine = len(cells.centers), metric == "cosine"
+    cells_of_row = n_cells / len(cells.numbers)
+    margin, most = (breadth * MARGIN, ceil(MOST_ROWS * cells_of_row)) if is_cosine else (np.inf, N_PROBES)
+    fewest = min(max(round(breadth * FEWEST_PROBES), ceil(ROWS_OF_PROBES * k * cells_of_row)), n_cells)
+    probes = np.full((len(Q), min(max(most, fewest), n_cells)), -1, np.int64)
+    nearness = _nearness(cells.centers, Q, metric)
+    return probes[:, : engine.choose_cells(nearness, np.float32(margin), fewest, probes)]
 
 
 def _nearness(centers: Array, X: Array, metric: str) -> Array:

@@ -6,7 +6,6 @@ The top-k lists of the segments are merged, so rows can be added as a new segmen
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -231,13 +230,13 @@ def _width(index: Index) -> int:
 
 
 def search(
-    index: Index, Q: Matrix, k: int, *, n_probes: int = cells.N_PROBES, engine: Engine = DEFAULT
+    index: Index, Q: Matrix, k: int, *, breadth: float = 1.0, engine: Engine = DEFAULT
 ) -> tuple[Array, Array]:
     """The k most similar rows of each query: (q, k) int64 ids, −1 pads, and (q, k) float32 similarities.
 
     The similarity is the cosine, or the negative Euclidean distance.
 
-    n_probes : number of cells that are read, where rows are in cells
+    breadth : where rows are in cells, how many of these are read, as in `cells.search`
     """
     Q, offset, found = _prepare(index, Q), 0, []
     for segment in index.segments:
@@ -249,43 +248,13 @@ def search(
         elif issparse(segment.rows):
             ids, scores = _search_sparse(segment, Q, index.metric, k, engine)
         else:
-            ids, scores = _search_dense(segment, Q, index.metric, k, n_probes, engine)
+            ids, scores = _search_dense(segment, Q, index.metric, k, breadth, engine)
         found.append((np.where(ids >= 0, ids + offset, -1) if offset else ids, scores))
         offset += len(segment.bias)
-    return _similarities(index, *(found[0] if len(found) == 1 else _merge(found, k)))
-
-
-def _similarities(index: Index, ids: Array, scores: Array) -> tuple[Array, Array]:
-    """The ids, and the similarities that belong to these scores: cosines, or −‖q − x‖²."""
-    if index.metric == "euclidean":
+    ids, scores = found[0] if len(found) == 1 else _merge(found, k)
+    if index.metric == "euclidean":  # they are −‖q − x‖²
         scores = -np.sqrt(-scores)
     return ids, scores.astype(np.float32, copy=False)
-
-
-def search_stored(
-    index: Index, k: int, *, n_probes: int, engine: Engine = DEFAULT
-) -> Callable[[Array], tuple[Array, Array, Array]]:
-    """A function from positions of dense rows to the k rows most similar to each, their similarities, and Z.
-
-    Rows of the same cell read the same cells, those with the centres nearest to its own, which are found
-    once for all of them.
-
-    Z : (m, d) float32, the rows at these positions
-    """
-    first, *others = index.segments
-    known = None
-    if not others and isinstance(first.rows, cells.Cells):
-        known = cells.nearest_cells(first.rows, first.rows.centers, index.metric, n_probes, engine=engine)
-
-    def search_rows(positions: Array) -> tuple[Array, Array, Array]:
-        Z = stored_rows(index, positions)
-        if known is None:
-            return *search(index, Z, k, n_probes=n_probes, engine=engine), Z
-        own_cell = np.searchsorted(first.rows.starts, positions, side="right") - 1
-        found = _search_dense(first, _prepare(index, Z), index.metric, k, n_probes, engine, known[own_cell])
-        return *_similarities(index, *found), Z
-
-    return search_rows
 
 
 def _is_sparse(X: Matrix) -> bool:
@@ -318,19 +287,13 @@ def _search_sparse(segment: Segment, Q: Matrix, metric: str, k: int, engine: Eng
 
 
 def _search_dense(
-    segment: Segment,
-    Q: Matrix,
-    metric: str,
-    k: int,
-    n_probes: int,
-    engine: Engine,
-    probes: Array | None = None,
+    segment: Segment, Q: Matrix, metric: str, k: int, breadth: float, engine: Engine
 ) -> tuple[Array, Array]:
     Q = np.ascontiguousarray(Q.toarray() if issparse(Q) else Q, np.float32)
     rows, is_euclidean = _packed(segment), metric == "euclidean"
     if isinstance(segment.rows, cells.Cells):
         positions, scores = cells.search(
-            segment.rows, segment.bias, Q, metric, k, n_probes=n_probes, probes=probes, engine=engine
+            segment.rows, segment.bias, Q, metric, k, breadth=breadth, engine=engine
         )
         ids = np.where(positions >= 0, segment.rows.numbers[positions].astype(np.int64), -1)
     else:

@@ -52,7 +52,7 @@ Array = np.ndarray
 
 MIN_ROWS_TO_TUNE = 50  # rows below which settings are not chosen on held-out rows
 KINDS = ("l2", "log1p-l2", "none", "standardize", "nystroem")  # of equals, the first is taken
-MIN_TRAIN_PROBES = 24  # cells that are read for a training row, at least: half as many as its neighbours
+FULL_BREADTH = 100  # neighbours, below which the search for those of training rows reads fewer cells
 TINY = np.finfo(np.float32).tiny
 
 
@@ -443,15 +443,16 @@ class NeighborVoting(LabelSpaceMixin, GrowingVoting):
         # The index holds the embeddings of training rows: they need not be computed again.
         indexes = [learner.parts[0].row_index for learner in self.learners_]
         positions = [index.positions(built) for built in indexes]
-        n_probes = max(MIN_TRAIN_PROBES, self.n_neighbors // 2)
-        searches = [index.search_stored(built, k, n_probes=n_probes, engine=self.engine) for built in indexes]
+        # Few neighbours are nearer, and fewer cells hold them.
+        breadth = min(self.n_neighbors / FULL_BREADTH, 1)
 
         def search(rows: Array) -> list[SearchResult]:
             found = []
-            for search_stored, position in zip(searches, positions):
-                near, similar, Z = search_stored(position[rows])
-                near = self._drop_dissimilar(near, similar)
-                found.append(_drop_self(rows, SearchResult(near, similar, Z)))
+            for built, position in zip(indexes, positions):
+                Z = index.stored_rows(built, position[rows])
+                found.append(
+                    _drop_self(rows, SearchResult(*self.search_index(built, Z, k, breadth=breadth), Z))
+                )
             return found
 
         return search
@@ -492,9 +493,9 @@ class NeighborVoting(LabelSpaceMixin, GrowingVoting):
         rows = part.rows if len(part.rows) else np.array([-1])  # a part may have lost all its rows
         return SearchResult(np.where(near >= 0, rows[np.maximum(near, 0)], -1), similar, Z)
 
-    def search_index(self, built: Index, Z: Array, k: int) -> tuple[Array, Array]:
-        """(b, k) neighbours of embeddings, −1 pads, and their similarities."""
-        near, similar = index.search(built, Z, k, engine=self.engine)
+    def search_index(self, built: Index, Z: Array, k: int, *, breadth: float = 1.0) -> tuple[Array, Array]:
+        """(b, k) neighbours of embeddings, −1 pads, and similarities; breadth : as in `index.search`."""
+        near, similar = index.search(built, Z, k, breadth=breadth, engine=self.engine)
         return self._drop_dissimilar(near, similar), similar
 
     def _drop_dissimilar(self, near: Array, similar: Array) -> Array:

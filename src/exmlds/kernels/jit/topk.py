@@ -4,6 +4,8 @@ import numpy as np
 
 from .compiler import kernel, reordering_kernel
 
+N_FIRST = 4  # nearest cells of a query that are read before all others
+
 
 @kernel
 def insert(best_ids, best_scores, score, row):
@@ -98,6 +100,32 @@ def merge_topk(scores, offset, best_ids, best_scores):
         _write_best(ids, kept, n, best_ids[q], best_scores[q])
 
 
+@kernel
+def choose_cells(nearness, margin, fewest, cells):
+    """See the twin in reference/topk.py."""
+    n_cells, most = nearness.shape[1], cells.shape[1]
+    ids, near = np.empty(n_cells, np.int64), np.empty(n_cells, np.float32)
+    largest = 0
+    for q in range(nearness.shape[0]):
+        least, n = nearness[q].max() - margin, 0
+        for cell in range(n_cells):
+            if nearness[q, cell] >= least:
+                ids[n], near[n] = cell, nearness[q, cell]
+                n += 1
+        if n < fewest:
+            for cell in range(n_cells):
+                ids[cell], near[cell] = cell, nearness[q, cell]
+            _select(ids, near, n_cells, fewest)
+            n = fewest
+        elif n > most:
+            _select(ids, near, n, most)
+            n = most
+        _select(ids, near, n, min(n, N_FIRST))
+        cells[q, :n] = ids[:n]
+        largest = max(largest, n)
+    return largest
+
+
 @reordering_kernel
 def search_cells(Q, probes, starts, rows, bias, best, best_scores):
     """See the twin in reference/topk.py."""
@@ -108,13 +136,14 @@ def search_cells(Q, probes, starts, rows, bias, best, best_scores):
     ids, kept = np.empty((n_queries, size), np.int64), np.empty((n_queries, size), np.float32)
     n_kept, worst = np.zeros(n_queries, np.int64), np.full(n_queries, -np.inf, np.float32)
     # The nearest cells come first: their rows raise the bar for those of the others.
-    n_first = min(4, n_probes)
+    n_first = min(N_FIRST, n_probes)
     for near in (probes[:, :n_first], probes[:, n_first:]):
         # Sort the pairs of a query and a cell by cell, so that each cell is read once for all its queries.
         ends = np.zeros(n_cells + 1, np.int64)
         for q in range(n_queries):
             for p in range(near.shape[1]):
-                ends[near[q, p] + 1] += 1
+                if near[q, p] >= 0:
+                    ends[near[q, p] + 1] += 1
         largest = 0
         for cell in range(n_cells):
             largest = max(largest, ends[cell + 1])
@@ -122,8 +151,9 @@ def search_cells(Q, probes, starts, rows, bias, best, best_scores):
         queries, position = np.empty(near.size, np.int64), ends[:-1].copy()
         for q in range(n_queries):
             for p in range(near.shape[1]):
-                queries[position[near[q, p]]] = q
-                position[near[q, p]] += 1
+                if near[q, p] >= 0:
+                    queries[position[near[q, p]]] = q
+                    position[near[q, p]] += 1
         gathered = np.empty((largest, Q.shape[1]), np.float32)
         for cell in range(n_cells):
             probing = queries[ends[cell] : ends[cell + 1]]

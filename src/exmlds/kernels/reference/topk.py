@@ -60,20 +60,38 @@ def merge_topk(scores: Array, offset: int, best_ids: Array, best_scores: Array) 
         best_ids[q], best_scores[q] = _best(ids, both, k)
 
 
+def choose_cells(nearness: Array, margin: np.float32, fewest: int, cells: Array) -> int:
+    """Write the cells that each query probes, the four nearest before the others; returns the largest number.
+
+    nearness : (queries, all cells) float32
+    margin : difference from the nearest cell within which cells are probed
+    fewest : number of cells that are probed at least
+    cells : (queries, most) int64, given as −1; with more than `most` cells, the nearest are written
+    """
+    largest = 0
+    for q in range(len(nearness)):
+        is_near = nearness[q] >= nearness[q].max() - margin
+        n = min(max(int(is_near.sum()), fewest), cells.shape[1])
+        cells[q, :n] = _best(np.arange(nearness.shape[1]), nearness[q], n)[0]
+        largest = max(largest, n)
+    return largest
+
+
 def search_cells(
     Q: Array, probes: Array, starts: Array, rows: Array, bias: Array, best: Array, best_scores: Array
 ) -> None:
     """Write the best rows of each query among the rows of the cells that it probes.
 
     Q : (queries, r) float32
-    probes : (queries, p) int64, different cells of each query
+    probes : (queries, p) int64, different cells of each query, −1 pads
     starts : (cells + 1,) int64, the rows of a cell are rows[starts[cell] : starts[cell + 1]]
     rows, bias : (n, r) float32, and (n,) float32, added to the inner product; −inf excludes a row
     best, best_scores : (queries, k) int64 and float32; given as −1 and −inf, and returned best first
     """
     k = best.shape[1]
     for q in range(len(Q)):
-        near = np.concatenate([np.arange(starts[cell], starts[cell + 1]) for cell in probes[q]])
+        probed = probes[q, probes[q] >= 0]
+        near = np.concatenate([np.arange(starts[cell], starts[cell + 1]) for cell in probed])
         # Without BLAS, some versions of which set the flag of an invalid operation for finite numbers.
         scores = np.einsum("ij,j->i", rows[near], Q[q]) + bias[near]
         near, scores = _best(near[scores > -np.inf], scores[scores > -np.inf], k)
