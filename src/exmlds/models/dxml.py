@@ -104,7 +104,7 @@ class DXML(ClassNamePrefixFeaturesOutMixin, TransformerMixin, XMCEstimator):
         "learning_rate": params.number(0, above=True),
         "batch_size": params.whole(1),
         "dropout": params.number(0, 0.99),
-        "features": params.one_of("auto", *(kind for kind in features.KINDS if kind != "nystroem")),
+        "features": params.one_of("auto", *features.SCALINGS),
         "n_neighbors": params.NEIGHBORS,
         "metric": params.one_of("cosine", "euclidean"),
         "vote": params.one_of("similarity", "uniform"),
