@@ -225,7 +225,7 @@ def main() -> None:
     for name in present:
         own: dict[str, Any] = {}  # the file keeps the other tables of the set
         for split in (split for split in SPLITS.get(name, ("fixed",)) if split in options.splits):
-            if options.table == 4 and split == "random":
+            if options.table != 3 and split == "random":
                 continue
             key = f"table {options.table}, {split}"
             own[key] = dict(before.get(name, {}).get(key, {}))
