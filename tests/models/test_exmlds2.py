@@ -136,6 +136,39 @@ def test_data_are_small_up_to_20_000_rows() -> None:
     assert SMALL == 20_000
 
 
+@pytest.mark.parametrize(
+    ("data_set", "n_neighbors_fit", "n_negative", "n_epochs"),
+    [
+        ("bibtex", 250, 15, 35),
+        ("mediamill", 300, 2, 5),
+        ("delicious-200k", 50, 2, 5),
+        (None, 20, "auto", "auto"),
+    ],
+)
+def test_the_papers_effort_for_a_data_set(
+    data_set: str | None, n_neighbors_fit: int, n_negative: int | str, n_epochs: int | str
+) -> None:
+    settings = ExMLDS2.paper(data_set).get_params()
+    found = settings["n_neighbors_fit"], settings["n_negative"], settings["n_epochs"]
+    assert found == (n_neighbors_fit, n_negative, n_epochs)
+    assert ExMLDS2.paper(data_set, n_epochs=3, n_neighbors_fit=7).get_params() == {
+        **settings,
+        "n_epochs": 3,
+        "n_neighbors_fit": 7,
+    }
+
+
+def test_learners_do_not_depend_on_threads(library: Dataset) -> None:
+    found = [
+        ExMLDS2(**FIXED, n_learners=3, n_parts=2, random_state=0, n_jobs=n_jobs)
+        .fit(library.X, library.Y)
+        .predict_topk(library.X)
+        for n_jobs in (1, 2)
+    ]
+    np.testing.assert_array_equal(found[0][0], found[1][0])
+    np.testing.assert_allclose(found[0][1], found[1][1], atol=1e-6)
+
+
 @pytest.mark.data
 @pytest.mark.slow
 def test_bibtex(real_data: Path) -> None:

@@ -51,7 +51,7 @@ def slow_algorithms(
     Z = U[:, :r] * np.sqrt(s[:r])
     Z1, Z2 = Z[:n], Z[n:]
     X, Q = (B / np.linalg.norm(B, axis=1, keepdims=True) for B in (X, Q))
-    V = np.linalg.solve(X.T @ X + np.eye(X.shape[1]), X.T @ Z1)
+    V = np.linalg.solve(X.T @ X + 3 * np.eye(X.shape[1]), X.T @ Z1)
     zq = Q @ V
     similar = (zq / np.linalg.norm(zq, axis=1, keepdims=True)) @ (
         Z1 / np.linalg.norm(Z1, axis=1, keepdims=True)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from exmlds import ExMLDS4, FeatureNeighbors, load, metrics
+from exmlds import AnnexML, ExMLDS4, FeatureNeighbors, load, metrics
 from exmlds.data import Dataset, make_xmc
 from exmlds.data import load as load_data
 from exmlds.errors import ModelError
@@ -103,6 +103,9 @@ def test_epochs_are_chosen_on_held_out_rows(library: Dataset) -> None:
 def test_paper_settings() -> None:
     settings = ExMLDS4.paper().get_params()
     assert (settings["n_components"], settings["n_learners"], settings["loss"]) == (50, 15, "sgns")
+    published = AnnexML.paper().get_params()
+    for name in ("n_parts", "n_neighbors", "n_neighbors_fit", "positives", "partition", "vote", "features"):
+        assert settings[name] == published[name]
 
 
 @pytest.mark.data

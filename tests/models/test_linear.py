@@ -85,6 +85,16 @@ def test_leml_of_full_rank_is_a_regression(books: Dataset) -> None:
     assert abs(quality[1] - quality[2]) < 0.05
 
 
+@pytest.mark.parametrize("method", [LEML, LEMLIMC])
+def test_the_unit_of_features_does_not_matter(method: type[LEML] | type[LEMLIMC], books: Dataset) -> None:
+    settings = {"n_components": 10, "n_iterations": 30, "features": "none", "threshold": 0.5}
+    products = []
+    for unit in (1, 100):
+        model = method(**settings, random_state=0).fit(unit * books.X, books.Y)
+        products.append(unit * model.map_ @ model.label_embeddings_.T)
+    np.testing.assert_allclose(products[0], products[1], atol=1e-3)
+
+
 def test_unknown_cells_are_no_negatives() -> None:
     data = make_xmc(600, 60, 20, random_state=0)
     train, test = data.rows(np.arange(400)), data.rows(np.arange(400, 600))

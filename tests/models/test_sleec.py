@@ -42,7 +42,7 @@ def test_it_predicts() -> None:
 def test_released_settings_of_a_data_set(method: type) -> None:
     settings = method.paper("eurlex-4k", random_state=3).get_params()
     assert (settings["n_learners"], settings["n_parts"], settings["n_neighbors"]) == (5, 3, 8)
-    assert settings["l2"] == 0.5
+    assert (settings["n_components"], settings["l2"]) == ((300, 3.0) if method is ExMLDS3 else (100, 0.5))
     assert settings["vote"] == "uniform"
     assert settings["random_state"] == 3
     assert method.paper("mediamill").features == "none"

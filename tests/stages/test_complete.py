@@ -171,3 +171,11 @@ def test_completed_labels(seed: int, strength: float, with_observed: bool) -> No
     assert completed.has_sorted_indices
     assert (completed.data > 0).all()
     assert (completed.data <= 1).all()
+
+
+def test_cosines_of_labels() -> None:
+    expected = [[1, 2 / 8**0.5, 0], [2 / 8**0.5, 1, 1 / 20**0.5], [0, 1 / 20**0.5, 1]]
+    np.testing.assert_allclose(complete.cosines(C).toarray(), expected, rtol=1e-6)
+    without_diagonal = csr_matrix(np.array([[0.0, 2, 0], [2, 0, 8], [0, 8, 0]]))
+    np.testing.assert_allclose(complete.cosines(without_diagonal).toarray()[1], [0.5, 0, 1])
+    assert not complete.cosines(csr_matrix((3, 3))).nnz

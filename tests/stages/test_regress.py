@@ -69,6 +69,12 @@ def test_l1_shrinks_the_embedding_and_none_is_ridge(rng: np.random.Generator) ->
     )
 
 
+def test_admm_stops_at_the_same_accuracy_whatever_the_unit_of_the_embedding(rng: np.random.Generator) -> None:
+    X, Z = problem(60, 20, rng)
+    exact, small = (regress.fit(X, unit * Z, l2=1.0, l1=unit * 0.5) / unit for unit in (1.0, 1e-4))
+    np.testing.assert_allclose(small, exact, atol=1e-3 * np.abs(exact).max())
+
+
 @pytest.mark.twins
 def test_a_path_is_its_fits(rng: np.random.Generator) -> None:
     X, Z = problem(60, 20, rng)

@@ -104,7 +104,7 @@ class DXML(ClassNamePrefixFeaturesOutMixin, TransformerMixin, XMCEstimator):
         "learning_rate": params.number(0, above=True),
         "batch_size": params.whole(1),
         "dropout": params.number(0, 0.99),
-        "features": params.one_of("auto", *(kind for kind in features.KINDS if kind != "nystroem")),
+        "features": params.one_of("auto", *features.SCALINGS),
         "n_neighbors": params.NEIGHBORS,
         "metric": params.one_of("cosine", "euclidean"),
         "vote": params.one_of("similarity", "uniform"),
@@ -114,7 +114,7 @@ class DXML(ClassNamePrefixFeaturesOutMixin, TransformerMixin, XMCEstimator):
         "n_hidden": (1024, 512, 2048),
         "n_components": (100, 200),
         "learning_rate": (0.03, 0.01, 0.1),
-        "n_neighbors": (20, 10, 50),
+        "n_neighbors": (50, 20, 100),
     }
     _leaves_out_columns: ClassVar[bool] = True
 
@@ -130,7 +130,7 @@ class DXML(ClassNamePrefixFeaturesOutMixin, TransformerMixin, XMCEstimator):
     batch_size: int = 64
     dropout: float = 0.0
     features: str = "auto"
-    n_neighbors: int = 20
+    n_neighbors: int = 50
     metric: str = "cosine"
     vote: str = "similarity"
     temperature: str | float = "auto"

@@ -247,6 +247,7 @@ class ExMLDS4(NeighborVoting):
             "n_components": 50,
             "n_neighbors": 10,
             "n_learners": 15,
+            "n_parts": "paper",
             "loss": "sgns",
             "gamma": 1.0,
             "margin": 0.0,

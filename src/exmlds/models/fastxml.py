@@ -53,7 +53,7 @@ class FastXML(XMCEstimator):
         "cost": params.number(0, above=True),
         "max_leaf": params.whole(1),
         "n_leaf_labels": params.whole(1),
-        "features": params.one_of(*(kind for kind in features.KINDS if kind != "nystroem")),
+        "features": params.one_of(*features.SCALINGS),
     }
     _space: ClassVar[Mapping[str, tuple[Any, ...]]] = {
         "cost": (2.0, 1.0, 4.0),

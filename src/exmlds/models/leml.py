@@ -12,7 +12,7 @@ from numpy.random import Generator
 from scipy.sparse import csr_matrix
 
 from ..runtime.memory import LEAST, DataSize, Estimate
-from ..stages import factorize, reduced_rank
+from ..stages import complete, factorize, reduced_rank
 from ..validation import params, targets
 from ..validation.arrays import Matrix, mean_square
 from .linear import EmbeddingScoring
@@ -40,7 +40,8 @@ class LowRankScoring(EmbeddingScoring):
 
     def _fit_linear(self, A: Matrix, Y: csr_matrix, rng: Generator, **side: Any) -> None:
         settings: dict[str, Any] = {
-            "l2": self.l2 * mean_square(A),
+            "l2": self.l2,
+            "mean_square": mean_square(A),
             "n_iterations": self.n_iterations,
             "n_jobs": self.n_jobs,
             "engine": self.engine,
@@ -70,7 +71,7 @@ class LEML(LowRankScoring):
     Parameters
     ----------
     n_components : r, the rank
-    l2 : the penalty of W and H, in units of the mean squared length of the rows
+    l2 : the penalty of W, in units of the mean squared length of the rows, and of H
     n_iterations : alternations between W and H
     features : as in `RidgeRegression`
 
@@ -111,8 +112,8 @@ class LEML(LowRankScoring):
 class LEMLIMC(LowRankScoring):
     """LEML with features of labels: Y ≈ X W Hᵀ Fᵀ, inductive matrix completion.
 
-    The features F of labels are the eigenvectors of a matrix of label co-occurrences, times the square roots
-    of their eigenvalues, so that directions in which labels co-occur often cost little.
+    The features F of labels are the eigenvectors of their co-occurrences C_ij / √(C_ii C_jj), times the
+    square roots of the eigenvalues, so that directions in which labels co-occur often cost little.
 
     Parameters
     ----------
@@ -161,7 +162,8 @@ class LEMLIMC(LowRankScoring):
         features_rng, start_rng = rng.spawn(2)
         C = side["label_cooccurrence"]
         C = csr_matrix(Y.T @ Y, dtype=np.float32) if C is None else C
-        U, values = factorize.embed(C, min(self.n_label_features, C.shape[0]), features_rng)
+        similar = complete.cosines(C)  # so that a frequent label is not nearer to the others than a rare one
+        U, values = factorize.embed(similar, min(self.n_label_features, C.shape[0]), features_rng)
         U, values = U[:, values > 0], values[values > 0]
         rank = min(rank, len(values))
         # With F = U √Λ, H stands for Λ^−½ H', of which the penalty is.

@@ -33,7 +33,7 @@ class LinearScoring(XMCEstimator):
 
     _constraints: ClassVar[Mapping[str, params.Constraint]] = {
         **XMCEstimator._constraints,
-        "features": params.one_of(*(kind for kind in features.KINDS if kind != "nystroem")),
+        "features": params.one_of(*features.SCALINGS),
     }
     _leaves_out_columns: ClassVar[bool] = True
 

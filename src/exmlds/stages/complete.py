@@ -48,6 +48,16 @@ def rescale_counts(Y: csr_matrix, C: csr_matrix, share: float) -> csr_matrix:
     return (C * (Y.nnz / share / size)).astype(np.float32)
 
 
+def cosines(C: csr_matrix) -> csr_matrix:
+    """(L, L) csr float32, C_ij / √(C_ii C_jj): cosines of the columns of Y where C is YᵀY.
+
+    Where C has no diagonal, the largest value of the row takes its place.
+    """
+    whole = _whole(C)
+    scale = diags_array(np.divide(1, np.sqrt(whole), out=np.zeros(len(whole)), where=whole > 0))
+    return csr_matrix(scale @ C @ scale, dtype=np.float32)
+
+
 def conditional_share(C: csr_matrix) -> csr_matrix:
     """(L, L) csr float32, the shares C_ij / C_ii for i ≠ j: the KEPT largest of each row, of at least LEAST.
 
@@ -74,8 +84,7 @@ def own_conditional_share(Y: csr_matrix) -> csr_matrix:
 
 def _largest_shares(C: csr_matrix, first: int) -> csr_matrix:
     """The shares of some rows of co-occurrences, the first of which is that of label `first`."""
-    largest = C.max(axis=1).toarray().ravel()
-    whole = np.maximum(C.diagonal(first), largest)
+    whole = _whole(C, first)
     P = csr_matrix(diags_array(np.divide(1, whole, out=np.zeros_like(whole), where=whole > 0)) @ C)
     for row in range(P.shape[0]):
         own = slice(P.indptr[row], P.indptr[row + 1])
@@ -85,6 +94,11 @@ def _largest_shares(C: csr_matrix, first: int) -> csr_matrix:
         shares[shares < LEAST] = 0
     P.eliminate_zeros()
     return P.astype(np.float32)
+
+
+def _whole(C: csr_matrix, first: int = 0) -> Array:
+    """The diagonal of some rows of co-occurrences, or the largest value of a row where that is larger."""
+    return np.maximum(C.diagonal(first), C.max(axis=1).toarray().ravel())
 
 
 def complete(Y: csr_matrix, P: csr_matrix, strength: float, observed: csr_matrix | None = None) -> csr_matrix:

@@ -19,6 +19,7 @@ from ..validation.arrays import FILLED, count_columns, map_values, unit_rows, va
 Array = np.ndarray
 
 KINDS = ("none", "l2", "sqrt-l2", "log1p-l2", "idf-l2", "standardize", "nystroem")
+SCALINGS = tuple(kind for kind in KINDS if kind != "nystroem")  # the features stay what they are
 DAMPED = ("sqrt-l2", "log1p-l2", "idf-l2")  # kinds that reduce large values
 LANDMARKS = 3_000  # training rows that the Nyström map is built on
 BLOCK = 1_024  # rows in a block of the kernel map

@@ -1,10 +1,11 @@
 """Regression of many labels through a space of low rank, by alternating least squares.
 
-    min over W, H of  ‖P_Ω(T − X W Hᵀ)‖² + l2 (‖W‖² + ‖D H‖²)
+    min over W, H of  ‖P_Ω(T − X W Hᵀ)‖² + l2 (s² ‖W‖² + ‖D H‖²)
 
-Where all cells of T are known, each half is solved exactly: the rows of H by one Cholesky factor, the columns
-of W by an eigendecomposition of the Gram matrix of X, which serves all of them, or by conjugate gradients
-where that is faster. Where only the cells in Ω are known, conjugate gradients solve each half.
+With s² the mean squared length of the rows, the unit of X does not change the products X W Hᵀ. Where all
+cells of T are known, each half is solved exactly: the rows of H by one Cholesky factor, the columns of W by
+an eigendecomposition of the Gram matrix of X, which serves all of them, or by conjugate gradients where that
+is faster. Where only the cells in Ω are known, conjugate gradients solve each half.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ def fit(
     rng: np.random.Generator,
     *,
     l2: float,
+    mean_square: float = 1.0,
     scales: Array | None = None,
     known: csr_matrix | None = None,
     n_iterations: int = 10,
@@ -51,19 +53,20 @@ def fit(
     """Alternate between W and H, from a random H.
 
     X : (n, d) csr or dense;  T : (n, t) csr or dense
+    mean_square : s²
     scales : (t,) float32, the diagonal of D; ones if not given
     known : (n, t) csr, the cells of Ω; all if not given
     """
     D2 = np.ones(T.shape[1], np.float32) if scales is None else np.square(scales)
     H = rng.standard_normal((T.shape[1], rank), dtype=np.float32) / np.float32(np.sqrt(rank))
-    W = np.zeros((X.shape[1], rank), np.float32)
+    W, l2_of_map = np.zeros((X.shape[1], rank), np.float32), l2 * mean_square
     if known is None:
         solve = _ridge_by_column(X)
         for _ in range(n_iterations):
             values, rotation = np.linalg.eigh(np.asarray(H.T @ H, np.float64))
             # In the rotated space the columns of W do not depend on each other.
             H = H @ rotation.astype(np.float32)
-            W = solve(X.T @ np.asarray(T @ H), values, l2, W)
+            W = solve(X.T @ np.asarray(T @ H), values, l2_of_map, W)
             H = _labels_of(np.asarray(X @ W), T, l2, D2)
         return Factors(W, H)
     cells = _Cells(known, T, n_jobs, engine)
@@ -71,7 +74,7 @@ def fit(
 
         def rows_of(V: Array) -> Array:
             """The gradient for W without its constant part."""
-            return np.asarray(X.T @ (cells.products(np.asarray(X @ V), H) @ H)) + np.float32(l2) * V  # noqa: B023
+            return np.asarray(X.T @ (cells.products(np.asarray(X @ V), H) @ H)) + np.float32(l2_of_map) * V  # noqa: B023
 
         W = conjugate_gradients(rows_of, np.asarray(X.T @ (cells.targets @ H)), W)
         Z = np.asarray(X @ W, np.float32)

@@ -584,7 +584,11 @@ class RegressionVoting(NeighborVoting):
         self, data: MapData, paths: list[dict[str, Any]], rng: Generator, context: FitContext | None = None
     ) -> Iterator[Array]:
         scaled = [path["l2"] * mean_square(data.X) for path in paths]
-        return regress.path(data.X, data.Z, scaled, l1=self.l1, n_jobs=self.n_jobs, engine=self.engine)
+        found = regress.path(data.X, data.Z, scaled, l1=self.l1, n_jobs=self.n_jobs, engine=self.engine)
+        for V in found:
+            if context is not None:
+                context.advance(len(data.Z))
+            yield V
 
     def _factorize(self, overlaps: sppmi.Overlaps, rank: int, rng: Generator) -> Array:
         """(m, r) the embeddings of label sets, and of labels after them, by a factorization of the SPPMI."""

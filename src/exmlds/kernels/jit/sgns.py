@@ -24,9 +24,10 @@ def sgns_pairs(rows, columns, weights, negatives, first_rate, last_rate, vectors
                 dot += vector[c] * context[c]
             target_value = np.float32(1) if t == 0 else np.float32(0)
             step = rate * (target_value - np.float32(1) / (np.float32(1) + np.exp(-dot)))
+            # One loop takes half the time of two, which would each check whether their rows overlap.
             for c in range(rank):
-                change[c] += step * context[c]
-            for c in range(rank):
-                context[c] += step * vector[c]
+                before = context[c]
+                change[c] += step * before
+                context[c] = before + step * vector[c]
         for c in range(rank):
             vector[c] += change[c]
