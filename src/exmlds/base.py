@@ -37,6 +37,7 @@ from .runtime.parallel import fine_blocks, map_blocks, one_blas_thread
 from .selection import HeldOutScores, HoldOut
 from .storage import model_card, model_folder, records, tree
 from .storage.files import PathLike
+from .storage.inner import InnerModel
 from .storage.journal import Contents, Journal, Position
 from .storage.model_card import ModelFacts
 from .topk import LabelFilter, Suggestion, Suggestions, check_candidates, padded, to_csr
@@ -1145,6 +1146,12 @@ def _read_model(path: PathLike, trusted: Sequence[str]) -> tuple[XMCPredictor, C
     finally:
         _TRUSTED.reset(token)
     return model, journal
+
+
+def load_inner(inner: InnerModel) -> XMCPredictor:
+    """Load a model that another one consists of."""
+    assert inner.folder is not None
+    return _read_model(inner.folder, tuple(_TRUSTED.get()))[0]
 
 
 def trusted_names() -> frozenset[str]:

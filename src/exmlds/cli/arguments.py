@@ -15,7 +15,7 @@ WITHOUT_PAPER = (
 )
 WITH_PAPER = (
     *("exmlds1", "exmlds2", "exmlds3", "exmlds4", "sleec", "annexml", "dismec", "dxml"),
-    *("fastxml", "pfastrexml", "pdsparse", "ppdsparse", "wsabie"),
+    *("fastxml", "partitioned", "pfastrexml", "pdsparse", "ppdsparse", "wsabie"),
 )
 METHODS = (*WITHOUT_PAPER, *WITH_PAPER, *(f"{name}.paper" for name in WITH_PAPER))
 
