@@ -11,11 +11,11 @@ from typer import Argument, BadParameter, Option
 
 WITHOUT_PAPER = (
     *("exmlds", "feature-neighbors", "most-frequent", "ridge-regression"),
-    *("leml", "lemlimc", "one-vs-all"),
+    *("leml", "lemlimc", "one-vs-all", "partitioned"),
 )
 WITH_PAPER = (
     *("exmlds1", "exmlds2", "exmlds3", "exmlds4", "sleec", "annexml", "dismec", "dxml"),
-    *("fastxml", "partitioned", "pfastrexml", "pdsparse", "ppdsparse", "wsabie"),
+    *("fastxml", "pfastrexml", "pdsparse", "ppdsparse", "wsabie"),
 )
 METHODS = (*WITHOUT_PAPER, *WITH_PAPER, *(f"{name}.paper" for name in WITH_PAPER))
 
