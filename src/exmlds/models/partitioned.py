@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
@@ -14,7 +16,7 @@ from numpy.random import Generator
 from scipy.sparse import csr_matrix
 from sklearn.base import clone
 
-from ..base import XMCEstimator, XMCPredictor, class_reference, load_inner, restored
+from ..base import ThresholdChoice, XMCEstimator, XMCPredictor, class_reference, load, load_inner, restored
 from ..runtime import cluster, progress
 from ..runtime.memory import DataSize, Estimate
 from ..runtime.parallel import blocks
@@ -24,13 +26,16 @@ from ..stages.merge import Merged
 from ..stages.partition import Router
 from ..stages.stacking import HeldOutPairs, Stacker
 from ..storage import model_folder, row_file
+from ..storage.checkpoint import Checkpoint, digest
+from ..storage.files import PathLike
 from ..storage.inner import InnerModel
-from ..validation import params, stored
+from ..validation import params, stored, targets
 from ..validation.arrays import Matrix, take_rows
+from ..validation.columns import UsedColumns
 from ..validation.observed import contains
 from . import partition_tasks as tasks
 from .exmlds import ExMLDS
-from .partition_tasks import Plan
+from .partition_tasks import Plan, Shard
 
 Array = np.ndarray
 
@@ -39,6 +44,8 @@ HELD_SHARE, MAX_HELD = 0.05, 3_000  # of the rows, held out to calibrate what se
 MIN_HELD = 50  # held-out rows below which nothing is calibrated
 ROWS_AT_ONCE = 16_384  # rows that are predicted by one part after another
 
+
+NOT_OF_RESULT = ("n_jobs", "verbose", "max_labels")  # parameters that a fit does not depend on
 
 AnyPart = XMCPredictor | InnerModel  # a fitted part, or where it is on disk
 
@@ -52,6 +59,9 @@ class ArrayShard(NamedTuple):
     def blocks(self) -> Iterator[tuple[Matrix, csr_matrix]]:
         for rows in blocks(self.X.shape[0], ROWS_AT_ONCE):
             yield self.X[rows], self.Y[rows]
+
+    def digest(self) -> str:
+        return digest(self.X, self.Y)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -134,10 +144,78 @@ class Partitioned(XMCEstimator):
             self._load_parts()
             return self._score_held(plan, len(shards))[0]
 
+    def fit_shards(
+        self, shards: Sequence[Shard], path: PathLike, *, label_names: Sequence[str] | None = None
+    ) -> Self:
+        """Fit the model to shards and write it to a folder; no process holds all rows at any time.
+
+        What tasks make is kept in the folder PATH.work, which other machines must be able to read and write
+        too. It is removed at the end. A call that was stopped goes on from there when it is made again.
+
+        Parameters
+        ----------
+        shards : `exmlds.data.open_shards` gives those of files
+        path : the folder of the model
+        label_names : L names of the columns of Y
+        """
+        model_folder.check_target(path)
+        work = work_folder(path)
+        with self._all_or_nothing():
+            self._learn_shards(shards, work, label_names)
+            self.save(path)
+        shutil.rmtree(work)
+        self._become(load(path))
+        return self
+
+    def _learn_shards(self, shards: Sequence[Shard], work: Path, label_names: Sequence[str] | None) -> None:
+        """Fit to shards; the parts stay in the work folder."""
+        self._check_parameters()
+        self._leave_folder()
+        parameters = {
+            name: value for name, value in self.plain_parameters().items() if name not in NOT_OF_RESULT
+        }
+        run = {"shards": [shard.digest() for shard in shards], "parameters": parameters}
+        rng = Checkpoint(work, run, np.random.default_rng(self.random_state)).rng()
+        plan = self._plan(work, int(rng.integers(2**63)))
+        with progress.shown(self.verbose > 0), progress.phase(f"training {type(self).__name__}", 0):
+            numbers = range(len(shards))
+            cluster.run(tasks.count_shard, [(plan, *each) for each in zip(numbers, shards)], "reading shards")
+            counts = [tasks.read_counts(plan, number) for number in numbers]
+            totals = counts[0].label_counts.copy()
+            for count in counts[1:]:
+                totals += count.label_counts
+            n, nnz = (sum(getattr(count, name) for count in counts) for name in ("n", "nnz"))
+            if not totals.any():
+                raise ValueError("The shards hold no label at all; there is nothing to learn.")
+            self.n_samples_fit_, self.n_features_in_, self.n_labels_ = n, counts[0].d, len(totals)
+            self.names_ = None if label_names is None else targets.encode([label_names], label_names)[1]
+            self.columns_, self.column_counts_ = UsedColumns(None, None), totals
+            self.sparse_rows_, self.training_digest_ = True, None
+            size = DataSize(n, counts[0].d, len(totals), nnz, int(totals.sum()))
+            n_parts = self._resolve_parts(size, in_memory=False)
+            plan = plan._replace(n_parts=n_parts, held_below=_held_share(n) if n_parts > 1 else 0.0)
+            tasks.make_parts(plan, shards, counts, in_memory=False)
+            self._collect(plan)
+            held_out, Y = self._score_held(plan, len(shards))
+            if held_out is not None:
+                held_out = held_out._replace(rows=np.arange(len(held_out.rows)))
+            if self.router_ is None:
+                self._load_parts()
+            # Without held-out rows there are few, on which nothing is tuned.
+            is_rule = isinstance(self.threshold, str) and held_out is None and self.router_ is not None
+            if is_rule:
+                self.threshold_, self.held_out_metrics_ = 0.5, None
+            else:
+                rows = csr_matrix((0, 0)) if Y is None else Y
+                self.threshold_, self.held_out_metrics_ = self._choose_threshold(rows, rows, held_out, rng)
+            self.chosen_threshold_ = ThresholdChoice(self.threshold, self.threshold_, self.held_out_metrics_)
+
     def _plan(self, folder: Path, seed: int) -> Plan:
         n_jobs = self.n_jobs if cluster.current_client() is None else 1
         estimator = clone(self._part_estimator).with_engine(self.engine)
         estimator.threshold = self.threshold
+        if estimator.max_memory is None:
+            estimator.max_memory = self.max_memory
         return Plan(folder, seed, estimator, n_jobs, self.n_parts_probed, self.overlap)
 
     def _resolve_parts(self, data: DataSize, *, in_memory: bool = True) -> int:
@@ -379,6 +457,11 @@ class Partitioned(XMCEstimator):
             if isinstance(part, XMCPredictor):
                 fits = part.n_labels_ == len(labels) and part.n_features_in_ == self.n_features_in_
                 stored.require(fits, "a part has other features or labels than the model")
+
+
+def work_folder(path: PathLike) -> Path:
+    """Where the tasks of a fit work, beside the folder of the model."""
+    return Path(f"{os.fspath(path).rstrip('/')}.work")
 
 
 def _held_share(n: int) -> float:

@@ -6,6 +6,7 @@ writes what it makes to files, and returns nothing, so that it may run anywhere,
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -69,7 +70,14 @@ def connected(address: str | None = None, n_workers: int = 0) -> Iterator[None]:
     except ImportError:
         raise DataError(f"A cluster needs Dask: {INSTALL}.") from None
     if address is None:
-        cluster = LocalCluster(n_workers=n_workers, threads_per_worker=1, memory_limit=0)
+        # The errors of tasks are raised here; workers would write their tracebacks too.
+        cluster = LocalCluster(
+            n_workers=n_workers,
+            threads_per_worker=1,
+            memory_limit=0,
+            silence_logs=logging.CRITICAL,
+            dashboard_address="127.0.0.1:0",
+        )
         with cluster, Client(cluster) as client:
             print(f"exmlds: dashboard: {client.dashboard_link}", file=sys.stderr)
             yield
