@@ -183,3 +183,48 @@ def test_memory_decides_on_the_number_of_parts() -> None:
 def test_the_estimator_is_an_estimator() -> None:
     with pytest.raises(ValueError, match="'estimator' parameter of Partitioned must be None or an estimator"):
         Partitioned(estimator="exmlds").fit(np.eye(3), np.eye(3))
+
+
+# Growing.
+
+
+@pytest.fixture
+def growing(books: Dataset, fitted: Fitted) -> Partitioned:
+    inner = ExMLDS4(n_epochs=3, features="l2", temperature=0.1, growable=True)
+    return copy.deepcopy(fitted(Partitioned(estimator=inner, n_parts=2, random_state=0), books, slice(300)))
+
+
+def test_new_rows_and_labels_go_to_the_likeliest_part(growing: Partitioned, books: Dataset) -> None:
+    before = growing.predict_topk(books.X[:50])
+    rows = books.X[300:340]
+    growing.partial_fit(rows, [["fresh"]] * 40)
+    assert growing.n_samples_fit_ == 340
+    assert growing.classes_[-1] == "fresh"
+    assert growing.label_counts_[-1] == 40
+    assert sum(part.n_samples_fit_ for part in growing.parts_) == sum(map(len, growing.part_rows_))
+    assert np.mean(["fresh" in row for row in growing.predict_labels(rows, k=3)]) > 0.8
+    assert growing.explain(rows[:1], "fresh")[0].voters[0].row >= 300
+    assert (growing.predict_topk(books.X[:50])[1] != before[1]).any()
+
+
+def test_growth_is_saved_and_a_model_open_for_writing_keeps_it(
+    growing: Partitioned, books: Dataset, tmp_path: Path
+) -> None:
+    growing.save(tmp_path / "m")
+    with exmlds.load(tmp_path / "m", writable=True) as model:
+        model.partial_fit(books.X[300:340], books.Y[300:340])
+    same(exmlds.load(tmp_path / "m"), growing.partial_fit(books.X[300:340], books.Y[300:340]), books.X[:99])
+
+
+def test_a_growth_that_fails_changes_nothing(growing: Partitioned, books: Dataset) -> None:
+    before, parts = growing.predict_topk(books.X[:50]), list(growing.parts_)
+    with pytest.raises(ValueError, match="X has 5 rows, but Y has 4"):
+        growing.partial_fit(books.X[:5], books.Y[:4])
+    assert growing.parts_ == parts
+    np.testing.assert_array_equal(growing.predict_topk(books.X[:50])[1], before[1])
+
+
+def test_parts_that_cannot_grow_say_what_to_set(model: Partitioned) -> None:
+    with pytest.raises(AttributeError, match=r"Partitioned\(estimator=FeatureNeighbors\(growable=True\)\)"):
+        model.partial_fit(np.eye(3), np.eye(3))
+    assert hasattr(Partitioned(estimator=exmlds.ExMLDS(growable=True)), "partial_fit")

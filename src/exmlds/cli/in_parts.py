@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from glob import has_magic
 from pathlib import Path
@@ -106,6 +106,7 @@ def train_in_parts(
 
 
 def predict_shards(
+    predict: Callable[..., None],
     model: Path,
     data: str | None,
     output: Path | None,
@@ -115,7 +116,7 @@ def predict_shards(
 ) -> None:
     """Predict the rows of each shard that DATA names, and write a file for each to the output folder.
 
-    options : the other arguments of the command
+    predict : the command, for one shard;  options : its other arguments
     """
     from ..errors import DataError
     from ..runtime import cluster, progress
@@ -133,13 +134,12 @@ def predict_shards(
         if target in targets.values():
             raise DataError(f"{shard}: another file would also be predicted to {target}; rename one of them.")
         targets[shard] = target
-    calls = [(model, shard, target, dict(options)) for shard, target in targets.items()]
+    calls = [(predict, model, shard, target, dict(options)) for shard, target in targets.items()]
     with on_workers(workers, address), progress.shown():
         cluster.run(_predict_shard, calls, "predicting")
 
 
-def _predict_shard(model: Path, shard: Path, target: Path, options: dict[str, Any]) -> None:
-    """Predict one shard, as the command does."""
-    from .predict import predict
-
+def _predict_shard(
+    predict: Callable[..., None], model: Path, shard: Path, target: Path, options: dict[str, Any]
+) -> None:
     predict(model=model, data=str(shard), output=target, **options)

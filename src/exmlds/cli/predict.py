@@ -115,7 +115,7 @@ def predict(
             **{"format": format, "encoding": encoding, "encoding_errors": encoding_errors},
             **{"method": method, "trusted": trusted, "as_json": as_json},
         }
-        predict_shards(model, data, output, options_of_all, workers, cluster)
+        predict_shards(predict, model, data, output, options_of_all, workers, cluster)
         return
     from .. import data as io
     from ..errors import DataError, NoKnownWordWarning

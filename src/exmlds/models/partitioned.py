@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,7 +17,17 @@ from numpy.random import Generator
 from scipy.sparse import csr_matrix
 from sklearn.base import clone
 
-from ..base import ThresholdChoice, XMCEstimator, XMCPredictor, class_reference, load, load_inner, restored
+from ..base import (
+    ThresholdChoice,
+    XMCEstimator,
+    XMCPredictor,
+    class_reference,
+    load,
+    load_inner,
+    one_at_a_time,
+    restored,
+)
+from ..growing import GrowsLabels, OfGrowing
 from ..runtime import cluster, progress
 from ..runtime.memory import DataSize, Estimate
 from ..runtime.parallel import blocks
@@ -30,6 +41,7 @@ from ..storage.checkpoint import Checkpoint, digest
 from ..storage.files import PathLike
 from ..storage.inner import InnerModel
 from ..validation import params, stored, targets
+from ..validation.arguments import explained
 from ..validation.arrays import Matrix, take_rows
 from ..validation.columns import UsedColumns
 from ..validation.observed import contains
@@ -65,7 +77,7 @@ class ArrayShard(NamedTuple):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Partitioned(XMCEstimator):
+class Partitioned(GrowsLabels):
     """Cut the rows into parts, fit an estimator to each, and ask the likeliest parts of a new row.
 
     A router learns from a sample which rows have similar labels and can be told apart by their features. A
@@ -380,13 +392,76 @@ class Partitioned(XMCEstimator):
         part, labels, rows = self._part(number), self.part_labels_[number], self.part_rows_[number]
         own_kept = None if kept_row is None else lambda row: kept_row(int(rows[row]))
         own_rows, _ = part._rows_with_side(X)
-        own_label = part._used_column(int(np.searchsorted(labels, label)))
+        own_label = part._used_column(int(np.flatnonzero(labels == label)[0]))
         why = part._explain_row(own_rows, own_label, n, feature_names, own_kept)
         voters = [voter._replace(row=int(rows[voter.row])) for voter in why.voters]
         score = float(scores[0][ids[0] == label].sum())
         return why._replace(
             label=self._used_label(label), score=score, prior=self._prior(label), voters=voters
         )
+
+    # Growing.
+
+    @property
+    def _can_grow(self) -> bool:
+        return bool(getattr(self._part_estimator, "growable", False))
+
+    @property
+    def _advice(self) -> str:
+        name = type(self._part_estimator).__name__
+        return (
+            "The parts do not keep their training rows, which they need to grow: fit the model with "
+            f"Partitioned(estimator={name}(growable=True)), if {name} can grow."
+        )
+
+    @OfGrowing
+    @explained
+    @one_at_a_time
+    def partial_fit(self, X: Any, y: Any, *, label_names: Sequence[str] | None = None) -> Self:
+        """Add rows to a fitted model, each to its likeliest part; an unfitted model is fitted to them.
+
+        A model that is open for writing gets a new generation, in which only the parts that grew are new.
+
+        Parameters
+        ----------
+        X, y : as `fit` takes them. Labels that the model does not know become new classes
+        label_names : the names of further columns, where y is a matrix and classes have names
+        """
+        if not hasattr(self, "n_labels_"):
+            return self.fit(X, y, label_names=label_names)
+        with self._all_or_nothing():
+            X = self._checked_rows(X, reset=False)
+            Y, names = self._grown_labels(y, label_names)
+            if Y.shape[0] != X.shape[0]:
+                raise ValueError(f"X has {X.shape[0]} rows, but Y has {Y.shape[0]}.")
+            parts = np.zeros(X.shape[0], np.int64)
+            if self.router_ is not None:
+                parts = tasks.ask(self.router_, X, 1)[0][:, 0]
+            self.parts_ = [*self.parts_]
+            self.part_labels_, self.part_rows_ = [*self.part_labels_], [*self.part_rows_]
+            for part in np.unique(parts).tolist():
+                rows = np.flatnonzero(parts == part)
+                self._grow_part(part, take_rows(X, rows), Y[rows])
+                numbers = self.n_samples_fit_ + rows
+                self.part_rows_[part] = np.concatenate([self.part_rows_[part], numbers])
+            if self.names_ is not None:
+                self.names_ = np.concatenate([self.names_, self._new_names(names).astype(self.names_.dtype)])
+            counts = np.bincount(Y.indices, minlength=self.n_labels_ + len(names))
+            counts[: self.n_labels_] += self.column_counts_
+            self.column_counts_, self.n_labels_ = counts, len(counts)
+            self.n_samples_fit_ += X.shape[0]
+            if self._journal is not None:
+                self._journal.check_open()
+                self._save(self._journal.folder)
+        return self
+
+    def _grow_part(self, number: int, X: Matrix, Y: csr_matrix) -> None:
+        """Add rows to a copy of a part, which takes its place."""
+        labels = self.part_labels_[number]
+        labels = np.concatenate([labels, np.setdiff1d(Y.indices, labels).astype(labels.dtype)])
+        part: Any = copy.copy(self._part(number))
+        self.parts_[number] = part.partial_fit(X, csr_matrix(Y[:, labels]))
+        self.part_labels_[number], self._last_part = labels, None
 
     # Saving.
 
@@ -437,9 +512,8 @@ class Partitioned(XMCEstimator):
             stored.require(isinstance(columns, list) and len(columns) == n_parts, "parts have no columns")
         for part, labels, rows in zip(self.parts_, self.part_labels_, self.part_rows_):
             stored.record(part, "a part", InnerModel)
-            stored.ascending(
-                stored.ids(labels, "the labels of a part", None, n_labels), "the labels of a part"
-            )
+            stored.ids(labels, "the labels of a part", None, n_labels)
+            stored.require(len(np.unique(labels)) == len(labels), "a part has a label twice")
             stored.ids(rows, "the rows of a part", None, self.n_samples_fit_)
         if self.router_ is None:
             stored.require(n_parts == 1, "there are parts without a router")
