@@ -39,7 +39,7 @@ from typing import Any
 
 import numpy as np
 
-from exmlds import ExMLDS, ExMLDS4, Partitioned, load, metrics
+from exmlds import ExMLDS, FeatureNeighbors, Partitioned, load, metrics
 from exmlds.data import Dataset, find, find_shards, open_shards, read_xc, synthetic, write_npz
 from exmlds.runtime import cluster
 from exmlds.storage import model_folder
@@ -153,11 +153,11 @@ def arrays_of(path: Path) -> dict[str, bytes]:
 
 def kills(options: argparse.Namespace) -> dict[str, Any]:
     """Runs with killed workers, and with killed drivers."""
-    rng, outcomes = np.random.default_rng(0), {"workers": [0, 0], "drivers": [0, 0]}
+    rng, outcomes = np.random.default_rng(options.seed), {"workers": [0, 0], "drivers": [0, 0]}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         shards = write_set("eurlex-4k", folder)
-        model = Partitioned(estimator=ExMLDS4(n_epochs=options.epochs), n_parts=4, random_state=0, n_jobs=1)
+        model = Partitioned(estimator=FeatureNeighbors(), n_parts=4, random_state=0, n_jobs=1)
         with cluster.connected(n_workers=2):
             from distributed import default_client
 
@@ -179,8 +179,8 @@ def kills(options: argparse.Namespace) -> dict[str, Any]:
                 outcomes["workers"][1] += arrays_of(folder / f"worker-{run}") == expected
                 shutil.rmtree(folder / f"worker-{run}")
                 print("worker killed", run, f"{moment:.1f} s", outcomes["workers"], flush=True)
-        words = [sys.executable, "-m", "exmlds", "train", str(folder / "X.*.npz"), "--method", "exmlds4"]
-        words += ["--set", f"n_epochs={options.epochs}", "--set", "n_jobs=1", "--seed", "0", "--parts", "4"]
+        words = [sys.executable, "-m", "exmlds", "train", str(folder / "X.*.npz"), "--parts", "4"]
+        words += ["--method", "feature-neighbors", "--set", "n_jobs=1", "--seed", "0"]
         for run in range(options.drivers):
             path = folder / f"driver-{run}"
             own = [*words, "--workers", "2", "-o", str(path)]
@@ -285,7 +285,7 @@ def main() -> None:
         elif work is kills:
             own.add_argument("--runs", type=int, default=20)
             own.add_argument("--drivers", type=int, default=5)
-            own.add_argument("--epochs", type=int, default=5)
+            own.add_argument("--seed", type=int, default=0, help="of the moments")
         elif work is memory:
             own.add_argument("--rows", type=numbers, default=[100_000, 500_000, 1_000_000])
     options = parser.parse_args()
