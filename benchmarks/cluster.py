@@ -43,7 +43,7 @@ from exmlds import ExMLDS, FeatureNeighbors, Partitioned, load, metrics
 from exmlds.data import Dataset, find, find_shards, open_shards, read_xc, synthetic, write_npz
 from exmlds.runtime import cluster
 from exmlds.storage import model_folder
-from measure import machine, output_file, peak_bytes, seconds
+from measure import is_committed, log_reading, machine, output_file, peak_bytes, seconds
 
 SETS = {"eurlex-4k": (4,), "citeulike-t": (4,), "yso-finna-en": (8, 4, 16)}
 N_VALIDATION = {"yso-finna-en": 5_000}
@@ -293,6 +293,8 @@ def main() -> None:
     if options.output is None:
         print(json.dumps(found, indent=1))
         return
+    if getattr(options, "test", False) and is_committed(options.output):
+        log_reading("cluster", found)
     before = json.loads(options.output.read_text()) if options.output.is_file() else {}
     results = merged(before, {"machine": machine(), **found})
     options.output.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")

@@ -938,7 +938,7 @@ class XMCEstimator(XMCPredictor):
             X, Y, side = self.columns_.rows(X), self.columns_.of_labels(Y), self.columns_.side(side)
         self.column_counts_ = np.bincount(Y.indices, minlength=Y.shape[1])
         self._check_memory(DataSize.of(X, Y), side)
-        return X, Y, _generator(self.random_state), side
+        return X, Y, generator(self.random_state), side
 
     def _train(self, X: Matrix, Y: csr_matrix, rng: Generator, side: dict[str, Any], **run: Any) -> Self:
         """Fit, then choose the threshold; run : what `_fit` takes beside data, such as a checkpoint."""
@@ -1085,7 +1085,8 @@ class XMCEstimator(XMCPredictor):
         self.n_samples_fit_, self.n_labels_ = Y.shape
 
 
-def _generator(random_state: Any) -> Generator:
+def generator(random_state: Any) -> Generator:
+    """A random generator by the parameter `random_state`."""
     if isinstance(random_state, np.random.RandomState):
         random_state = random_state.randint(2**31 - 1)
     return np.random.default_rng(random_state)

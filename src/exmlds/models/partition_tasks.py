@@ -290,10 +290,13 @@ def ask(router: Router, X: Matrix, m: int) -> tuple[Array, Array]:
     return asked, shares / shares.sum(axis=1, keepdims=True)
 
 
-def make_parts(plan: Plan, shards: Sequence[Shard], counts: Sequence[Counts], *, in_memory: bool) -> None:
-    """Run all tasks after `count_shard`; in_memory : whether the shards are in this process alone."""
+def make_parts(plan: Plan, shards: Sequence[Shard], sizes: Sequence[int], *, in_memory: bool) -> None:
+    """Run all tasks after `count_shard`.
+
+    sizes : the number of rows of each shard;  in_memory : whether the shards are in this process alone
+    """
     run, numbers, parts = _run_here if in_memory else cluster.run, range(len(shards)), range(plan.n_parts)
-    first_rows = np.concatenate([[0], np.cumsum([count.n for count in counts])]).tolist()
+    first_rows = np.concatenate([[0], np.cumsum(sizes)]).tolist()
     run(learn_router, [(plan, len(shards))], "learning the router")
     run(route_shard, [(plan, *each) for each in zip(numbers, shards, first_rows)], "routing rows")
     cluster.run(fit_part, [(plan, part, len(shards)) for part in parts], "fitting parts")

@@ -22,6 +22,7 @@ from ..base import (
     XMCEstimator,
     XMCPredictor,
     class_reference,
+    generator,
     load,
     load_inner,
     one_at_a_time,
@@ -151,7 +152,7 @@ class Partitioned(GrowsLabels):
             plan, shards = self._plan(Path(folder), seed), [ArrayShard(X, Y)]
             tasks.count_shard(plan, 0, shards[0])
             plan = plan._replace(n_parts=n_parts, held_below=_held_share(X.shape[0]))
-            tasks.make_parts(plan, shards, [tasks.read_counts(plan, 0)], in_memory=True)
+            tasks.make_parts(plan, shards, [X.shape[0]], in_memory=True)
             self._collect(plan)
             self._load_parts()
             return self._score_held(plan, len(shards))[0]
@@ -187,26 +188,28 @@ class Partitioned(GrowsLabels):
             name: value for name, value in self.plain_parameters().items() if name not in NOT_OF_RESULT
         }
         run = {"shards": [shard.digest() for shard in shards], "parameters": parameters}
-        rng = Checkpoint(work, run, np.random.default_rng(self.random_state)).rng()
+        rng = Checkpoint(work, run, generator(self.random_state)).rng()
         plan = self._plan(work, int(rng.integers(2**63)))
         with progress.shown(self.verbose > 0), progress.phase(f"training {type(self).__name__}", 0):
             numbers = range(len(shards))
             cluster.run(tasks.count_shard, [(plan, *each) for each in zip(numbers, shards)], "reading shards")
-            counts = [tasks.read_counts(plan, number) for number in numbers]
-            totals = counts[0].label_counts.copy()
-            for count in counts[1:]:
-                totals += count.label_counts
-            n, nnz = (sum(getattr(count, name) for count in counts) for name in ("n", "nnz"))
+            sizes, nnz, first = [], 0, tasks.read_counts(plan, 0)
+            totals = np.zeros_like(first.label_counts)
+            for number in numbers:
+                count = tasks.read_counts(plan, number)
+                sizes.append(count.n)
+                nnz, totals = nnz + count.nnz, totals + count.label_counts
+            n = sum(sizes)
             if not totals.any():
                 raise ValueError("The shards hold no label at all; there is nothing to learn.")
-            self.n_samples_fit_, self.n_features_in_, self.n_labels_ = n, counts[0].d, len(totals)
+            self.n_samples_fit_, self.n_features_in_, self.n_labels_ = n, first.d, len(totals)
             self.names_ = None if label_names is None else targets.encode([label_names], label_names)[1]
             self.columns_, self.column_counts_ = UsedColumns(None, None), totals
             self.sparse_rows_, self.training_digest_ = True, None
-            size = DataSize(n, counts[0].d, len(totals), nnz, int(totals.sum()))
+            size = DataSize(n, first.d, len(totals), nnz, int(totals.sum()))
             n_parts = self._resolve_parts(size, in_memory=False)
             plan = plan._replace(n_parts=n_parts, held_below=_held_share(n) if n_parts > 1 else 0.0)
-            tasks.make_parts(plan, shards, counts, in_memory=False)
+            tasks.make_parts(plan, shards, sizes, in_memory=False)
             self._collect(plan)
             held_out, Y = self._score_held(plan, len(shards))
             if held_out is not None:
