@@ -1130,7 +1130,23 @@ def load_with_journal(
 
 
 def _read_model(path: PathLike, trusted: Sequence[str]) -> tuple[XMCPredictor, Contents]:
-    manifest, state, journal = model_folder.load_with_journal(path)
+    for _ in range(model_folder.MOST_TRIES):
+        found = model_folder.load_with_journal(path)
+        try:
+            return _restored_model(path, found, trusted)
+        except ModelError:
+            # Models within it are read after it: they are gone where another process has replaced it.
+            if model_folder.generation_of(model_folder.read_manifest(path)) == model_folder.generation_of(
+                found.manifest
+            ):
+                raise
+    raise ModelError(f"{path} is being rewritten continually; try again.")
+
+
+def _restored_model(
+    path: PathLike, found: model_folder.Stored, trusted: Sequence[str]
+) -> tuple[XMCPredictor, Contents]:
+    manifest, state, journal = found
     if not state:
         raise ModelError(f"{path} is not a fitted model.")
     if journal.n_torn:
@@ -1138,7 +1154,7 @@ def _read_model(path: PathLike, trusted: Sequence[str]) -> tuple[XMCPredictor, C
             f"{journal.path}: the last {journal.n_torn:,} bytes are an incomplete change, which was never "
             "acknowledged; it is left out.",
             DataWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
     token = _TRUSTED.set(frozenset(trusted))
     try:
@@ -1152,6 +1168,7 @@ def _read_model(path: PathLike, trusted: Sequence[str]) -> tuple[XMCPredictor, C
 def load_inner(inner: InnerModel) -> XMCPredictor:
     """Load a model that another one consists of."""
     assert inner.folder is not None
+    inner.check()
     return _read_model(inner.folder, tuple(_TRUSTED.get()))[0]
 
 

@@ -135,6 +135,34 @@ def test_a_damaged_or_foreign_part_is_refused(model: Partitioned, books: Dataset
         exmlds.load(tmp_path / "m")
 
 
+def test_links_out_of_the_folder_are_refused(model: Partitioned, tmp_path: Path) -> None:
+    model.save(tmp_path / "m")
+    (parts,) = tmp_path.glob("m/parts-*")
+    (parts / "0").rename(tmp_path / "elsewhere")
+    (parts / "0").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ModelError, match="0 is a link; a model consists of real files"):
+        exmlds.load(tmp_path / "m")
+    with pytest.raises(ModelError, match="0 is a link"):
+        InnerModel(parts / "0").write(tmp_path / "copy")
+
+
+def test_a_model_that_is_replaced_while_it_is_read_is_read_again(
+    model: Partitioned, books: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model.save(tmp_path / "m")
+    load_inner, is_first = partitioned.load_inner, True
+
+    def replaced(part: InnerModel) -> Any:
+        nonlocal is_first
+        if is_first:
+            is_first = False
+            model.save(tmp_path / "m")  # its old parts are gone
+        return load_inner(part)
+
+    monkeypatch.setattr(partitioned, "load_inner", replaced)
+    same(exmlds.load(tmp_path / "m"), model, books.X[1_200:])
+
+
 def test_explanations_name_rows_and_labels_of_the_whole(books: Dataset) -> None:
     model = Partitioned(estimator=ExMLDS4(n_epochs=3, features="l2", temperature=0.1), n_parts=2)
     model.set_params(random_state=0).fit(books.X[:300], books.Y[:300], label_names=books.label_names)

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from ..errors import ModelError
 from .files import sync_folder
 
 NAME = re.compile(r"parts-([0-9a-f]{12})")
@@ -31,12 +32,21 @@ class InnerModel:
     def __init__(self, folder: Path | None, save: Callable[[Path], Any] | None = None) -> None:
         self.folder, self.save = folder, save
 
+    def check(self) -> None:
+        """Raise a ModelError for links, which could lead out of the model folder."""
+        if self.folder is None:
+            return
+        for path in (self.folder.parent, self.folder, *self.folder.rglob("*")):
+            if path.is_symlink():
+                raise ModelError(f"{path} is a link; a model consists of real files and folders.")
+
     def write(self, target: Path) -> None:
         """Write the model to a folder that does not exist yet, and sync the folder."""
         if self.folder is None:
             assert self.save is not None
             self.save(target)
             return
+        self.check()
         shutil.copytree(self.folder, target, copy_function=_link_or_copy, ignore=_NOT_COPIED)
         sync_folder(target)
 
