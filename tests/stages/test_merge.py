@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.sparse import csr_matrix
 
 from exmlds.stages import merge, partition, stacking
 from exmlds.stages.partition import Router
@@ -27,13 +28,23 @@ def test_evidence_has_what_a_stacker_requires() -> None:
     np.testing.assert_allclose(evidence[0, :, 0], [np.log(4), 0], atol=1e-6)
 
 
-def test_rows_near_the_border_belong_to_two_parts() -> None:
+def test_shares_of_parts_are_a_softmax() -> None:
     router = Router(np.array([[1, 0], [0, 1], [-1, -1]], np.float32))
-    X = np.array([[4, 0], [1, 0.9], [0, 4], [0.9, 1]], np.float32)
-    shares = partition.shares(router, X)
-    np.testing.assert_allclose(shares.sum(axis=1), 1, rtol=1e-6)
-    margin = partition.overlap_margin(shares, 0.5)
-    belongs = partition.memberships(shares, margin)
-    assert belongs.tolist() == [[1, 0, 0], [1, 1, 0], [0, 1, 0], [1, 1, 0]]
-    alone = partition.memberships(shares, partition.overlap_margin(shares, 0.0))
-    assert alone.sum(axis=1).tolist() == [1, 1, 1, 1]
+    shares = partition.shares(router, np.array([[4, 0], [0.5, 0.5]], np.float32))
+    odds = np.exp([[4, 0, -4], [0.5, 0.5, -1]])
+    np.testing.assert_allclose(shares, odds / odds.sum(axis=1, keepdims=True), rtol=1e-5)
+
+
+def test_rows_belong_to_the_parts_where_most_rows_of_their_labels_are() -> None:
+    # Label 0 is mostly in part 0, label 1 in part 1; label 2, with one row, in part 2.
+    Y = csr_matrix(np.array([[1, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0], [1, 1, 1], [0, 0, 0]], np.float32))
+    top = np.array([0, 0, 1, 1, 2, 2])
+    homes = partition.find_homes(top, Y, 3, overlap=9)
+    assert homes.parts.tolist() == [0, 1, 2]
+    everywhere = partition.memberships(top, Y, homes, 3)
+    assert everywhere.tolist() == [[1, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0], [1, 1, 1], [0, 0, 1]]
+    # A row is worth more to label 1, with three rows, than to label 0, with four.
+    one = partition.memberships(top, Y, partition.find_homes(top, Y, 3, overlap=1 / 6), 3)
+    assert one.tolist() == [[1, 0, 0], [1, 0, 0], [0, 1, 0], [0, 1, 0], [0, 1, 1], [0, 0, 1]]
+    alone = partition.memberships(top, Y, partition.find_homes(top, Y, 3, overlap=0), 3)
+    assert alone.sum(axis=1).tolist() == [1] * 6

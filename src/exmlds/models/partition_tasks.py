@@ -1,7 +1,7 @@
 """The tasks of a `Partitioned` fit: functions of files and a seed, each of which writes one file or folder.
 
     FOLDER/counted-0, …      of each shard: how many rows and labels it has, and a sample of its rows
-    FOLDER/router            the router, and the margin by which rows belong to two parts
+    FOLDER/router            the router, and by which of its labels a row belongs to further parts
     FOLDER/routed-0, …       the rows of each shard by part, and those that are held out
     FOLDER/part-0/, …        of each part: `model`, a model folder, and `columns`, its labels and rows
     FOLDER/scored-0, …       what each part predicts for the held-out rows that ask it
@@ -27,13 +27,14 @@ from ..base import XMCEstimator, load
 from ..runtime import cluster
 from ..runtime.parallel import one_blas_thread
 from ..stages import neighbors, partition
-from ..stages.partition import Router
+from ..stages.partition import Homes, Router
 from ..storage import row_file
 from ..validation.arrays import Matrix, take_rows, unit_rows
 
 Array = np.ndarray
 
-SAMPLE = 20_000  # rows that the router is learnt from
+SAMPLE = 200_000  # rows that the router is learnt from
+SPARE = 3  # a shard's share of the sample is taken from so many times as many rows, since shards differ
 N_NEIGHBORS = 10  # rows with similar labels that the router keeps together
 BUFFER = 1 << 23  # stored values of routed rows that a task holds before it writes them
 CAP = 1.3  # rows of the largest part of the sample, in units of equal parts
@@ -87,12 +88,13 @@ class Counts(NamedTuple):
     label_counts: Array
 
 
-def count_shard(plan: Plan, number: int, shard: Shard) -> None:
+def count_shard(plan: Plan, number: int, shard: Shard, n_shards: int) -> None:
     """Count a shard, and take a sample of its rows, each of which has a random key."""
     path = plan.path("counted", number)
     if path.exists():
         return
     rng, total = plan.rng(0, number), Counts(0, 0, 0, np.zeros(0, np.int64))
+    most = min(SPARE * SAMPLE // n_shards + 1, SAMPLE)
     sampled: list[tuple[Array, Matrix, csr_matrix]] = []
     n_sampled = 0
     for X, Y in shard.blocks():
@@ -102,10 +104,9 @@ def count_shard(plan: Plan, number: int, shard: Shard) -> None:
         total = Counts(total.n + X.shape[0], X.shape[1], total.nnz + nnz, before + counts)
         sampled.append((rng.random(X.shape[0]), csr_matrix(X), Y))
         n_sampled += X.shape[0]
-        if n_sampled > 2 * SAMPLE:
-            sampled = [_largest(_joined(sampled))]
-            n_sampled = SAMPLE
-    keys, X, Y = _largest(_joined(sampled))
+        if n_sampled > 2 * most:
+            sampled, n_sampled = [_largest(_joined(sampled), most)], most
+    keys, X, Y = _largest(_joined(sampled), most)
     row_file.write(path, [("counts", total._asdict()), ("keys", keys), ("rows", {"X": X, "Y": Y})])
 
 
@@ -114,12 +115,12 @@ def _joined(pieces: list[tuple[Array, Matrix, csr_matrix]]) -> tuple[Array, Matr
     return np.concatenate(keys), vstack(X, format="csr"), vstack(Y, format="csr")
 
 
-def _largest(rows: tuple[Array, Matrix, csr_matrix]) -> tuple[Array, Matrix, csr_matrix]:
+def _largest(rows: tuple[Array, Matrix, csr_matrix], most: int) -> tuple[Array, Matrix, csr_matrix]:
     """The rows with the largest keys, in their order."""
     keys, X, Y = rows
-    if len(keys) <= SAMPLE:
+    if len(keys) <= most:
         return rows
-    kept = np.sort(np.argsort(-keys, kind="stable")[:SAMPLE])
+    kept = np.sort(np.argsort(-keys, kind="stable")[:most])
     return keys[kept], X[kept], Y[kept]
 
 
@@ -135,7 +136,8 @@ def learn_router(plan: Plan, n_shards: int) -> None:
         return
     if plan.n_parts == 1:
         router = Router(np.zeros((1, read_counts(plan, 0).d), np.float32))
-        row_file.write(path, [("router", router), ("margin", -1.0)])
+        homes = Homes(np.zeros(0, np.int64), np.zeros(0, np.float32), np.inf)
+        row_file.write(path, [("router", router), ("homes", list(homes))])
         return
     keys = [row_file.read_one(plan.path("counted", number), "keys") for number in range(n_shards)]
     together = np.concatenate(keys)
@@ -150,8 +152,9 @@ def learn_router(plan: Plan, n_shards: int) -> None:
     with one_blas_thread():
         near = neighbors.nearest_sets(Y, N_NEIGHBORS, "cosine", rng, n_jobs=plan.n_jobs)
         router, _ = partition.gate(routed, near, plan.n_parts, cap, rng)
-        margin = partition.overlap_margin(partition.shares(router, routed), plan.overlap)
-    row_file.write(path, [("router", router), ("margin", margin)])
+        top = router.assign(routed, 1)[:, 0]
+        homes = partition.find_homes(top, Y, plan.n_parts, plan.overlap)
+    row_file.write(path, [("router", router), ("homes", list(homes))])
 
 
 def routing_rows(X: Matrix) -> csr_matrix:
@@ -167,19 +170,22 @@ def route_shard(plan: Plan, number: int, shard: Shard, first_row: int) -> None:
     if path.exists():
         return
     router = row_file.read_one(plan.path("router"), "router")
-    margin = row_file.read_one(plan.path("router"), "margin")
-    row_file.write(path, _routed(plan, number, shard, first_row, router, margin))
+    homes = Homes(*row_file.read_one(plan.path("router"), "homes"))
+    row_file.write(path, _routed(plan, number, shard, first_row, router, homes))
 
 
 def _routed(
-    plan: Plan, number: int, shard: Shard, first_row: int, router: Router, margin: float
+    plan: Plan, number: int, shard: Shard, first_row: int, router: Router, homes: Homes
 ) -> Iterator[tuple[str, Any]]:
     rng = plan.rng(0, number)  # the keys of `count_shard`
     waiting: list[tuple[Matrix, csr_matrix, Array, Array]] = []
     n_waiting = 0
     for X, Y in shard.blocks():
         is_held = rng.random(X.shape[0]) < plan.held_below
-        belongs = partition.memberships(partition.shares(router, routing_rows(X)), margin)
+        belongs = np.ones((X.shape[0], 1), bool)
+        if plan.n_parts > 1:
+            top = router.assign(routing_rows(X), 1)[:, 0]
+            belongs = partition.memberships(top, Y, homes, plan.n_parts)
         belongs[is_held] = False
         rows = np.arange(first_row, first_row + X.shape[0])
         first_row += X.shape[0]

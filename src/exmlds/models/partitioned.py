@@ -90,8 +90,8 @@ class Partitioned(GrowsLabels):
     estimator : an estimator of this package; None is `ExMLDS()`
     n_parts : number of parts; "auto" is one for every 65,536 rows, and more where `max_memory` requires it
     n_parts_probed : number of parts that predict the labels of a row
-    overlap : the share of rows, those that are nearest to the border of their part, that belong to a second
-        part too
+    overlap : the number of further parts that a row belongs to, in the mean, at most: those where most rows
+        of one of its labels are, since a label is learnt best where all its rows are
     max_memory : of the fit of one part. A loaded model whose parts take more reads them when they are asked
 
     The other parameters are those of every method, `XMCEstimator`. Inside `with distributed.Client(…):` the
@@ -121,18 +121,18 @@ class Partitioned(GrowsLabels):
         ),
         "n_parts": params.either(params.one_of("auto"), params.whole(1)),
         "n_parts_probed": params.whole(1),
-        "overlap": params.number(0, 1),
+        "overlap": params.number(0),
     }
     _space: ClassVar[Mapping[str, tuple[Any, ...]]] = {
         "n_parts": ("auto", 2, 4, 8),
         "n_parts_probed": (2, 1, 3),
-        "overlap": (0.5, 0.0, 1.0),
+        "overlap": (0.75, 0.0, 1.5),
     }
 
     estimator: Any = None
     n_parts: str | int = "auto"
     n_parts_probed: int = 2
-    overlap: float = 0.5
+    overlap: float = 0.75
     _last_part = None  # the number and the model of the part on disk that was asked last
 
     @property
@@ -150,7 +150,7 @@ class Partitioned(GrowsLabels):
             return None
         with TemporaryDirectory(prefix="exmlds-parts-") as folder:
             plan, shards = self._plan(Path(folder), seed), [ArrayShard(X, Y)]
-            tasks.count_shard(plan, 0, shards[0])
+            tasks.count_shard(plan, 0, shards[0], 1)
             plan = plan._replace(n_parts=n_parts, held_below=_held_share(X.shape[0]))
             tasks.make_parts(plan, shards, [X.shape[0]], in_memory=True)
             self._collect(plan)
@@ -192,7 +192,8 @@ class Partitioned(GrowsLabels):
         plan = self._plan(work, int(rng.integers(2**63)))
         with progress.shown(self.verbose > 0), progress.phase(f"training {type(self).__name__}", 0):
             numbers = range(len(shards))
-            cluster.run(tasks.count_shard, [(plan, *each) for each in zip(numbers, shards)], "reading shards")
+            calls = [(plan, number, shards[number], len(shards)) for number in numbers]
+            cluster.run(tasks.count_shard, calls, "reading shards")
             sizes, nnz, first = [], 0, tasks.read_counts(plan, 0)
             totals = np.zeros_like(first.label_counts)
             for number in numbers:
