@@ -194,7 +194,7 @@ class Homes(NamedTuple):
 
     parts : (L,) int64, the part with the most rows of each label; −1 where none is known
     weights : (L,) float32, what it is worth that one more row of a label is in its part
-    least : the sum of weights from which a row belongs to a further part
+    least : the sum of weights above which a row belongs to a further part
     """
 
     parts: Array
@@ -217,10 +217,7 @@ def find_homes(top: Array, Y: csr_matrix, n_parts: int, overlap: float) -> Homes
     homes = Homes(np.where(n > 0, counts.argmax(axis=1), -1), weights, 0.0)
     worth = np.sort(_worth(top, Y, homes, n_parts).ravel())[::-1]
     most = int(overlap * len(top))
-    if not most:
-        return homes._replace(least=np.inf)
-    least = worth[min(most, len(worth)) - 1]
-    return homes._replace(least=float(max(least, np.finfo(np.float32).tiny)))
+    return homes._replace(least=float(worth[most]) if most < len(worth) else 0.0)
 
 
 def memberships(top: Array, Y: csr_matrix, homes: Homes, n_parts: int) -> Array:
@@ -228,7 +225,7 @@ def memberships(top: Array, Y: csr_matrix, homes: Homes, n_parts: int) -> Array:
 
     top : (n,) int64, the likeliest part of each row;  Y : (n, L) csr of ones
     """
-    belongs = _worth(top, Y, homes, n_parts) >= homes.least
+    belongs = _worth(top, Y, homes, n_parts) > homes.least
     belongs[np.arange(len(top)), top] = True
     return belongs
 
