@@ -99,8 +99,8 @@ def timed_tasks(times: dict[str, float]) -> Iterator[None]:
     """Add up the seconds of each kind of task."""
     run = cluster.run
 
-    def timed(work: Any, tasks: Any, stage: str) -> None:
-        times[stage] = times.get(stage, 0.0) + seconds(lambda: run(work, tasks, stage))
+    def timed(work: Any, tasks: Any, stage: str, until: float | None = None) -> None:
+        times[stage] = times.get(stage, 0.0) + seconds(lambda: run(work, tasks, stage, until))
 
     cluster.run = timed
     try:

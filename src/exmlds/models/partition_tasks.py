@@ -301,16 +301,19 @@ def make_parts(plan: Plan, shards: Sequence[Shard], sizes: Sequence[int], *, in_
 
     sizes : the number of rows of each shard;  in_memory : whether the shards are in this process alone
     """
-    run, numbers, parts = _run_here if in_memory else cluster.run, range(len(shards)), range(plan.n_parts)
+    run, parts = _run_here if in_memory else cluster.run, range(plan.n_parts)
     first_rows = np.concatenate([[0], np.cumsum(sizes)]).tolist()
-    run(learn_router, [(plan, len(shards))], "learning the router")
-    run(route_shard, [(plan, *each) for each in zip(numbers, shards, first_rows)], "routing rows")
-    cluster.run(fit_part, [(plan, part, len(shards)) for part in parts], "fitting parts")
+    routes = [(plan, number, shard, first_rows[number]) for number, shard in enumerate(shards)]
+    run(learn_router, [(plan, len(shards))], "learning the router", 0.05)
+    run(route_shard, routes, "routing rows", 0.15)
+    cluster.run(fit_part, [(plan, part, len(shards)) for part in parts], "fitting parts", 0.95)
     if plan.held_below:
-        cluster.run(score_part, [(plan, part, len(shards)) for part in parts], "scoring held-out rows")
+        cluster.run(score_part, [(plan, part, len(shards)) for part in parts], "scoring held-out rows", 1.0)
 
 
-def _run_here(work: Callable[..., None], calls: Sequence[tuple[Any, ...]], stage: str) -> None:
+def _run_here(
+    work: Callable[..., None], calls: Sequence[tuple[Any, ...]], stage: str, until: float | None = None
+) -> None:
     for arguments in calls:
         work(*arguments)
 

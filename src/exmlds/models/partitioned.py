@@ -190,41 +190,40 @@ class Partitioned(GrowsLabels):
         run = {"shards": [shard.digest() for shard in shards], "parameters": parameters}
         rng = Checkpoint(work, run, generator(self.random_state)).rng()
         plan = self._plan(work, int(rng.integers(2**63)))
-        with progress.shown(self.verbose > 0), progress.phase(f"training {type(self).__name__}", 0):
-            numbers = range(len(shards))
-            calls = [(plan, number, shards[number], len(shards)) for number in numbers]
-            cluster.run(tasks.count_shard, calls, "reading shards")
-            sizes, nnz, first = [], 0, tasks.read_counts(plan, 0)
-            totals = np.zeros_like(first.label_counts)
-            for number in numbers:
-                count = tasks.read_counts(plan, number)
-                sizes.append(count.n)
-                nnz, totals = nnz + count.nnz, totals + count.label_counts
-            n = sum(sizes)
-            if not totals.any():
-                raise ValueError("The shards hold no label at all; there is nothing to learn.")
-            self.n_samples_fit_, self.n_features_in_, self.n_labels_ = n, first.d, len(totals)
+        with progress.shown(self.verbose > 0):
+            sizes, size = self._count_shards(plan, shards)
             self.names_ = None if label_names is None else targets.encode([label_names], label_names)[1]
-            self.columns_, self.column_counts_ = UsedColumns(None, None), totals
-            self.sparse_rows_, self.training_digest_ = True, None
-            size = DataSize(n, first.d, len(totals), nnz, int(totals.sum()))
             n_parts = self._resolve_parts(size, in_memory=False)
-            plan = plan._replace(n_parts=n_parts, held_below=_held_share(n) if n_parts > 1 else 0.0)
-            tasks.make_parts(plan, shards, sizes, in_memory=False)
+            plan = plan._replace(n_parts=n_parts, held_below=_held_share(size.n) if n_parts > 1 else 0.0)
+            with progress.phase(f"training {type(self).__name__}", size.n):
+                tasks.make_parts(plan, shards, sizes, in_memory=False)
             self._collect(plan)
             held_out, Y = self._score_held(plan, len(shards))
-            if held_out is not None:
-                held_out = held_out._replace(rows=np.arange(len(held_out.rows)))
             if self.router_ is None:
                 self._load_parts()
-            # Without held-out rows there are few, on which nothing is tuned.
-            is_rule = isinstance(self.threshold, str) and held_out is None and self.router_ is not None
-            if is_rule:
-                self.threshold_, self.held_out_metrics_ = 0.5, None
-            else:
-                rows = csr_matrix((0, 0)) if Y is None else Y
-                self.threshold_, self.held_out_metrics_ = self._choose_threshold(rows, rows, held_out, rng)
+            rows = csr_matrix((0, 0)) if Y is None else Y
+            if held_out is not None:
+                held_out = held_out._replace(rows=np.arange(len(held_out.rows)))
+            # With too few rows to hold some out, `rows` is empty, and nothing is tuned.
+            self.threshold_, self.held_out_metrics_ = self._choose_threshold(rows, rows, held_out, rng)
             self.chosen_threshold_ = ThresholdChoice(self.threshold, self.threshold_, self.held_out_metrics_)
+
+    def _count_shards(self, plan: Plan, shards: Sequence[Shard]) -> tuple[list[int], DataSize]:
+        """The rows of each shard, and the size of all; sets what every model knows of its rows."""
+        calls = [(plan, number, shard, len(shards)) for number, shard in enumerate(shards)]
+        cluster.run(tasks.count_shard, calls, "reading shards")
+        sizes, nnz, first = list[int](), 0, tasks.read_counts(plan, 0)
+        totals = np.zeros_like(first.label_counts)
+        for number in range(len(shards)):
+            count = tasks.read_counts(plan, number)
+            sizes.append(count.n)
+            nnz, totals = nnz + count.nnz, totals + count.label_counts
+        if not totals.any():
+            raise ValueError("The shards hold no label at all; there is nothing to learn.")
+        self.n_samples_fit_, self.n_features_in_, self.n_labels_ = sum(sizes), first.d, len(totals)
+        self.columns_, self.column_counts_ = UsedColumns(None, None), totals
+        self.sparse_rows_, self.training_digest_ = True, None
+        return sizes, DataSize(sum(sizes), first.d, len(totals), nnz, int(totals.sum()))
 
     def _plan(self, folder: Path, seed: int) -> Plan:
         n_jobs = self.n_jobs if cluster.current_client() is None else 1

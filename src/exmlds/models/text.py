@@ -371,17 +371,13 @@ class TextClassifier(LabelSpaceMixin):
         )
         folder = work / "texts"
         seed = model.random_state if isinstance(model.random_state, Integral) else 0
-        with progress.shown(model.verbose > 0), progress.phase("training TextClassifier", 0):
-            with progress.phase("counting terms", 0, until=0.3):
-                cluster.run(
-                    text_shards.choose_analyzer, [(folder, shards, requested, int(seed))], "choosing terms"
-                )
-                cluster.run(
-                    text_shards.count_texts,
-                    [(folder, number, shard) for number, shard in enumerate(shards)],
-                    "counting terms",
-                )
-                cluster.run(text_shards.merge_counts, [(folder, len(shards))], "merging terms")
+        numbered = [(folder, number, shard) for number, shard in enumerate(shards)]
+        with progress.shown(model.verbose > 0):
+            cluster.run(
+                text_shards.choose_analyzer, [(folder, shards, requested, int(seed))], "choosing terms"
+            )
+            cluster.run(text_shards.count_texts, numbered, "counting terms")
+            cluster.run(text_shards.merge_counts, [(folder, len(shards))], "merging terms")
             vectorizer, labels = text_shards.read_vectorizer(folder)
             vectors = [text_shards.VectorShard(shard, folder) for shard in shards]
             model._learn_shards(vectors, work / "parts", labels)

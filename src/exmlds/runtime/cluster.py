@@ -29,16 +29,21 @@ def current_client() -> Any | None:
         return None
 
 
-def run(work: Callable[..., None], tasks: Sequence[tuple[Any, ...]], stage: str) -> None:
+def run(
+    work: Callable[..., None], tasks: Sequence[tuple[Any, ...]], stage: str, until: float | None = None
+) -> None:
     """Call `work(*task)` for each task: on the workers of the current client, or here where there is none.
 
     The first task that fails ends the others, and its error is raised here.
+
+    stage, until : as `progress.stage` takes them
     """
     client = current_client()
-    with progress.stage(stage, len(tasks), "tasks") as advance:
+    with progress.stage(stage, len(tasks), "tasks", until) as advance:
         if client is None:
             for task in tasks:
-                work(*task)
+                with progress.hidden():
+                    work(*task)
                 advance(1)
             return
         from distributed import KilledWorker, as_completed
