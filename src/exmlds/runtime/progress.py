@@ -188,8 +188,8 @@ def time_left(fraction: float, elapsed: float) -> str:
 
 
 def _find_display() -> _Display:
-    if "ipykernel" in sys.modules:
-        return _Notebook()
+    if "ipykernel" in sys.modules and sys.modules["IPython"].get_ipython() is not None:
+        return _Notebook()  # other packages import ipykernel, too
     from rich.console import Console
 
     console = Console(stderr=True)
