@@ -69,7 +69,7 @@ def quality(options: argparse.Namespace) -> dict[str, Any]:
     found = {}
     systems: dict[str, Any] = {"whole": ExMLDS(random_state=0)}
     for n_parts in options.parts or SETS[options.set]:
-        systems[f"{n_parts} parts"] = Partitioned(n_parts=n_parts, random_state=0)
+        systems[f"{n_parts} parts"] = Partitioned(n_parts=n_parts, random_state=0, overlap=options.overlap)
     for name, model in systems.items():
         if options.systems and name not in options.systems.split(","):
             continue
@@ -277,6 +277,7 @@ def main() -> None:
             which.add_argument("--validation", action="store_true")
             which.add_argument("--test", action="store_true")
             own.add_argument("--parts", type=numbers)
+            own.add_argument("--overlap", type=float, default=Partitioned().overlap)
             own.add_argument("--systems", help="such as 'whole,8 parts'; by default all")
         elif work is workers:
             own.add_argument("--workers", type=numbers, default=[1, 2])

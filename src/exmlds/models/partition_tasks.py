@@ -1,7 +1,7 @@
 """The tasks of a `Partitioned` fit: functions of files and a seed, each of which writes one file or folder.
 
     FOLDER/counted-0, …      of each shard: how many rows and labels it has, and a sample of its rows
-    FOLDER/router            the router, and by which of its labels a row belongs to further parts
+    FOLDER/router            the router, and the margin by which rows belong to two parts
     FOLDER/routed-0, …       the rows of each shard by part, and those that are held out
     FOLDER/part-0/, …        of each part: `model`, a model folder, and `columns`, its labels and rows
     FOLDER/scored-0, …       what each part predicts for the held-out rows that ask it
@@ -27,7 +27,7 @@ from ..base import XMCEstimator, load
 from ..runtime import cluster
 from ..runtime.parallel import one_blas_thread
 from ..stages import neighbors, partition
-from ..stages.partition import Homes, Router
+from ..stages.partition import Router
 from ..storage import row_file
 from ..validation.arrays import Matrix, take_rows, unit_rows
 
@@ -136,8 +136,7 @@ def learn_router(plan: Plan, n_shards: int) -> None:
         return
     if plan.n_parts == 1:
         router = Router(np.zeros((1, read_counts(plan, 0).d), np.float32))
-        homes = Homes(np.zeros(0, np.int64), np.zeros(0, np.float32), np.inf)
-        row_file.write(path, [("router", router), ("homes", list(homes))])
+        row_file.write(path, [("router", router), ("margin", -1.0)])
         return
     keys = [row_file.read_one(plan.path("counted", number), "keys") for number in range(n_shards)]
     together = np.concatenate(keys)
@@ -152,9 +151,8 @@ def learn_router(plan: Plan, n_shards: int) -> None:
     with one_blas_thread():
         near = neighbors.nearest_sets(Y, N_NEIGHBORS, "cosine", rng, n_jobs=plan.n_jobs)
         router, _ = partition.gate(routed, near, plan.n_parts, cap, rng)
-        top = router.assign(routed, 1)[:, 0]
-        homes = partition.find_homes(top, Y, plan.n_parts, plan.overlap)
-    row_file.write(path, [("router", router), ("homes", list(homes))])
+        margin = partition.overlap_margin(partition.shares(router, routed), plan.overlap)
+    row_file.write(path, [("router", router), ("margin", margin)])
 
 
 def routing_rows(X: Matrix) -> csr_matrix:
@@ -170,22 +168,19 @@ def route_shard(plan: Plan, number: int, shard: Shard, first_row: int) -> None:
     if path.exists():
         return
     router = row_file.read_one(plan.path("router"), "router")
-    homes = Homes(*row_file.read_one(plan.path("router"), "homes"))
-    row_file.write(path, _routed(plan, number, shard, first_row, router, homes))
+    margin = row_file.read_one(plan.path("router"), "margin")
+    row_file.write(path, _routed(plan, number, shard, first_row, router, margin))
 
 
 def _routed(
-    plan: Plan, number: int, shard: Shard, first_row: int, router: Router, homes: Homes
+    plan: Plan, number: int, shard: Shard, first_row: int, router: Router, margin: float
 ) -> Iterator[tuple[str, Any]]:
     rng = plan.rng(0, number)  # the keys of `count_shard`
     waiting: list[tuple[Matrix, csr_matrix, Array, Array]] = []
     n_waiting = 0
     for X, Y in shard.blocks():
         is_held = rng.random(X.shape[0]) < plan.held_below
-        belongs = np.ones((X.shape[0], 1), bool)
-        if plan.n_parts > 1:
-            top = router.assign(routing_rows(X), 1)[:, 0]
-            belongs = partition.memberships(top, Y, homes, plan.n_parts)
+        belongs = partition.memberships(partition.shares(router, routing_rows(X)), margin)
         belongs[is_held] = False
         rows = np.arange(first_row, first_row + X.shape[0])
         first_row += X.shape[0]

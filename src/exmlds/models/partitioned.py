@@ -90,8 +90,8 @@ class Partitioned(GrowsLabels):
     estimator : an estimator of this package; None is `ExMLDS()`
     n_parts : number of parts; "auto" is one for every 65,536 rows, and more where `max_memory` requires it
     n_parts_probed : number of parts that predict the labels of a row
-    overlap : the number of further parts that a row belongs to, in the mean, at most: those where most rows
-        of one of its labels are, since a label is learnt best where all its rows are
+    overlap : the share of rows, those that are nearest to the border of their part, that belong to a second
+        part too
     max_memory : of the fit of one part. A loaded model whose parts take more reads them when they are asked
 
     The other parameters are those of every method, `XMCEstimator`. Inside `with distributed.Client(…):` the
@@ -121,18 +121,18 @@ class Partitioned(GrowsLabels):
         ),
         "n_parts": params.either(params.one_of("auto"), params.whole(1)),
         "n_parts_probed": params.whole(1),
-        "overlap": params.number(0),
+        "overlap": params.number(0, 1),
     }
     _space: ClassVar[Mapping[str, tuple[Any, ...]]] = {
         "n_parts": ("auto", 2, 4, 8),
         "n_parts_probed": (2, 1, 3),
-        "overlap": (0.75, 0.0, 1.5),
+        "overlap": (0.5, 0.0, 1.0),
     }
 
     estimator: Any = None
     n_parts: str | int = "auto"
     n_parts_probed: int = 2
-    overlap: float = 0.75
+    overlap: float = 0.5
     _last_part = None  # the number and the model of the part on disk that was asked last
 
     @property
@@ -287,7 +287,7 @@ class Partitioned(GrowsLabels):
         )
 
     def _score_held(self, plan: Plan, n_shards: int) -> tuple[HeldOutScores | None, csr_matrix | None]:
-        """Fit what merges the parts on the rows that no part has seen; returns their scores and labels."""
+        """Calibrate on the rows that no part has seen; returns their scores and labels."""
         if not plan.held_below:
             return None, None
         X, Y, rows = tasks.rows_of(plan, n_shards, "held")
@@ -301,22 +301,20 @@ class Partitioned(GrowsLabels):
             for name in ("ids", "scores")
         )
         merged = merge.mix(ids, scores, shares)
-        evidence, hits = merge.evidence(merged, self.column_counts_, shares), contains(Y, merged.ids)
         present = merged.ids >= 0
-        pairs = HeldOutPairs(evidence[present], merged.ids[present], hits[present])
-        self.stacker_ = stacking.fit(pairs, n_jobs=plan.n_jobs, engine=self.engine)
-        ids, scores = self._ranked_by_stacker(merged, evidence)
-        k = min(self.max_labels, ids.shape[1])
-        return HeldOutScores(rows, ids[:, :k], scores[:, :k]), Y
+        pairs = HeldOutPairs(
+            merge.evidence(merged)[present], merged.ids[present], contains(Y, merged.ids)[present]
+        )
+        self.stacker_ = stacking.calibrate_alone(pairs)
+        k = min(self.max_labels, merged.ids.shape[1])
+        return HeldOutScores(rows, merged.ids[:, :k], self._calibrated(merged)[:, :k]), Y
 
-    def _ranked_by_stacker(self, merged: Merged, evidence: Array) -> tuple[Array, Array]:
-        """The labels of rows by their logits, and their probabilities."""
-        assert self.stacker_ is not None
-        logits = stacking.logits(self.stacker_, evidence, merged.ids, engine=self.engine)
-        logits[merged.ids < 0] = -np.inf
-        order = np.argsort(-logits, axis=1, kind="stable")
-        ids, logits = (np.take_along_axis(values, order, axis=1) for values in (merged.ids, logits))
-        return ids, np.where(ids >= 0, stacking.probabilities(self.stacker_, logits), 0)
+    def _calibrated(self, merged: Merged) -> Array:
+        """The probabilities of labels, in the order of their means."""
+        if self.stacker_ is None:
+            return merged.scores
+        logits = stacking.logits(self.stacker_, merge.evidence(merged), merged.ids, engine=self.engine)
+        return np.where(merged.ids >= 0, stacking.probabilities(self.stacker_, logits), 0)
 
     def _choose_threshold(
         self, X: Matrix, Y: csr_matrix, held_out: HeldOutScores | None, rng: Generator, **side: Any
@@ -346,15 +344,11 @@ class Partitioned(GrowsLabels):
     def _candidates(self, X: Matrix, k: int) -> tuple[Array, Array]:
         if self.router_ is None:
             return tasks.predict_part(self._part(0), self.part_labels_[0], X, k)
-        merged, shares = self._ask_parts(X, k)
-        if self.stacker_ is None:
-            return merged.ids[:, :k], merged.scores[:, :k]
-        evidence = merge.evidence(merged, self.column_counts_, shares)
-        ids, scores = self._ranked_by_stacker(merged, evidence)
-        return ids[:, :k], scores[:, :k]
+        merged = self._ask_parts(X, k)
+        return merged.ids[:, :k], self._calibrated(merged)[:, :k]
 
-    def _ask_parts(self, X: Matrix, k: int) -> tuple[Merged, Array]:
-        """What the likeliest parts predict for each row, and their shares."""
+    def _ask_parts(self, X: Matrix, k: int) -> Merged:
+        """What the likeliest parts predict for each row."""
         assert self.router_ is not None
         asked, shares = tasks.ask(self.router_, X, self.n_parts_probed)
         k = max(k, tasks.CANDIDATES)
@@ -364,7 +358,7 @@ class Partitioned(GrowsLabels):
             rows, slots = np.nonzero(asked == part)
             found = tasks.predict_part(self._part(part), self.part_labels_[part], take_rows(X, rows), k)
             ids[rows, slots], scores[rows, slots] = found
-        return merge.mix(ids, scores, shares), shares
+        return merge.mix(ids, scores, shares)
 
     def _part(self, number: int) -> XMCPredictor:
         """A fitted part; one that is on disk is kept in memory until another one is asked."""

@@ -1,8 +1,8 @@
 """Merge what several parts of a partitioned model predict for a row.
 
 Each part gives probabilities of labels. Their mean, weighed by the shares of the parts (`mix`), is the
-probability of a label as far as a row belongs to one part. Where rows were held out, a stacker
-(`stacking.py`) corrects it by further `evidence`.
+probability of a label as far as the parts are calibrated and a row belongs to one of them. Its logit is the
+`evidence` that `stacking.calibrate_alone` calibrates on held-out rows.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 Array = np.ndarray
 
 SMALLEST = 1e-6  # probabilities are clipped here before the logit
-N_EVIDENCE = 11  # columns of the evidence; the last is the logarithm of the rank, as a stacker requires
+N_EVIDENCE = 1  # columns of the evidence
 
 
 class Merged(NamedTuple):
@@ -22,13 +22,10 @@ class Merged(NamedTuple):
 
     ids : (n, m) int64, best first, −1 pads
     scores : (n, m) float32, the sum of share × probability over the parts
-    largest : (n, m) float32, the largest probability;  share : (n, m) float32, of the parts that predict it
     """
 
     ids: Array
     scores: Array
-    largest: Array
-    share: Array
 
 
 def mix(ids: Array, scores: Array, shares: Array) -> Merged:
@@ -46,50 +43,19 @@ def mix(ids: Array, scores: Array, shares: Array) -> Merged:
     is_first = np.ones(flat.shape, bool)
     is_first[:, 1:] = flat[:, 1:] != flat[:, :-1]
     starts = np.flatnonzero(is_first.ravel())
+    sums = np.zeros(flat.shape, np.float32)
+    if len(starts):
+        sums.ravel()[starts] = np.add.reduceat((given * weights).ravel(), starts)
     is_label = is_first & (flat >= 0)
-
-    def reduced(operation: np.ufunc, values: Array) -> Array:
-        """One value for each label, where it is first."""
-        found = np.zeros(flat.shape, np.float32)
-        if len(starts):
-            found.ravel()[starts] = operation.reduceat(values.ravel(), starts)
-        return np.where(is_label, found, 0)
-
-    sums, largest = reduced(np.add, given * weights), reduced(np.maximum, given)
     best = np.argsort(-np.where(is_label, sums, -1), axis=1, kind="stable")
-    flat, sums, largest, share = (
-        np.take_along_axis(values, best, axis=1)
-        for values in (np.where(is_label, flat, -1), sums, largest, reduced(np.add, weights))
+    ids, sums = (
+        np.take_along_axis(np.where(is_label, values, pad), best, axis=1)
+        for values, pad in ((flat, -1), (sums, 0))
     )
-    return Merged(flat, np.minimum(sums, 1), largest, share)
+    return Merged(ids, np.minimum(sums, 1).astype(np.float32, copy=False))
 
 
-def evidence(merged: Merged, counts: Array, shares: Array) -> Array:
-    """(n, m, 11) float32, what a stacker may learn from.
-
-    counts : (L,) number of training rows of each label;  shares : (n, p) as `mix` takes them
-    """
-    ids, scores, largest, share = merged
-    z = _logit(scores)
-    c = np.log(np.maximum(counts[np.maximum(ids, 0)], 1)).astype(np.float32)
-    certain = np.broadcast_to(shares.max(axis=1, keepdims=True), ids.shape)
-    log_rank = np.broadcast_to(np.log1p(np.arange(ids.shape[1], dtype=np.float32)), ids.shape)
-    columns = [
-        z,
-        scores,
-        _logit(largest),
-        largest,
-        c,
-        share,
-        share * z,
-        c * z,
-        certain,
-        certain * z,
-        log_rank,
-    ]
-    return np.stack(columns, axis=-1).astype(np.float32, copy=False)
-
-
-def _logit(probabilities: Array) -> Array:
-    clipped = np.clip(probabilities, SMALLEST, 1 - SMALLEST)
-    return np.log(clipped / (1 - clipped))
+def evidence(merged: Merged) -> Array:
+    """(n, m, 1) float32, the logits of the means."""
+    clipped = np.clip(merged.scores, SMALLEST, 1 - SMALLEST)
+    return np.log(clipped / (1 - clipped))[..., None]

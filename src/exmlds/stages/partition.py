@@ -189,54 +189,27 @@ def shares(router: Router, X: Any) -> Array:
     return scores
 
 
-class Homes(NamedTuple):
-    """Which rows belong to further parts: those with a label most of whose rows are there.
+def overlap_margin(parts: Array, overlap: float) -> float:
+    """The margin of `memberships` by which this share of some rows belongs to a second part.
 
-    parts : (L,) int64, the part with the most rows of each label; −1 where none is known
-    weights : (L,) float32, what it is worth that one more row of a label is in its part
-    least : the sum of weights above which a row belongs to a further part
+    parts : (n, p) shares of the parts
     """
+    if parts.shape[1] < 2 or not len(parts) or not overlap:
+        return -1.0
+    second, best = np.partition(parts, parts.shape[1] - 2, axis=1)[:, -2:].T
+    return float(np.quantile(best - second, overlap))
 
-    parts: Array
-    weights: Array
-    least: float
 
+def memberships(parts: Array, margin: float) -> Array:
+    """(n, p) bool, the parts that rows belong to: the likeliest, and the next where it is nearly as likely.
 
-def find_homes(top: Array, Y: csr_matrix, n_parts: int, overlap: float) -> Homes:
-    """The homes of labels, by a sample of rows.
-
-    A label is learnt best where all its rows are in one part. A row is worth more to a label with few rows.
-
-    top : (n,) int64, the likeliest part of each row;  Y : (n, L) csr of ones
-    overlap : further parts that a row belongs to, in the mean, at most
+    parts : (n, p) shares of the parts;  margin : the largest difference of the two shares
     """
-    parts = csr_matrix((np.ones(len(top), np.float32), top, np.arange(len(top) + 1)), (len(top), n_parts))
-    counts = (Y.T @ parts).toarray()  # (L, p)
-    n = counts.sum(axis=1)
-    weights = np.where(n > 0, 1 / np.sqrt(np.maximum(n, 1)), 0).astype(np.float32)
-    homes = Homes(np.where(n > 0, counts.argmax(axis=1), -1), weights, 0.0)
-    worth = np.sort(_worth(top, Y, homes, n_parts).ravel())[::-1]
-    most = int(overlap * len(top))
-    return homes._replace(least=float(worth[most]) if most < len(worth) else 0.0)
-
-
-def memberships(top: Array, Y: csr_matrix, homes: Homes, n_parts: int) -> Array:
-    """(n, p) bool, the parts that rows belong to: the likeliest, and those that gain from their labels.
-
-    top : (n,) int64, the likeliest part of each row;  Y : (n, L) csr of ones
-    """
-    belongs = _worth(top, Y, homes, n_parts) > homes.least
-    belongs[np.arange(len(top)), top] = True
+    order = np.argsort(-parts, axis=1, kind="stable")[:, :2]
+    belongs = np.zeros(parts.shape, bool)
+    np.put_along_axis(belongs, order[:, :1], True, axis=1)
+    if order.shape[1] > 1:
+        best, second = np.take_along_axis(parts, order, axis=1).T
+        rows = np.flatnonzero(best - second <= margin)
+        belongs[rows, order[rows, 1]] = True
     return belongs
-
-
-def _worth(top: Array, Y: csr_matrix, homes: Homes, n_parts: int) -> Array:
-    """(n, p) float32, the sum of the weights of a row's labels in each part but its own."""
-    is_known = homes.parts >= 0
-    labels = csr_matrix(
-        (homes.weights * is_known, np.maximum(homes.parts, 0), np.arange(len(is_known) + 1)),
-        (len(is_known), n_parts),
-    )
-    worth = (Y @ labels).toarray()
-    worth[np.arange(len(top)), top] = 0
-    return worth
