@@ -53,7 +53,7 @@ def test_scores_of_several_parts_are_calibrated(model: Partitioned, books: Datas
     assert model._score_meaning == "probabilities"
     probabilities = model.predict_proba(test.X)
     hits = np.asarray(test.Y[probabilities.nonzero()]).ravel()
-    assert abs(probabilities.data.mean() - hits.mean()) < 0.01
+    assert abs(probabilities.data.mean() - hits.mean()) < 0.03  # by some 60 held-out rows
     assert model.held_out_metrics_ is not None
     assert model.held_out_metrics_["rows"] >= partitioned.MIN_HELD
 
@@ -62,7 +62,7 @@ def test_rows_and_labels_of_parts(model: Partitioned, books: Dataset) -> None:
     rows = np.concatenate(model.part_rows_)
     n_held = 1_200 - len(np.unique(rows))
     assert n_held == model.held_out_metrics_["rows"]  # type: ignore[index]
-    assert len(rows) == pytest.approx(1.5 * (1_200 - n_held), abs=30)  # half of the rows are in two parts
+    assert len(rows) == pytest.approx(1.75 * (1_200 - n_held), abs=30)  # as `overlap` says
     for part, labels, own in zip(model.parts_, model.part_labels_, model.part_rows_):
         np.testing.assert_array_equal(labels, np.unique(books.Y[own].indices))
         assert part.n_samples_fit_ == len(own)

@@ -126,13 +126,13 @@ class Partitioned(GrowsLabels):
     _space: ClassVar[Mapping[str, tuple[Any, ...]]] = {
         "n_parts": ("auto", 2, 4, 8),
         "n_parts_probed": (2, 1, 3),
-        "overlap": (0.5, 0.0, 1.0),
+        "overlap": (0.75, 0.0, 0.5, 1.0),
     }
 
     estimator: Any = None
     n_parts: str | int = "auto"
     n_parts_probed: int = 2
-    overlap: float = 0.5
+    overlap: float = 0.75
     _last_part = None  # the number and the model of the part on disk that was asked last
 
     @property
