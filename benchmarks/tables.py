@@ -493,6 +493,16 @@ def growth() -> str:
     return table([*columns, "before merging"], rows)
 
 
+def parts() -> str:
+    """Partitioned models beside one model of all rows."""
+    rows = []
+    for name, systems in results("cluster")["quality, test"].items():
+        for system, row in systems.items():
+            precisions = "/".join(f"{row[p]:.2f}" for p in ("P@1", "P@3", "P@5"))
+            rows.append([name, system, precisions, _seconds(row["fit_seconds"]), _ms(row["ms_per_row"])])
+    return table(["data set", "model", "P@1/3/5", "fit, one part after the other", "ms, a row"], rows)
+
+
 def fuzz() -> str:
     """The sums of all runs of the fuzzer; a kind that has not been run yet has no row."""
     kinds = {
@@ -580,6 +590,7 @@ TABLES = {
     "scaling": scaling,
     "baselines": baselines,
     "growth": growth,
+    "parts": parts,
     "fuzz": fuzz,
 }
 

@@ -29,7 +29,7 @@ MADE = "<!-- Written by docs/generate.py; change the docstrings instead, and run
 
 # The order of the page; public names that are not here come after these.
 ESTIMATORS = ["XMCEstimator", "ExMLDS", "TextClassifier", "ExMLDS1", "ExMLDS2", "ExMLDS3", "ExMLDS4"]
-ESTIMATORS += ["FeatureNeighbors", "MostFrequent", "RidgeRegression"]
+ESTIMATORS += ["Partitioned", "FeatureNeighbors", "MostFrequent", "RidgeRegression"]
 ESTIMATORS += ["SLEEC", "AnnexML", "LEML", "LEMLIMC", "OneVsAll", "DiSMEC", "FastXML", "PfastreXML"]
 ESTIMATORS += ["PPDSparse", "PDSparse", "WSABIE", "DXML"]
 RETURNED = {"explain": ("voting.explain", ["Explanation", "Voter", "Margin", "Term"])}

@@ -6,6 +6,7 @@ import gzip
 import json
 import sys
 from collections import Counter
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -15,6 +16,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix, random_array
 
+from exmlds import FeatureNeighbors, Partitioned
 from exmlds.data import make_library, make_xmc, read_texts, read_vocabulary, write_xc
 
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
@@ -571,3 +573,24 @@ def test_the_growth_is_shown_with_its_exponents(monkeypatch):
     assert "| grows as | `ExMLDS()` | n^1.25 |  | n^1.00 |  |  |" in page
     assert "missing: took more than 60 minutes" in page
     assert figures.scaling().count(">1.25<") == len(scaling.SERIES)
+
+
+def test_parts_are_measured_beside_the_whole(measure, monkeypatch, tmp_path):
+    cluster = import_module("cluster")
+    (tmp_path / "tiny").mkdir()
+    write_xc(tmp_path / "tiny" / "train.txt", make_library(400, random_state=0))
+    monkeypatch.setenv("EXMLDS_DATA", str(tmp_path))
+    monkeypatch.setattr(cluster, "SETS", {"tiny": (2,)})
+    monkeypatch.setattr(cluster, "N_VALIDATION", {"tiny": 100})
+    monkeypatch.setattr(cluster, "ExMLDS", FeatureNeighbors)
+    monkeypatch.setattr(cluster, "Partitioned", partial(Partitioned, estimator=FeatureNeighbors()))
+    path = tmp_path / "mine.json"
+    path.write_text('{"scheduler": {"seconds": 3}}')
+    words = ["cluster.py", "--output", str(path), "quality", "--validation", "--set", "tiny"]
+    monkeypatch.setattr(sys, "argv", words)
+    cluster.main()
+    found = json.loads(path.read_text())
+    assert found["scheduler"] == {"seconds": 3}
+    figures = found["quality, validation"]["tiny"]
+    assert set(figures) == {"whole", "2 parts"}
+    assert all(system["P@1"] > 80 for system in figures.values())

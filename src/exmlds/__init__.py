@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .models.fastxml import FastXML, PfastreXML
     from .models.leml import LEML, LEMLIMC
     from .models.one_vs_all import DiSMEC, OneVsAll
+    from .models.partitioned import Partitioned
     from .models.pd_sparse import PDSparse, PPDSparse
     from .models.ridge import RidgeRegression
     from .models.sleec import SLEEC
@@ -54,6 +55,7 @@ _HOME = {
     "OneVsAll": "models.one_vs_all",
     "PDSparse": "models.pd_sparse",
     "PPDSparse": "models.pd_sparse",
+    "Partitioned": "models.partitioned",
     "PfastreXML": "models.fastxml",
     "RidgeRegression": "models.ridge",
     "SLEEC": "models.sleec",
@@ -89,6 +91,7 @@ __all__ = [
     "OneVsAll",
     "PDSparse",
     "PPDSparse",
+    "Partitioned",
     "PfastreXML",
     "RidgeRegression",
     "TextClassifier",

@@ -37,6 +37,7 @@ from .runtime.parallel import fine_blocks, map_blocks, one_blas_thread
 from .selection import HeldOutScores, HoldOut
 from .storage import model_card, model_folder, records, tree
 from .storage.files import PathLike
+from .storage.inner import InnerModel
 from .storage.journal import Contents, Journal, Position
 from .storage.model_card import ModelFacts
 from .topk import LabelFilter, Suggestion, Suggestions, check_candidates, padded, to_csr
@@ -937,7 +938,7 @@ class XMCEstimator(XMCPredictor):
             X, Y, side = self.columns_.rows(X), self.columns_.of_labels(Y), self.columns_.side(side)
         self.column_counts_ = np.bincount(Y.indices, minlength=Y.shape[1])
         self._check_memory(DataSize.of(X, Y), side)
-        return X, Y, _generator(self.random_state), side
+        return X, Y, generator(self.random_state), side
 
     def _train(self, X: Matrix, Y: csr_matrix, rng: Generator, side: dict[str, Any], **run: Any) -> Self:
         """Fit, then choose the threshold; run : what `_fit` takes beside data, such as a checkpoint."""
@@ -1084,7 +1085,8 @@ class XMCEstimator(XMCPredictor):
         self.n_samples_fit_, self.n_labels_ = Y.shape
 
 
-def _generator(random_state: Any) -> Generator:
+def generator(random_state: Any) -> Generator:
+    """A random generator by the parameter `random_state`."""
     if isinstance(random_state, np.random.RandomState):
         random_state = random_state.randint(2**31 - 1)
     return np.random.default_rng(random_state)
@@ -1128,7 +1130,23 @@ def load_with_journal(
 
 
 def _read_model(path: PathLike, trusted: Sequence[str]) -> tuple[XMCPredictor, Contents]:
-    manifest, state, journal = model_folder.load_with_journal(path)
+    for _ in range(model_folder.MOST_TRIES):
+        found = model_folder.load_with_journal(path)
+        try:
+            return _restored_model(path, found, trusted)
+        except ModelError:
+            # Models within it are read after it: they are gone where another process has replaced it.
+            if model_folder.generation_of(model_folder.read_manifest(path)) == model_folder.generation_of(
+                found.manifest
+            ):
+                raise
+    raise ModelError(f"{path} is being rewritten continually; try again.")
+
+
+def _restored_model(
+    path: PathLike, found: model_folder.Stored, trusted: Sequence[str]
+) -> tuple[XMCPredictor, Contents]:
+    manifest, state, journal = found
     if not state:
         raise ModelError(f"{path} is not a fitted model.")
     if journal.n_torn:
@@ -1136,7 +1154,7 @@ def _read_model(path: PathLike, trusted: Sequence[str]) -> tuple[XMCPredictor, C
             f"{journal.path}: the last {journal.n_torn:,} bytes are an incomplete change, and left out. A "
             "process that was stopped leaves one that was never acknowledged.",
             DataWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
     token = _TRUSTED.set(frozenset(trusted))
     try:
@@ -1145,6 +1163,13 @@ def _read_model(path: PathLike, trusted: Sequence[str]) -> tuple[XMCPredictor, C
     finally:
         _TRUSTED.reset(token)
     return model, journal
+
+
+def load_inner(inner: InnerModel) -> XMCPredictor:
+    """Load a model that another one consists of."""
+    assert inner.folder is not None
+    inner.check()
+    return _read_model(inner.folder, tuple(_TRUSTED.get()))[0]
 
 
 def trusted_names() -> frozenset[str]:

@@ -121,17 +121,74 @@ class OfGrowing:
     def __init__(self, method: Callable[..., Any]) -> None:
         self.__func__, self.__doc__ = method, method.__doc__
 
-    def __get__(self, model: GrowingEstimator | None, owner: type[Any]) -> Callable[..., Any]:
+    def __get__(self, model: GrowsLabels | None, owner: type[Any]) -> Callable[..., Any]:
         if model is None:
             return self.__func__
-        is_fitted = hasattr(model, "n_labels_")
-        if not (model.growth_ is not None if is_fitted else model.growable):
+        if not model._can_grow:
             raise AttributeError(model._advice)
         return MethodType(self.__func__, model)
 
 
+class GrowsLabels(XMCEstimator):
+    """An estimator that new rows may bring new labels to."""
+
+    @property
+    def _can_grow(self) -> bool:
+        """Whether the model can grow, or will after a fit."""
+        raise NotImplementedError
+
+    @property
+    def _advice(self) -> str:
+        """What to do about a model that cannot grow."""
+        raise NotImplementedError
+
+    def _grown_labels(self, y: Any, label_names: Sequence[str] | None) -> tuple[csr_matrix, list[Any]]:
+        """(m, L′) csr in the columns of `classes_` and of new labels, and these."""
+        Y, n = targets.as_array(y), self.n_labels_
+        if targets.is_indicator(Y):
+            matrix = targets.indicator(Y)
+            n_new = matrix.shape[1] - n
+            if n_new < 0:
+                raise ValueError(f"Y has {matrix.shape[1]} columns, but the model has {n} labels.")
+            if label_names is None and hasattr(Y, "columns"):
+                label_names = list(map(str, Y.columns))
+            return matrix, self._names_of_columns(label_names, n_new)
+        rows = targets.label_rows(Y)
+        targets.refuse_indicator_rows(Y, rows)
+        if self.names_ is None:
+            return _numbered(rows, n)
+        columns = dict(self._columns())  # type: ignore[arg-type]
+        matrix = targets.from_rows(rows, columns)
+        new = list(columns)[n:]
+        known = type(self.names_.tolist()[0])
+        strange = next((label for label in new if not isinstance(label, known)), None)
+        if strange is not None:
+            raise ValueError(f"The labels of this model are of type {known.__name__}. Got {strange!r}.")
+        return matrix, new
+
+    def _names_of_columns(self, label_names: Sequence[str] | None, n_new: int) -> list[Any]:
+        """The names of new columns; label_names : theirs, or those of all columns."""
+        n = self.n_labels_
+        if self.names_ is None:
+            return list(range(n, n + n_new))
+        names, known = list(map(targets.plain_name, label_names or [])), self.names_.tolist()
+        if len(names) == n + n_new and list(map(str, known)) == names[:n]:
+            names = names[n:]
+        if len(names) != n_new and (n_new or names):
+            raise ValueError(
+                f"label_names must be the names of the {n_new} new columns, or of all columns, those of "
+                "`classes_` first."
+            )
+        if len(set(names)) < n_new or set(names) & set(known):
+            raise ValueError("The names of new columns must differ from each other and from all classes.")
+        return names
+
+    def _new_names(self, names: Sequence[Any]) -> Array:
+        return np.array(names, np.int64) if self.names_ is None else _like(self.names_, names)
+
+
 @dataclass(kw_only=True, eq=False, repr=False)
-class GrowingEstimator(XMCEstimator):
+class GrowingEstimator(GrowsLabels):
     """An estimator that keeps its training rows where `growable` is set, and can grow then.
 
     A method implements `_apply_rows`, and may compute results of a change in `_results_of`.
@@ -146,6 +203,10 @@ class GrowingEstimator(XMCEstimator):
     growth_ = None  # a `GrowthState`, where the model can grow
     kept_rows_ = None  # the training rows, where they are kept
     _id_index = None  # an `IdIndex`, once it was asked for
+
+    @property
+    def _can_grow(self) -> bool:
+        return self.growth_ is not None if hasattr(self, "n_labels_") else self.growable
 
     @property
     def _keeps_rows(self) -> bool:
@@ -504,50 +565,6 @@ class GrowingEstimator(XMCEstimator):
 
     def _no_rows(self) -> Matrix:
         return self._kept(np.zeros(0, np.int64))
-
-    def _grown_labels(self, y: Any, label_names: Sequence[str] | None) -> tuple[csr_matrix, list[Any]]:
-        """(m, L′) csr in the columns of `classes_` and of new labels, and these."""
-        Y, n = targets.as_array(y), self.n_labels_
-        if targets.is_indicator(Y):
-            matrix = targets.indicator(Y)
-            n_new = matrix.shape[1] - n
-            if n_new < 0:
-                raise ValueError(f"Y has {matrix.shape[1]} columns, but the model has {n} labels.")
-            if label_names is None and hasattr(Y, "columns"):
-                label_names = list(map(str, Y.columns))
-            return matrix, self._names_of_columns(label_names, n_new)
-        rows = targets.label_rows(Y)
-        targets.refuse_indicator_rows(Y, rows)
-        if self.names_ is None:
-            return _numbered(rows, n)
-        columns = dict(self._columns())  # type: ignore[arg-type]
-        matrix = targets.from_rows(rows, columns)
-        new = list(columns)[n:]
-        known = type(self.names_.tolist()[0])
-        strange = next((label for label in new if not isinstance(label, known)), None)
-        if strange is not None:
-            raise ValueError(f"The labels of this model are of type {known.__name__}. Got {strange!r}.")
-        return matrix, new
-
-    def _names_of_columns(self, label_names: Sequence[str] | None, n_new: int) -> list[Any]:
-        """The names of new columns; label_names : theirs, or those of all columns."""
-        n = self.n_labels_
-        if self.names_ is None:
-            return list(range(n, n + n_new))
-        names, known = list(map(targets.plain_name, label_names or [])), self.names_.tolist()
-        if len(names) == n + n_new and list(map(str, known)) == names[:n]:
-            names = names[n:]
-        if len(names) != n_new and (n_new or names):
-            raise ValueError(
-                f"label_names must be the names of the {n_new} new columns, or of all columns, those of "
-                "`classes_` first."
-            )
-        if len(set(names)) < n_new or set(names) & set(known):
-            raise ValueError("The names of new columns must differ from each other and from all classes.")
-        return names
-
-    def _new_names(self, names: Sequence[Any]) -> Array:
-        return np.array(names, np.int64) if self.names_ is None else _like(self.names_, names)
 
 
 def join_runs(

@@ -100,3 +100,10 @@ def test_nothing_is_shown_by_default(capsys):
     with progress.phase("training", 1), progress.stage("rows", 1) as advance:
         advance(1)
     assert capsys.readouterr() == ("", "")
+
+
+def test_a_process_that_has_imported_ipykernel_is_no_notebook(capfd: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("ipykernel")
+    with progress.shown(), progress.stage("counting", 2) as advance:
+        advance(2)
+    assert capfd.readouterr().out == ""

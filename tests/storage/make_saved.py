@@ -31,6 +31,7 @@ from exmlds import (
     FeatureNeighbors,
     MostFrequent,
     OneVsAll,
+    Partitioned,
     PDSparse,
     PfastreXML,
     PPDSparse,
@@ -62,6 +63,7 @@ METHODS: dict[str, XMCEstimator] = {
     "PPDSparse": PPDSparse(random_state=0),
     "PDSparse": PDSparse(n_epochs=3, random_state=0),
     "WSABIE": WSABIE(n_components=5, random_state=0),
+    "Partitioned": Partitioned(estimator=FeatureNeighbors(), n_parts=2, random_state=0),
     "DXML": DXML(n_components=5, n_hidden=10, n_walks=2, n_epochs=3, random_state=0),
 }
 TEXTS = ["goals and a red card", "bread with seeds", "the keeper held the ball", "flour, yeast, salt"]

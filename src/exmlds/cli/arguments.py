@@ -11,7 +11,7 @@ from typer import Argument, BadParameter, Option
 
 WITHOUT_PAPER = (
     *("exmlds", "feature-neighbors", "most-frequent", "ridge-regression"),
-    *("leml", "lemlimc", "one-vs-all"),
+    *("leml", "lemlimc", "one-vs-all", "partitioned"),
 )
 WITH_PAPER = (
     *("exmlds1", "exmlds2", "exmlds3", "exmlds4", "sleec", "annexml", "dismec", "dxml"),
@@ -92,3 +92,12 @@ ByteOrderMark = Annotated[
     bool, Option("--bom", help="Begin CSV and TSV with a byte order mark, by which Excel recognizes UTF-8.")
 ]
 AsJson = Annotated[bool, Option("--json", help="Print JSON.")]
+
+Workers = Annotated[
+    int | None,
+    Option(min=1, help="Work on so many processes here, of one thread each, by a cluster of Dask."),
+]
+Cluster = Annotated[
+    str | None,
+    Option(metavar="ADDRESS", help="Work on the Dask cluster of this scheduler, such as tcp://host:8786."),
+]

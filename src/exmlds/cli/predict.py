@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Argument, Option
 
-from .arguments import ByteOrderMark, ModelFolder, complete_data
+from .arguments import ByteOrderMark, Cluster, ModelFolder, Workers, complete_data
 from .settings import OwnMethod, Trusted, load_model
 from .startup import import_for_prediction
 from .texts import Encoding, EncodingErrors, Format, GivenText, IdColumn, Language, TextColumn
@@ -79,6 +79,8 @@ def predict(
     encoding_errors: EncodingErrors = "strict",
     method: OwnMethod = None,
     trusted: Trusted = None,
+    workers: Workers = None,
+    cluster: Cluster = None,
     as_json: Annotated[bool, Option("--json", help="The same as --output-format jsonl.")] = False,
 ) -> None:
     """Predict the top k labels of every row.
@@ -99,8 +101,22 @@ def predict(
     line is one, or with --format jsonl; --format lines reads each line as a text. A line that cannot be read
     is reported and gets no labels; the exit code is then 1. --format document reads a whole file, or all of
     standard input, as one text.
+
+    DATA may be a pattern of several files, such as 'shards/*.jsonl.gz', quoted: --output is a folder then,
+    which gets a file for each of them. --workers and --cluster predict several of them at the same time.
     """
     import_for_prediction()
+    from .in_parts import is_pattern, predict_shards
+
+    if (workers, cluster) != (None, None) or (data is not None and is_pattern(data)):
+        options_of_all = {
+            **{"k": k, "threshold": threshold, "output_format": output_format, "bom": bom, "allow": allow},
+            **{"deny": deny, "text_column": text_column, "id_column": id_column, "language": language},
+            **{"format": format, "encoding": encoding, "encoding_errors": encoding_errors},
+            **{"method": method, "trusted": trusted, "as_json": as_json},
+        }
+        predict_shards(predict, model, data, output, options_of_all, workers, cluster)
+        return
     from .. import data as io
     from ..errors import DataError, NoKnownWordWarning
     from ..runtime import progress

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
-from .arguments import AsJson, LabelsFile, TrainingData, complete_method
+from .arguments import AsJson, Cluster, LabelsFile, TrainingData, Workers, complete_method
 from .settings import DEFAULT_METHOD
 from .texts import (
     OPTIONS,
@@ -78,6 +78,16 @@ def train(
             help="The weight of inferred missing labels in the votes, 0 to 1 or auto.", metavar="STRENGTH"
         ),
     ] = None,
+    parts: Annotated[
+        int | None,
+        Option(
+            min=1,
+            help="Fit the method to so many parts of the rows, each by itself. DATA may be a pattern of "
+            "several files then, such as 'shards/*.jsonl.gz', quoted.  [default: auto with such a pattern]",
+        ),
+    ] = None,
+    workers: Workers = None,
+    cluster: Cluster = None,
     checkpoint: Annotated[
         Path | None,
         Option(help="A checkpoint folder (exmlds4); after a stop, the same command resumes from it."),
@@ -133,17 +143,36 @@ def train(
     from ..data import read_vocabulary
     from ..errors import DataError
     from ..runtime import progress
+    from .in_parts import is_pattern, train_in_parts
     from .texts import analysis, opened
 
     model = _configured(method, config, set_, effort, complete_labels, seed)
+    terms = analysis(analyzer, max_words, field_weights)
+    options = TextOptions(
+        text_column, format, encoding_errors, label_column, label_separator, id_column, encoding
+    )
+    if is_pattern(data) or (parts, workers, cluster) != (None, None, None):
+        others = {
+            "--labels": labels,
+            "--label-cooccurrence": label_cooccurrence,
+            "--observed": observed,
+            "--checkpoint": checkpoint,
+            "--vectorizer": None if vectorizer == "tfidf" else vectorizer,
+            "--vocabulary": vocabulary,
+            "--language": language,
+            "--keep-rows": keep_rows or None,
+            "--growable": growable or None,
+        }
+        for option, value in others.items():
+            if value is not None:
+                raise DataError(f"{option} is not for training in parts; leave it out.")
+        summary = train_in_parts(model, data, output, options, terms, parts, workers, cluster)
+        _print(summary, None, as_json)
+        return
     side = {"label_cooccurrence": label_cooccurrence, "checkpoint": checkpoint}
     _check_method(model, output, observed=observed, **side)
     if growable:
         _set_growable(model)
-    options = TextOptions(
-        text_column, format, encoding_errors, label_column, label_separator, id_column, encoding
-    )
-    terms = analysis(analyzer, max_words, field_weights)
     path, is_texts = check_data(model, data, labels, options, vectorizer, keep_rows, terms)
     if is_texts and observed is not None:
         raise DataError(f"{data} holds texts; --observed is for numbers, whose labels have fixed columns.")
@@ -373,8 +402,9 @@ def _print(summary: dict[str, Any], documents: Texts | None, as_json: bool) -> N
         rows, features, times = f"texts ({documents.description})", "terms", "read and fitted"
         features += f" ({summary['analyzer']})" if summary["analyzer"] else ""
     held_out = summary["held_out"]
+    in_parts = f" in {summary['parts']:,} parts" if "parts" in summary else ""
     say(
-        f"{summary['method']} on {summary['rows']:,} {rows} × {summary['features']:,} {features} × "
+        f"{summary['method']}{in_parts} on {summary['rows']:,} {rows} × {summary['features']:,} {features} × "
         f"{summary['labels']:,} labels: {times} in {summary['fit_seconds']:.1f} s"
         + (f"; P@1 {percent(held_out['P@1'])}% on held-out rows" if held_out else "")
     )

@@ -12,6 +12,7 @@ from .names import read_names
 from .npz import read_npz, write_npz
 from .predictions import read_predictions, write_predictions
 from .registry import DATASETS, DatasetInfo, Splits, available, find, load, propensity_parameters
+from .shards import find_shards, open_shards
 from .synthetic import make_library, make_xmc
 from .text import Document, Texts, is_text, open_texts, read_texts
 from .vocabulary import Vocabulary, read_vocabulary
@@ -32,11 +33,13 @@ __all__ = [
     "cooccurrence_from_vocabulary",
     "declared_rows",
     "find",
+    "find_shards",
     "is_text",
     "iter_xc",
     "load",
     "make_library",
     "make_xmc",
+    "open_shards",
     "open_texts",
     "propensity_parameters",
     "read_cooccurrence",

@@ -196,6 +196,31 @@ class TermVectorizer:
         self.idf_ = (np.log((1 + tokens.n) / (1 + in_texts)) + 1).astype(np.float32)
         return self._weigh(parts)
 
+    def count_terms(self, texts: Iterable[str | Sequence[str]]) -> dict[str, int]:
+        """How many texts have each term, in the languages that are known; without pairs and n-grams."""
+        tokens = tokenize(texts).cut(self.max_words)
+        counter = TermVectorizer(self.analyzer, self.max_words, self.field_weights)
+        counter.languages_ = self.languages_
+        counter._set_terms(counter._find_terms(tokens))
+        columns = counter._column_table(tokens.words)
+        in_texts = np.zeros(len(counter.terms_), np.int64)
+        for block in tokens.blocks():
+            found = counter._columns_of(block, columns)
+            in_texts += np.bincount(
+                _count(block.rows(), found, block.n, len(in_texts)).indices, minlength=len(in_texts)
+            )
+        return dict(zip(counter.terms_, in_texts.tolist()))
+
+    def with_counts(self, counts: Mapping[str, int], n: int) -> TermVectorizer:
+        """A fitted vectorizer of these terms, each with the number of texts, of n, that have it."""
+        fitted = TermVectorizer(self.analyzer, self.max_words, self.field_weights)
+        fitted.languages_, fitted.pairs_ = self.languages_, np.zeros(0, np.int64)
+        fitted._set_terms(sorted(counts))
+        fitted._set_ngrams([])
+        in_texts = np.array([counts[term] for term in fitted.terms_], np.int64)
+        fitted.idf_ = (np.log((1 + n) / (1 + in_texts)) + 1).astype(np.float32)
+        return fitted
+
     def words_with_terms(self, text: str) -> Iterator[tuple[re.Match[str], str]]:
         """The words of a text that are read, and the term of each; "" for a stop word.
 

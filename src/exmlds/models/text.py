@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import reprlib
+import shutil
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from functools import reduce
@@ -17,11 +18,14 @@ from sklearn.base import clone
 from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
 from sklearn.utils.validation import check_is_fitted
 
-from ..base import XMCEstimator, class_reference, one_at_a_time, restored
+from ..base import XMCEstimator, class_reference, load, one_at_a_time, restored
 from ..errors import Argument, DataError, DataWarning, NoKnownWordWarning, some
 from ..growing import GrowingEstimator, GrowthState, RowsChange, join_runs, joined_rows, row_ids
-from ..runtime import progress
+from ..runtime import cluster, progress
 from ..runtime.memory import Estimate
+from ..storage import model_folder
+from ..storage.checkpoint import Checkpoint
+from ..storage.files import PathLike
 from ..validation import params, stored, targets
 from ..validation.arrays import Matrix, one_form, unit_rows
 from ..validation.observed import contains
@@ -30,12 +34,14 @@ from ..vocabulary import check as check_vocabulary
 from ..voting.explain import Explanation
 from ..voting.label_space import LabelSpaceMixin
 from ..voting.votes import VotingModel
-from . import analyzer_search, encoders, name_matcher, vectorizers
+from . import analyzer_search, encoders, name_matcher, text_shards, vectorizers
 from .analyzers import ANALYZERS, MAX_FIELDS, TermVectorizer, languages_of_texts
 from .concepts import LabelNames, all_labels, as_concepts, current_concepts, ids_of_names
 from .encoders import EncoderVectorizer, Text, UnionVectorizer, is_encoder, joined
 from .exmlds import ExMLDS
 from .name_matcher import LabelName, NameIndex, NameMatcher
+from .partitioned import Partitioned, work_folder
+from .text_shards import Documents
 
 Array = np.ndarray
 
@@ -342,6 +348,63 @@ class TextClassifier(LabelSpaceMixin):
             self._keep_texts(kept, own_ids)
         self.training_digest_ = None
         return self
+
+    def fit_shards(self, shards: Sequence[Documents], path: PathLike) -> Self:
+        """Fit the model to shards of texts and write it to a folder, as `Partitioned.fit_shards` does.
+
+        The estimator is a `Partitioned`, and the vectorizer "tfidf". An analyzer that is "auto" is chosen on
+        the first 20,000 texts, among those without pairs and n-grams.
+
+        Parameters
+        ----------
+        shards : `exmlds.data.open_shards` gives those of files
+        path : the folder of the model
+        """
+        self._leave_folder()
+        self._check_parameters()
+        self._check_shards_can_be_used()
+        model_folder.check_target(path)
+        work, model = work_folder(path), clone(self._unfitted)
+        requested = analyzer_search.Requested(self.analyzer, self.max_words, self.field_weights)
+        parameters = {**self.plain_parameters(), "model": None, "requested": list(requested)}
+        Checkpoint(
+            work / "texts",
+            {"shards": [shard.digest() for shard in shards], "parameters": parameters},
+            np.random.default_rng(),
+        )
+        folder = work / "texts"
+        seed = model.random_state if isinstance(model.random_state, Integral) else 0
+        numbered = [(folder, number, shard) for number, shard in enumerate(shards)]
+        with progress.shown(model.verbose > 0):
+            cluster.run(
+                text_shards.choose_analyzer, [(folder, shards, requested, int(seed))], "choosing terms"
+            )
+            cluster.run(text_shards.count_texts, numbered, "counting terms")
+            cluster.run(text_shards.merge_counts, [(folder, len(shards))], "merging terms")
+            vectorizer, labels = text_shards.read_vectorizer(folder)
+            vectors = [text_shards.VectorShard(shard, folder) for shard in shards]
+            model._learn_shards(vectors, work / "parts", labels)
+        with self._all_or_nothing():
+            self.model_, self.vectorizer_ = model, vectorizer
+            self._record_choices()
+            self.feature_names_ = vectorizer.get_feature_names_out().astype(object)
+            self._matcher = self.name_index_ = self.vocabulary_ = None
+            self.texts_ = self.ids_ = self.field_lengths_ = self.training_digest_ = None
+            self.save(path)
+        shutil.rmtree(work)
+        self._become(load(path))
+        return self
+
+    def _check_shards_can_be_used(self) -> None:
+        if not isinstance(self.model, Partitioned):
+            raise ValueError(
+                f"Shards are fitted in parts: use TextClassifier(Partitioned(estimator={self._unfitted})), "
+                "whatever its number of parts."
+            )
+        if not isinstance(self.vectorizer, str) or self.vectorizer != "tfidf":
+            raise ValueError('The vectorizer of shards is "tfidf"; vectorize them yourself for another one.')
+        if self.vocabulary is not None or self.keep_rows or self._is_growable:
+            raise ValueError("A fit to shards takes no vocabulary, and keeps no texts; leave these out.")
 
     def _model_to_fit(self) -> XMCEstimator:
         """A clone of the estimator, which keeps its rows where the classifier is to grow."""

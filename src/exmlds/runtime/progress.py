@@ -121,17 +121,19 @@ def phase(name: str, n_rows: int, until: float | None = None) -> Iterator[None]:
 
 
 @contextmanager
-def stage(name: str, total: int | None, unit: str = "rows") -> Iterator[Advance]:
+def stage(name: str, total: int | None, unit: str = "rows", until: float | None = None) -> Iterator[Advance]:
     """Start a stage of `total` units; it yields a function to call with the number of units just done.
 
     A stage within a stage is not shown.
+
+    until : the share of the phase around it that is done when this one is
     """
     work = _work.get()
     if work is None or (work.parts and work.parts[-1].unit):
         yield _ignore
         return
     outer = work.parts[-1] if work.parts else _Part("", 0.0, 1.0)
-    part = _Part(name, outer.position, outer.child_end(None) if work.parts else 1.0, total, unit)
+    part = _Part(name, outer.position, outer.child_end(until) if work.parts else 1.0, total, unit)
     work.open(part)
     try:
         yield lambda done: work.advance(part, done)
@@ -146,6 +148,16 @@ def shown(on: bool = True) -> Iterator[None]:
         yield
         return
     token = _work.set(_Work(_find_display))
+    try:
+        yield
+    finally:
+        _work.reset(token)
+
+
+@contextmanager
+def hidden() -> Iterator[None]:
+    """Show nothing of what runs inside the `with` block, which is one unit of a stage around it."""
+    token = _work.set(None)
     try:
         yield
     finally:
@@ -176,8 +188,8 @@ def time_left(fraction: float, elapsed: float) -> str:
 
 
 def _find_display() -> _Display:
-    if "ipykernel" in sys.modules:
-        return _Notebook()
+    if "ipykernel" in sys.modules and sys.modules["IPython"].get_ipython() is not None:
+        return _Notebook()  # other packages import ipykernel, too
     from rich.console import Console
 
     console = Console(stderr=True)

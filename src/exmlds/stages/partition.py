@@ -178,3 +178,38 @@ def _dense(X: Any) -> Array:
 def _unit(centers: Array) -> Array:
     norms = np.linalg.norm(centers, axis=1, keepdims=True)
     return centers / np.where(norms > 0, norms, 1)
+
+
+def shares(router: Router, X: Any) -> Array:
+    """(n, p) float32, the share of each part by a softmax of the scores: for a gate, its probability."""
+    scores = _scores(X, router.centers)
+    scores -= scores.max(axis=1, keepdims=True)
+    np.exp(scores, out=scores)
+    scores /= scores.sum(axis=1, keepdims=True)
+    return scores
+
+
+def overlap_margin(parts: Array, overlap: float) -> float:
+    """The margin of `memberships` by which this share of some rows belongs to a second part.
+
+    parts : (n, p) shares of the parts
+    """
+    if parts.shape[1] < 2 or not len(parts) or not overlap:
+        return -1.0
+    second, best = np.partition(parts, parts.shape[1] - 2, axis=1)[:, -2:].T
+    return float(np.quantile(best - second, overlap))
+
+
+def memberships(parts: Array, margin: float) -> Array:
+    """(n, p) bool, the parts that rows belong to: the likeliest, and the next where it is nearly as likely.
+
+    parts : (n, p) shares of the parts;  margin : the largest difference of the two shares
+    """
+    order = np.argsort(-parts, axis=1, kind="stable")[:, :2]
+    belongs = np.zeros(parts.shape, bool)
+    np.put_along_axis(belongs, order[:, :1], True, axis=1)
+    if order.shape[1] > 1:
+        best, second = np.take_along_axis(parts, order, axis=1).T
+        rows = np.flatnonzero(best - second <= margin)
+        belongs[rows, order[rows, 1]] = True
+    return belongs

@@ -184,6 +184,16 @@ def fit(pairs: HeldOutPairs, *, n_jobs: int | None = None, engine: Engine = DEFA
     return _calibrate(stacker, _regression(stacker, evidence, engine), pairs)
 
 
+def calibrate_alone(pairs: HeldOutPairs) -> Stacker:
+    """Calibrate the only column of the evidence, which is a logit: the order of labels stays as it is."""
+    one, no_bias = np.ones(1), np.zeros(1, np.float32)
+    stacker = Stacker(np.zeros(1), one, one, 0.0, no_bias, np.zeros(1), np.zeros(1))
+    if not pairs.is_informative:  # the logits are the probabilities
+        points = np.linspace(-14, 14, CURVE_POINTS)
+        return stacker._replace(logits=points, probabilities=1 / (1 + np.exp(-points)))
+    return _calibrate(stacker, pairs.evidence[:, 0].astype(np.float64), pairs)
+
+
 def _standardization(evidence: Array, workers: Workers) -> tuple[Array, Array]:
     """(f,) float64 each, the mean and the deviation of the evidence, 1 where it is constant."""
 

@@ -3,6 +3,7 @@
     MODEL/manifest.json          format, class, parameters, state; a table of the arrays; checksums
     MODEL/arrays-1f0c….bin       the arrays (`array_file.py`); never changed once it is written
     MODEL/journal-1f0c….log      the changes since then (`journal.py`); only where there are any
+    MODEL/parts-1f0c…/           model folders within it (`inner.py`); only where there are any
     MODEL/README.md              the model card, for people (`model_card.py`)
     MODEL/.lock                  held while a process writes (`lock.py`)
 
@@ -31,7 +32,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import DataWarning, ModelError
-from . import journal, tree
+from . import inner, journal, tree
 from .array_file import ADVICE, open_regular, read
 from .files import PathLike, near_path, replacing, sync, sync_folder
 from .journal import Contents, Journal
@@ -110,6 +111,7 @@ def _replace(
     except BaseException:
         if not _is_committed(folder, arrays):
             arrays.unlink(missing_ok=True)
+            shutil.rmtree(inner.folder_of(folder, generation), ignore_errors=True)
         elif writer is not None:  # It may differ from the model in memory, to which the caller returns.
             writer.close()
         raise
@@ -118,10 +120,12 @@ def _replace(
 def _remove_others(folder: Path, generation: str, purge: bool) -> None:
     """Remove what other generations, and writers that were killed, have left."""
     for old in folder.iterdir():
-        found = _ARRAYS.fullmatch(old.name) or journal.NAME.fullmatch(old.name)
+        found = (
+            _ARRAYS.fullmatch(old.name) or journal.NAME.fullmatch(old.name) or inner.NAME.fullmatch(old.name)
+        )
         if found[1] != generation if found else _is_temporary(old.name):
             with nullcontext() if purge else suppress(OSError):  # Another process may have it open.
-                old.unlink()
+                shutil.rmtree(old) if inner.NAME.fullmatch(old.name) else old.unlink()
     sync_folder(folder)
 
 
@@ -154,7 +158,10 @@ def _is_ours(folder: Path) -> bool:
             return False
         return isinstance(manifest, dict) and manifest.get("package") == "exmlds"
     # A save that was killed before its commit leaves only arrays, the manifest to be and the lock.
-    return all(name in (".lock", f".{MANIFEST}") or _ARRAYS.fullmatch(name) for name in names)
+    return all(
+        name in (".lock", f".{MANIFEST}") or _ARRAYS.fullmatch(name) or inner.NAME.fullmatch(name)
+        for name in names
+    )
 
 
 def _is_committed(folder: Path, arrays: Path) -> bool:
@@ -168,9 +175,11 @@ def _is_committed(folder: Path, arrays: Path) -> bool:
 
 
 def _commit(folder: Path, arrays: Path, description: dict[str, Any], state: dict[str, Any]) -> None:
+    models: list[inner.InnerModel] = []
     with arrays.open("xb") as file:
-        encoded, written = tree.encode(state, "state", file)
+        encoded, written = tree.encode(state, "state", file, models)
         sync(file)
+    inner.write(inner.folder_of(folder, _generation_in(arrays.name)), models)
     manifest = {
         "package": "exmlds",
         "format": FORMAT,
@@ -218,7 +227,8 @@ def load_with_journal(path: PathLike) -> Stored:
         if not changes.end and generation_of(read_manifest(folder)) != generation_of(manifest):
             continue  # It was replaced, and its journal removed, after the arrays were read.
         with tree.explained(folder):
-            state = tree.decode(manifest["state"], content, manifest["arrays"])
+            parts = inner.folder_of(folder, generation_of(manifest))
+            state = tree.decode(manifest["state"], content, manifest["arrays"], parts)
             if not isinstance(state, dict):
                 raise ValueError("the state is not a dict")
         return Stored(manifest, state, changes)
@@ -239,7 +249,11 @@ def open_for_writing(path: PathLike) -> Journal:
 
 def generation_of(manifest: dict[str, Any]) -> str:
     """The 12 hexadecimal digits that the names of the arrays and of the journal share."""
-    found = _ARRAYS.fullmatch(manifest["file"]["name"])
+    return _generation_in(manifest["file"]["name"])
+
+
+def _generation_in(name: str) -> str:
+    found = _ARRAYS.fullmatch(name)
     assert found is not None
     return found[1]
 
@@ -250,8 +264,10 @@ def journal_of(path: PathLike) -> Contents:
 
 
 def size(path: PathLike) -> int:
-    """The bytes of all arrays of a model."""
-    return read_manifest(path)["file"]["bytes"]
+    """The bytes of all arrays of a model, and of the models that it consists of."""
+    manifest = read_manifest(path)
+    parts = inner.folder_of(Path(path), generation_of(manifest))
+    return manifest["file"]["bytes"] + sum(map(size, parts.iterdir() if parts.is_dir() else ()))
 
 
 def read_manifest(path: PathLike) -> dict[str, Any]:

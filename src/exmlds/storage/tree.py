@@ -1,5 +1,7 @@
 """Trees of plain values, lists, dicts, arrays, csr matrices and records, as JSON and one file of arrays.
 
+A tree may also hold models that are folders within the model folder (`inner.py`): JSON has their numbers.
+
 `encode` and `decode` leave the JSON and the arrays apart, as a model folder has them; `dumps` and `loads` put
 both into one string of bytes, as a record of a journal has them. What is decoded may come from anywhere:
 whatever is not as `encode` makes it raises an error that `explained` turns into a `ModelError`.
@@ -13,6 +15,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from io import BytesIO
 from itertools import pairwise
+from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
@@ -21,6 +24,7 @@ from scipy.sparse import csr_matrix, issparse
 from ..errors import ModelError
 from .array_file import DTYPES, ArrayWriter, view
 from .files import PathLike
+from .inner import InnerModel
 from .records import FROM_DISK, RECORDS
 
 Array = np.ndarray
@@ -28,18 +32,24 @@ Array = np.ndarray
 _LENGTH = 8  # bytes that hold the length of the JSON
 
 
-def encode(value: Any, name: str, file: IO[bytes]) -> tuple[Any, ArrayWriter]:
+def encode(
+    value: Any, name: str, file: IO[bytes], inner: list[InnerModel] | None = None
+) -> tuple[Any, ArrayWriter]:
     """Append the arrays of a tree to a file; returns what JSON can hold of it, and what was written where.
 
     name : of the tree, in errors and in the names of the arrays
+    inner : the inner models of the tree are appended to it; without it, the tree must have none
     """
     writer = ArrayWriter(file)
-    return _Encoder(writer).encode(value, name), writer
+    return _Encoder(writer, inner).encode(value, name), writer
 
 
-def decode(state: Any, content: Array, arrays: dict[str, Any]) -> Any:
-    """The tree that `encode` was given; content : (size,) uint8, its file;  arrays : `ArrayWriter.arrays`"""
-    return _Decoder(content, arrays).decode(state)
+def decode(state: Any, content: Array, arrays: dict[str, Any], inner: Path | None = None) -> Any:
+    """The tree that `encode` was given.
+
+    content : (size,) uint8, its file;  arrays : `ArrayWriter.arrays`;  inner : the folder of inner models
+    """
+    return _Decoder(content, arrays, inner).decode(state)
 
 
 def dumps(value: Any, name: str) -> bytes:
@@ -80,8 +90,8 @@ _CSR = ("data", "indices", "indptr")
 
 
 class _Encoder:
-    def __init__(self, writer: ArrayWriter) -> None:
-        self.writer = writer
+    def __init__(self, writer: ArrayWriter, inner: list[InnerModel] | None) -> None:
+        self.writer, self.inner = writer, inner
 
     def encode(self, value: Any, name: str) -> Any:
         if value is None or isinstance(value, (bool, int, float, str)):
@@ -95,6 +105,9 @@ class _Encoder:
             matrix.sum_duplicates()
             parts = {part: self._array(getattr(matrix, part), f"{name}.{part}") for part in _CSR}
             return {"$csr": parts, "shape": list(matrix.shape)}
+        if isinstance(value, InnerModel) and self.inner is not None:
+            self.inner.append(value)
+            return {"$model": len(self.inner) - 1}
         if isinstance(value, tuple) and hasattr(value, "_fields"):
             tag, fields = _tag_of(type(value), name)
             return {
@@ -137,8 +150,8 @@ def _unsavable(name: str, problem: str) -> ModelError:
 class _Decoder:
     """Builds the state; whatever is not as `_Encoder` writes it raises an error that `explained` words."""
 
-    def __init__(self, content: Array, arrays: dict[str, Any]) -> None:
-        self.content, self.arrays = content, arrays
+    def __init__(self, content: Array, arrays: dict[str, Any], inner: Path | None) -> None:
+        self.content, self.arrays, self.inner = content, arrays, inner
 
     def decode(self, value: Any) -> Any:
         if isinstance(value, list):
@@ -153,6 +166,11 @@ class _Decoder:
             return self._strings(value["$strings"])
         if "$csr" in value:
             return self._csr({part: self._array(value["$csr"][part]) for part in _CSR}, *value["shape"])
+        if "$model" in value and self.inner is not None:
+            number = value["$model"]
+            if type(number) is not int or number < 0:
+                raise ValueError("its state names a model that is not within it")
+            return InnerModel(self.inner / str(number))
         if "$record" in value:
             return self._record(value["$record"], value["fields"])
         raise ValueError(f"its state has an unknown part {sorted(value)}")
