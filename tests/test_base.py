@@ -103,6 +103,20 @@ def test_topk_is_ids_and_scores_best_first(
     np.testing.assert_array_equal(first_five[0], ids[:, :5])
 
 
+@every_method
+def test_a_dense_row_has_the_same_scores_beside_any_rows(
+    method: type[XMCEstimator], rng: np.random.Generator
+) -> None:
+    X = rng.normal(size=(60, 40)).astype(np.float32)
+    Y = rng.random((60, 8)) < 0.3
+    model = method(random_state=0).fit(X, Y)
+    ids, scores = model.predict_topk(X, 8)
+    for n in (1, 2, 3, 5, 17, 33, 59):
+        rows = rng.permutation(60)[:n]
+        for expected, found in zip((ids, scores), model.predict_topk(X[rows], 8)):
+            np.testing.assert_array_equal(found, expected[rows])
+
+
 # Sums in another order may round a weight kept as float16 or int8 the other way.
 ROUNDING = 5e-3
 

@@ -477,6 +477,21 @@ def test_embed_rows(seed: int) -> None:
         np.testing.assert_allclose(Z, (X @ V)[rows], atol=1e-4)
 
 
+@given(seed=seeds)
+@settings(max_examples=20)
+def test_products_row_by_row(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n, d, r = (int(rng.integers(size)) for size in (6, 12, 40))
+    X, W = (rng.normal(size=shape).astype(np.float32) for shape in ((n, d), (d, r)))
+    for engine in (jit_rows, rows):
+        Z = np.full((n, r), np.nan, np.float32)
+        engine.multiply_rows(X, W, Z)
+        np.testing.assert_allclose(Z, X @ W, atol=1e-5)
+        products = np.full((n, r), np.nan, np.float32)
+        engine.inner_products(X, np.ascontiguousarray(W.T), products)
+        np.testing.assert_allclose(products, X @ W, atol=1e-5)
+
+
 @given(seed=seeds, gamma=st.sampled_from([1.0, 10.0, 300.0]))
 @settings(max_examples=50)
 def test_softmax_gradient(seed: int, gamma: float) -> None:

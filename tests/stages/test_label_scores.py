@@ -22,7 +22,7 @@ def test_the_best_labels_are_those_of_all_margins(
     if is_sparse:
         ids, margins = label_scores.top_labels_sparse(X, csr_matrix(W.T), bias, 5)
     else:
-        ids, margins = label_scores.top_labels(X, W, bias, 5)
+        ids, margins = label_scores.top_labels(X.toarray(), W, bias, 5)
     all_margins = X.toarray() @ W.T + bias
     np.testing.assert_array_equal(ids, np.argsort(-all_margins, axis=1, kind="stable")[:, :5])
     np.testing.assert_allclose(margins, np.take_along_axis(all_margins, ids, axis=1), rtol=1e-5)

@@ -11,6 +11,8 @@ import os
 from importlib import import_module
 from typing import Any
 
+import numpy as np
+
 OPERATIONS = {
     "parse_rows": "xc_parser",
     "sparse_topk": "topk",
@@ -30,6 +32,8 @@ OPERATIONS = {
     "fingerprint_rows": "rows",
     "scale_rows": "rows",
     "pad_rows": "rows",
+    "multiply_rows": "rows",
+    "inner_products": "rows",
     "match_evidence": "names",
     "join_lists": "names",
     "gram_rows": "gram",
@@ -81,6 +85,18 @@ class Engine:
         operation = getattr(import_module(f".{self.name}.{OPERATIONS[name]}", __name__), name)
         setattr(self, name, operation)
         return operation
+
+    def products(self, X: np.ndarray, W: np.ndarray) -> np.ndarray:
+        """(n, r) float32, x W of each dense row x by itself (`multiply_rows`)."""
+        Z = np.empty((len(X), W.shape[1]), np.float32)
+        self.multiply_rows(np.ascontiguousarray(X, np.float32), np.ascontiguousarray(W, np.float32), Z)
+        return Z
+
+    def similarities(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
+        """(n, m) float32, the inner products of all rows of A and B, each by itself (`inner_products`)."""
+        products = np.empty((len(A), len(B)), np.float32)
+        self.inner_products(np.ascontiguousarray(A, np.float32), np.ascontiguousarray(B), products)
+        return products
 
 
 DEFAULT = Engine(os.environ.get("EXMLDS_KERNELS", "jit"))

@@ -251,7 +251,7 @@ class DXML(ClassNamePrefixFeaturesOutMixin, TransformerMixin, XMCEstimator):
         return "shares of votes"
 
     def _embedded(self, X: Matrix, n_jobs: int | None) -> Array:
-        A = features.apply(self.feature_map_, X)
+        A = features.apply(self.feature_map_, X, engine=self.engine)
         return network.embed(self.network_, A, n_jobs=n_jobs, engine=self.engine)
 
     def _candidates(self, X: Matrix, k: int) -> tuple[Array, Array]:

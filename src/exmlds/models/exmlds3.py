@@ -273,7 +273,7 @@ class ExMLDS3(RegressionVoting):
     def _vote_shares(self, votes: Votes, label: int) -> tuple[Array, float] | None:
         scorer, neighbors = self.scorer_, votes.neighbors[0]
         assert scorer is not None
-        summed = np.sum([scorer.scaled(z) for z in votes.embeddings], axis=0)
+        summed = np.sum([scorer.scaled(z, self.engine) for z in votes.embeddings], axis=0)
         if not votes.weights.any() and (summed @ scorer.embeddings.T <= 0).all():
             return None
         present = neighbors >= 0
@@ -282,7 +282,7 @@ class ExMLDS3(RegressionVoting):
         s1 = weights[present] @ self.labels_[neighbors[present]]
         length = max(float(np.linalg.norm(s1)), 1e-30)
         shares = weights * has_label / (2 * length)
-        label_score = float(scorer.scaled(summed)[0] @ scorer.embeddings[label]) / 2
+        label_score = float(scorer.scaled(summed, self.engine)[0] @ scorer.embeddings[label]) / 2
         return shares, max(label_score, -float(shares.sum()))
 
     def _embed(self, X: Matrix, Y: csr_matrix, rank: int, rng: Generator, **given: Any) -> Embedding:

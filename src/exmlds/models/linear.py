@@ -58,7 +58,7 @@ class LinearScoring(XMCEstimator):
         """(b, k) the labels with the largest margins, for rows of transformed features, and the margins."""
 
     def _candidates(self, X: Matrix, k: int) -> tuple[Array, Array]:
-        ids, margins = self._margins(features.apply(self.feature_map_, X), k)
+        ids, margins = self._margins(features.apply(self.feature_map_, X, engine=self.engine), k)
         return np.where(ids >= 0, self.scored_labels_[ids], -1), label_scores.squash(margins)
 
     @property
@@ -91,7 +91,8 @@ class EmbeddingScoring(LinearScoring):
     n_components: int = 100
 
     def _margins(self, A: Matrix, k: int) -> tuple[Array, Array]:
-        Z = np.asarray(A @ self.map_, np.float32)
+        sparse = issparse(A)
+        Z = np.asarray(A @ self.map_, np.float32) if sparse else self.engine.products(A, self.map_)
         return label_scores.top_labels(Z, self.label_embeddings_, None, k, engine=self.engine)
 
     def _check_learnt(self) -> None:

@@ -12,6 +12,7 @@ from scipy.linalg import LinAlgError, cholesky
 from scipy.linalg.lapack import dtrtri
 from scipy.sparse import issparse
 
+from ..kernels import DEFAULT, Engine
 from ..runtime.parallel import blocks, map_blocks
 from ..validation import stored
 from ..validation.arrays import FILLED, count_columns, map_values, unit_rows, value_blocks
@@ -110,8 +111,8 @@ def fit(kind: str, X: Any, rng: np.random.Generator) -> Features:
     sample = np.sort(rng.choice(X.shape[0], min(LANDMARKS, X.shape[0]), replace=False))
     landmarks = _standardize(standardized, X[sample])
     # The median heuristic sets the bandwidth of the kernel.
-    gamma = 1 / max(float(np.median(_squared_distances(landmarks, landmarks))), 1e-12)
-    K = np.exp(-gamma * _squared_distances(landmarks, landmarks)).astype(np.float64)
+    gamma = 1 / max(float(np.median(_squared_distances(landmarks, landmarks, DEFAULT))), 1e-12)
+    K = np.exp(-gamma * _squared_distances(landmarks, landmarks, DEFAULT)).astype(np.float64)
     projection = _projection(K).astype(np.float32)
     return standardized._replace(kind=kind, landmarks=landmarks, projection=projection, gamma=gamma)
 
@@ -135,14 +136,14 @@ def _projection(K: Array) -> Array:
             ridge *= 10
 
 
-def apply(features: Features, X: Any) -> Any:
+def apply(features: Features, X: Any, *, engine: Engine = DEFAULT) -> Any:
     """(n, d') float32, the transformed rows; sparse where X is sparse and the kind allows it."""
     if features.kind == "none":
         return X
     if features.kind == "standardize":
         return _standardize(features, X)
     if features.kind == "nystroem":
-        return _kernel_map(features, _standardize(features, X))
+        return _kernel_map(features, _standardize(features, X), engine)
     if features.kind == "l2":
         return unit_rows(X)
     dampen = np.sqrt if features.kind == "sqrt-l2" else np.log1p
@@ -175,12 +176,12 @@ def _standardize(features: Features, X: Any) -> Any:
     return (dense - features.center) * features.scale
 
 
-def _kernel_map(features: Features, X: Array) -> Array:
+def _kernel_map(features: Features, X: Array, engine: Engine) -> Array:
     P = features.projection
     mapped = np.empty((len(X), P.shape[1] if len(P) else len(features.landmarks)), np.float32)
 
     def fill(block: slice) -> None:
-        distances = _squared_distances(X[block], features.landmarks)
+        distances = _squared_distances(X[block], features.landmarks, engine)
         distances *= np.float32(-features.gamma)
         kernel = np.exp(distances, out=distances)
         mapped[block] = kernel @ P if len(P) else kernel
@@ -190,7 +191,7 @@ def _kernel_map(features: Features, X: Array) -> Array:
     return mapped
 
 
-def _squared_distances(A: Array, B: Array) -> Array:
+def _squared_distances(A: Array, B: Array, engine: Engine) -> Array:
     squares = (np.einsum("ij,ij->i", rows, rows) for rows in (A, B))
-    distances = np.add.outer(*squares) - 2 * (A @ B.T)
+    distances = np.add.outer(*squares) - 2 * engine.products(A, B.T)
     return np.maximum(distances, 0, out=distances)

@@ -6,7 +6,7 @@ No matrix of rows × labels is formed beyond a block of labels.
 from __future__ import annotations
 
 import numpy as np
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, issparse
 
 from ..kernels import DEFAULT, Engine
 from ..validation.arrays import Matrix
@@ -24,22 +24,23 @@ def top_labels(
 
     Of equal labels the first is taken; −1 pads where there are fewer than k labels.
 
-    Z : (n, r) rows, or embeddings of rows
+    Z : (n, r) float32, rows or embeddings of rows
     weights : (L, r) float32
     bias : (L,) float32, or None
     """
     ids, margins = _none(Z.shape[0], k)
     for start in range(0, len(weights), LABELS):
         block = slice(start, start + LABELS)
-        scores = np.asarray(Z @ weights[block].T, np.float32)  # (n, block)
+        scores = engine.similarities(Z, weights[block])  # (n, block)
         engine.merge_topk(scores if bias is None else scores + bias[block], start, ids, margins)
     return ids, margins
 
 
 def top_labels_dense(X: Matrix, weights: Array, k: int, *, engine: Engine = DEFAULT) -> tuple[Array, Array]:
-    """As `top_labels`, with the weights of features, (d, L) float32, for sparse X and thousands of labels."""
+    """As `top_labels`, with the weights of features, (d, L) float32, for thousands of labels."""
     ids, margins = _none(X.shape[0], k)
-    engine.merge_topk(np.ascontiguousarray(X @ weights, np.float32), 0, ids, margins)
+    scores = X @ weights if issparse(X) else engine.products(X, weights)  # (n, L)
+    engine.merge_topk(np.ascontiguousarray(scores, np.float32), 0, ids, margins)
     return ids, margins
 
 

@@ -162,7 +162,7 @@ def embed(network: Network, X: Matrix, *, n_jobs: int | None = None, engine: Eng
             for own in blocks(X.shape[0], ROWS)
         ]
     parts = [
-        np.maximum(own + network.input_bias, 0) @ network.output_weights + network.output_bias
+        engine.products(np.maximum(own + network.input_bias, 0), network.output_weights) + network.output_bias
         for own in products
     ]
     return np.concatenate([np.zeros((0, len(network.output_bias)), np.float32), *parts])
@@ -184,7 +184,7 @@ class _InputLayer:
     def products(self, rows: Array, A: Array) -> Array:
         """(b, h) x A of some rows."""
         if not issparse(self.X):
-            return np.asarray(self.X[rows] @ A)
+            return self.engine.products(self.X[rows], A)
         found = np.empty((len(rows), A.shape[1]), np.float32)
         self.workers.map(
             lambda own: self.engine.embed_rows(*self.arrays, rows[own], A, found[own]),

@@ -77,7 +77,7 @@ def times(X: Any, packed: Packed, columns: Array, *, engine: Engine = DEFAULT) -
     """
     if not issparse(X):
         X = X[:, columns] if len(columns) < X.shape[1] else X
-        return np.asarray(X @ unpack(packed))
+        return engine.products(X, unpack(packed))
     rows, number = _needed_rows(X.indices, columns, X.shape[1], is_few=X.shape[0] == 1)
     A = np.zeros((len(rows) + 1, packed.values.shape[1]), np.float32)
     A[:-1] = unpack(packed, rows)

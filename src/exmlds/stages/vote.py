@@ -70,9 +70,9 @@ class LabelScorer(NamedTuple):
     embeddings: Array
     gram: Array
 
-    def scaled(self, Z: Array) -> Array:
+    def scaled(self, Z: Array, engine: Engine) -> Array:
         """Scale each row z of Z to z / ‖Z₂ z‖, so that its scores have unit length; z = 0 is kept."""
-        squares = np.einsum("ij,ij->i", Z @ self.gram, Z)
+        squares = np.einsum("ij,ij->i", engine.products(Z, self.gram), Z)
         lengths = np.sqrt(np.maximum(squares, 0, dtype=np.float64))
         return Z * np.divide(1, lengths, out=np.zeros_like(lengths), where=lengths > 0)[:, None].astype(
             np.float32
@@ -110,10 +110,12 @@ def top_labels_with_embeddings(
     embeddings : list of (q, r), the queries embedded by each learner; s₂ sums their unit-length scores
     """
     n, n_labels = len(neighbors), Y.shape[1]
-    Z = scorer.scaled(np.sum([scorer.scaled(z) for z in embeddings], axis=0)) * np.float32(0.5)
+    Z = scorer.scaled(np.sum([scorer.scaled(z, engine) for z in embeddings], axis=0), engine) * np.float32(
+        0.5
+    )
     ids, scores = np.full((n, k), -1, np.int64), np.zeros((n, k), np.float32)  # Only scores above 0 enter.
     for start in range(0, n_labels, LABELS):
-        block = Z @ scorer.embeddings[start : start + LABELS].T
+        block = engine.similarities(Z, scorer.embeddings[start : start + LABELS])
         engine.add_votes(neighbors, weights, Y.indptr, Y.indices, Y.data, n_labels, start, 0.5, block)
         engine.merge_topk(block, start, ids, scores)
     _fill_with_prior(ids[:, 0] < 0, Y, ids, scores)

@@ -460,7 +460,7 @@ class NeighborVoting(LabelSpaceMixin, GrowingVoting):
     def _search_all(self, X: Matrix, k: int) -> list[SearchResult]:
         is_routed = any(len(learner.parts) > 1 for learner in self.learners_)
         routed = features.apply_for_routing(self.feature_map_, X) if is_routed else X
-        X = features.apply(self.feature_map_, X)
+        X = features.apply(self.feature_map_, X, engine=self.engine)
         return [one for learner in self.learners_ for one in self._search_learner(learner, X, routed, k)]
 
     def visiting_order(self, n: int) -> Array:

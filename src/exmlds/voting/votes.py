@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_matrix, issparse
+from scipy.sparse import csr_matrix
 
 from ..runtime import progress
 from ..runtime.parallel import blocks
@@ -202,8 +202,6 @@ class VotingModel(NamedTuple):
 
     def _embed(self, X: Matrix) -> Array:
         A, found = features.apply(self.feature_map, X), []
-        # Dense products in float64, so that the embedding of a row does not depend on the rows beside it.
-        A = A if issparse(A) else A.astype(np.float64)
         for learner in self.learners:
             choice = np.zeros(X.shape[0], int)
             if len(learner.parts) > 1:

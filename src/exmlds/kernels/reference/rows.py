@@ -43,3 +43,23 @@ def pad_rows(
         start = padded_indptr[row]
         place = slice(start, start + own.stop - own.start)
         padded_features[place], padded_values[place] = features[own], values[own]
+
+
+def multiply_rows(X: Array, W: Array, Z: Array) -> None:
+    """Write x W of each dense row x by itself, so that it does not depend on the other rows.
+
+    The result of a matrix product depends on its shape in the last bits, and so on the other rows.
+
+    X : (n, d) float32;  W : (d, r) float32;  Z : (n, r) float32
+    """
+    for row in range(len(X)):
+        Z[row] = (X[row, :, None] * W).sum(axis=0)
+
+
+def inner_products(A: Array, B: Array, products: Array) -> None:
+    """Write ⟨a, b⟩ for all rows a of A and b of B, each by itself, as `multiply_rows` does.
+
+    A, B : (n, r) and (m, r) float32;  products : (n, m) float32
+    """
+    for row in range(len(A)):
+        products[row] = (A[row] * B).sum(axis=1)
