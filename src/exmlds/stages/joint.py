@@ -162,6 +162,8 @@ def _train_together(
 
 def _feature_edges(X: csr_matrix, n: int, batch_rows: int) -> Array:
     """(n + 1,) int64, the ends of blocks of features that take about the same time to update."""
+    if n == 1:
+        return np.array([0, X.shape[1]], np.int64)
     sample = X[:: max(1, X.shape[0] // EDGE_ROWS)]
     values = count_columns(sample) * (batch_rows / sample.shape[0])  # in a batch, on average
     work = np.cumsum(values + UPDATE_COST * -np.expm1(-values))
