@@ -31,6 +31,7 @@ OPERATIONS = {
     "scale_rows": "rows",
     "pad_rows": "rows",
     "match_evidence": "names",
+    "match_logits": "names",
     "join_lists": "names",
     "gram_rows": "gram",
     "expand_neighbors": "neighbors",
