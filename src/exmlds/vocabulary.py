@@ -172,6 +172,16 @@ class Vocabulary:
     def is_deprecated(self, id: str) -> bool:
         return bool(self.tables.replaced_by[self.position[id]] != CURRENT)
 
+    def in_use(self) -> set[str]:
+        """The concepts that are not deprecated.
+
+        >>> words = Vocabulary.of_names({"old": "aeroplane", "new": "airplane"})
+        >>> words.tables.replaced_by[0] = 1
+        >>> words.in_use()
+        {'new'}
+        """
+        return set(self.tables.ids[self.tables.replaced_by == CURRENT].tolist())
+
     def current(self, id: str) -> str | None:
         """The concept itself, or the one that replaces it where it is deprecated, or None if none does.
 

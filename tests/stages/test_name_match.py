@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
+from scipy.special import expit
 
 from exmlds.kernels import Engine
 from exmlds.stages import name_match
@@ -98,6 +99,10 @@ def test_both_engines_collect_the_same_pairs(
     evidence = [name_match.evidence(*given, engine=engine) for engine in BOTH]
     np.testing.assert_allclose(*evidence, rtol=1e-6)
     assert np.isfinite(evidence).all()
+    weights, bias = rng.standard_normal(name_match.N_EVIDENCE), float(rng.standard_normal())
+    scores = [name_match.match_scores(*given, weights, bias, engine=engine) for engine in BOTH]
+    np.testing.assert_allclose(*scores, rtol=1e-5)
+    np.testing.assert_allclose(scores[0], expit(evidence[0] @ weights + bias), rtol=1e-5)
 
 
 def test_facts_of_a_pair_by_hand() -> None:
@@ -192,6 +197,9 @@ def test_the_best_matches_of_rows() -> None:
     matches = csr_matrix(np.array([[0.1, 0.5, 0.3], [0, 0, 0], [0.2, 0, 0]], np.float32))
     best = name_match.best_of_rows(matches, 2).toarray()
     np.testing.assert_allclose(best, [[0, 0.5, 0.3], [0, 0, 0], [0.2, 0, 0]])
+    equal = csr_matrix(np.array([[0.3, 0.3, 0.3], [0.1, 0.4, 0.4], [0, 0.2, 0.3]], np.float32))
+    best = name_match.best_of_rows(equal, 2).toarray()  # of equal ones, the first
+    np.testing.assert_allclose(best, [[0.3, 0.3, 0], [0, 0.4, 0.4], [0, 0.2, 0.3]])
 
 
 def test_support_by_hand() -> None:

@@ -35,6 +35,7 @@ OPERATIONS = {
     "multiply_rows": "rows",
     "inner_products": "rows",
     "match_evidence": "names",
+    "match_logits": "names",
     "join_lists": "names",
     "gram_rows": "gram",
     "expand_neighbors": "neighbors",

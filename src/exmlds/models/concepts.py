@@ -53,7 +53,11 @@ def as_concepts(labels: Iterable[Any], vocabulary: Vocabulary) -> list[list[Any]
     """
     replaced, retired, unknown = Counter[str](), Counter[str](), Counter[str]()
     rows = [[row] if isinstance(row, str) else row if isinstance(row, list) else list(row) for row in labels]
-    found = current_concepts(dict.fromkeys(chain.from_iterable(rows)), vocabulary)
+    in_use = vocabulary.in_use()
+    others = [label for label in dict.fromkeys(chain.from_iterable(rows)) if label not in in_use]
+    if not others:
+        return rows
+    found = current_concepts(others, vocabulary)
     problems: dict[Any, Counter[str]] = {}
     for label, now in found.items():
         if now == "":
@@ -73,7 +77,9 @@ def as_concepts(labels: Iterable[Any], vocabulary: Vocabulary) -> list[list[Any]
     _warn(retired, "are deprecated concepts that nothing replaces; they are kept as they are")
     if all(now == label and now != "" for label, now in found.items()):
         return rows
-    return [[now for now in dict.fromkeys(map(found.__getitem__, row)) if now != ""] for row in rows]
+    return [
+        [now for now in dict.fromkeys(found.get(label, label) for label in row) if now != ""] for row in rows
+    ]
 
 
 def _warn(counts: Counter[str], problem: str) -> None:
@@ -92,11 +98,10 @@ def all_labels(labels: Iterable[Iterable[Any]], vocabulary: Vocabulary) -> list[
 
     It is None where labels are not strings, which no concept is.
     """
-    own = {label for row in labels for label in row}
+    own = set(chain.from_iterable(labels))
     if not all(isinstance(label, str) for label in own):
         return None
-    is_current = vocabulary.tables.replaced_by == CURRENT
-    return sorted(own.union(vocabulary.tables.ids[is_current].tolist()))
+    return sorted(own | vocabulary.in_use())
 
 
 class LabelNames:

@@ -298,7 +298,8 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
             shares=(4, 1),
         )
         if self.untrained_ is not None and matches is not None:
-            self.untrained_ = self.untrained_.fit(matches[labelled], rows.Y, self.columns_, fitted, stacked)
+            of_held = csr_matrix(matches[labelled[fitted.held_rows]])
+            self.untrained_ = self.untrained_.fit(of_held, held.Y, self.columns_, fitted, stacked)
 
         self._store(pipeline, config.cost, labelled[used], trials)
         self.trained_ = None

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import Stemmer
 from scipy.sparse import csr_matrix, vstack
-from scipy.special import expit
 
 from ..runtime.parallel import Workers, blocks, bounded_blocks, map_blocks, one_blas_thread
 from ..stages import name_match
@@ -328,11 +327,11 @@ class NameMatcher:
         return self._score(self._find(texts))
 
     def _score(self, names: NamesInTexts) -> csr_matrix:
-        pairs, n = MatchedPairs.of(names, self.index, self.n_labels), len(names.lengths)
-        scores = expit(pairs.evidence @ self.index.weights + self.index.bias)
-        scores = np.maximum(scores, np.finfo(np.float32).tiny).astype(np.float32)
-        indptr = np.searchsorted(pairs.texts, np.arange(n + 1))
-        return csr_matrix((scores, pairs.labels, indptr), (n, self.n_labels))
+        index, n = self.index, len(names.lengths)
+        texts, labels, facts = names.pairs(index, self.n_labels)
+        given = facts, texts, names.lengths, index.rarity
+        scores = name_match.match_scores(*given, index.weights, index.bias)
+        return csr_matrix((scores, labels, np.searchsorted(texts, np.arange(n + 1))), (n, self.n_labels))
 
     def matched_words(self, text: Text, label: int) -> tuple[str, ...]:
         """The words of a text that are a name of the label, the longest first, each once."""
@@ -377,22 +376,10 @@ class NamesInTexts(NamedTuple):
     occurrences: name_match.Occurrences
     lengths: Array
 
-
-class MatchedPairs(NamedTuple):
-    """Pairs of a text and a label whose name stands in it, by text and label, (m,) each.
-
-    evidence : (m, f) float64, what is known of the matches
-    """
-
-    texts: Array
-    labels: Array
-    evidence: Array
-
-    @classmethod
-    def of(cls, names: NamesInTexts, index: NameIndex, n_labels: int) -> MatchedPairs:
+    def pairs(self, index: NameIndex, n_labels: int) -> tuple[Array, Array, Array]:
+        """Pairs of a text and a label whose name stands in it, and the facts, as `name_match.collect` has."""
         own = index.label_starts, index.labels, index.kinds
-        texts, labels, facts = name_match.collect(names.occurrences, *own, n_labels)
-        return cls(texts, labels, name_match.evidence(facts, texts, names.lengths, index.rarity))
+        return name_match.collect(self.occurrences, *own, n_labels)
 
 
 def _tables(languages: list[str], agreements: list[int]) -> Iterator[TokenTable | PartTable]:
@@ -531,17 +518,21 @@ def _forms_of_nodes(forms: NameForms, nodes: Array, counts: Array) -> Array:
 
     nodes : (f,) where each form ends;  counts : (L,) training texts of each label
     """
-    labels, kinds = forms.labels, forms.kinds
-    # Each label once at a node, with its smallest kind.
-    order = np.lexsort((kinds, labels, nodes))
-    same = (np.diff(nodes[order]) == 0) & (np.diff(labels[order]) == 0)
-    order = order[np.concatenate(([True], ~same))] if len(order) else order
-    # Of many labels with the same heading, the most frequent ones.
-    is_limited = kinds[order] % N_FORMS >= HEADING
-    order = order[np.lexsort((-counts[labels[order]], is_limited, nodes[order]))]
-    rank = np.arange(len(order)) - np.searchsorted(nodes[order], nodes[order])
-    order = order[(rank < MOST_WITH_A_HEADING) | (kinds[order] % N_FORMS < HEADING)]
-    return order[np.lexsort((labels[order], nodes[order]))]
+    # Each label once at a node, with its smallest kind. Sorting one array of keys takes less time than three.
+    keys = (nodes * np.int64(len(counts)) + forms.labels) * N_KINDS + forms.kinds
+    order = np.argsort(keys)
+    is_kept = np.ones(len(order), bool)
+    is_kept[1:] = np.diff(keys[order] // N_KINDS) > 0
+    order = order[is_kept]
+    # Of many labels with the same heading, the most frequent ones, beside those with other names.
+    at, is_limited = nodes[order], forms.kinds[order] % N_FORMS >= HEADING
+    n_others = np.bincount(at[~is_limited], minlength=int(nodes.max(initial=0)) + 1)
+    limited = np.flatnonzero(is_limited)
+    limited = limited[np.lexsort((-counts[forms.labels[order[limited]]], at[limited]))]
+    rank = n_others[at[limited]] + np.arange(len(limited)) - np.searchsorted(at[limited], at[limited])
+    is_kept = np.ones(len(order), bool)
+    is_kept[limited[rank >= MOST_WITH_A_HEADING]] = False
+    return order[is_kept]
 
 
 def _learnt(index: NameIndex, found: Sequence[NamesInTexts], Y: csr_matrix) -> NameIndex:
@@ -560,9 +551,9 @@ def _learnt(index: NameIndex, found: Sequence[NamesInTexts], Y: csr_matrix) -> N
         ends = np.cumsum(np.diff(index.label_starts)[names.occurrences.nodes])
         last = int(np.searchsorted(ends, room))
         few = name_match.Occurrences._make(part[:last] for part in names.occurrences)
-        pairs = MatchedPairs.of(names._replace(occurrences=few), index, Y.shape[1])
-        hits.append(contains(csr_matrix(Y[first + pairs.texts]), pairs.labels[:, None])[:, 0])
-        evidence.append(pairs.evidence)
+        texts, labels, facts = names._replace(occurrences=few).pairs(index, Y.shape[1])
+        hits.append(contains(csr_matrix(Y[first + texts]), labels[:, None])[:, 0])
+        evidence.append(name_match.evidence(facts, texts, names.lengths, index.rarity))
         first += len(names.lengths)
         if last < len(ends):
             break

@@ -6,6 +6,8 @@ import copy
 import reprlib
 import shutil
 import warnings
+from array import array
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from functools import reduce
 from itertools import chain
@@ -606,8 +608,8 @@ class TextClassifier(LabelSpaceMixin):
             self.vocabulary,
             languages_of_texts(texts[:TEXTS_TO_DETECT]),
         )
-        has_names = next(own.names(), None) is not None
-        if not has_names or Y.shape[0] != len(texts):
+        names = list(own.names())
+        if not names or Y.shape[0] != len(texts):
             return None, labels, label_names
         # Rows that the estimator learns nothing from say nothing about names either.
         has_label, weights = np.diff(Y.indptr) > 0, side.get("sample_weight")
@@ -616,12 +618,12 @@ class TextClassifier(LabelSpaceMixin):
         rows = np.flatnonzero(has_label)
         with progress.shown(self._unfitted.verbose > 0):
             learnt, rng = [texts[row] for row in rows], np.random.default_rng(0)
-            matcher, matches = NameMatcher.fit(own.names(), learnt, Y[rows], rng, self._unfitted.n_jobs)
+            matcher, matches = NameMatcher.fit(names, learnt, Y[rows], rng, self._unfitted.n_jobs)
             starts = matches.indptr[np.concatenate(([0], np.cumsum(has_label)))]  # others match nothing
             side["name_matches"] = csr_matrix((matches.data, matches.indices, starts), Y.shape)
         side["label_attributes"] = own.attributes()
         if not encoders.has_encoder(vectorizer):  # which would take as long for a name as for a text
-            side["label_rows"] = name_rows(own.names(), Y, vectorizer)
+            side["label_rows"] = name_rows(names, Y, vectorizer)
         return matcher, Y, own.labels
 
     def _fit_vectorizer(
@@ -1134,12 +1136,16 @@ def name_rows(names: Iterable[LabelName], Y: csr_matrix, vectorizer: Any) -> csr
     The rows of several names of a label are added.
     """
     is_used = (np.bincount(Y.indices, minlength=Y.shape[1]) > 0).tolist()
-    pairs = dict.fromkeys((label, text) for label, text, _ in names if is_used[label])
-    labels, texts = zip(*pairs) if pairs else ((), ())
-    rows = encoders.transformed(vectorizer, texts or [""])[: len(pairs)]
-    shape = Y.shape[1], len(pairs)
-    at = np.array(labels, np.int64), np.arange(len(pairs))
-    of_labels = csr_matrix((np.ones(len(pairs), np.float32), at), shape)
+    numbers: defaultdict[str, int] = defaultdict()  # of distinct texts, each of which is read once
+    numbers.default_factory = numbers.__len__
+    labels, own = array("q"), array("q")
+    for label, text, _ in names:
+        if is_used[label]:
+            labels.append(label)
+            own.append(numbers[text])
+    rows = encoders.transformed(vectorizer, list(numbers) or [""])
+    of_labels = csr_matrix((np.ones(len(own), np.float32), (labels, own)), (Y.shape[1], rows.shape[0]))
+    of_labels.data[:] = 1  # names in several languages may be alike
     return unit_rows(csr_matrix(of_labels @ rows))
 
 

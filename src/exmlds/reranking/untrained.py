@@ -34,17 +34,15 @@ class UntrainedLabels(NamedTuple):
     ) -> UntrainedLabels:
         """With a scorer that has learnt from the matches in held-out rows.
 
-        matches : (n, L) of all labels;  Y : (n, L′) of those that rows have;  columns : which these are
+        matches : (h, L) of all labels;  Y : (h, L′) of those that rows have;  columns : which these are
         """
-        held = matches[fitted.held_rows]
-        rows, labels = _pairs(held)
-        counts = columns.spread(fitted.counts.T, held.shape[1])
+        rows, labels = _pairs(matches)
+        counts = columns.spread(fitted.counts.T, matches.shape[1])
         is_unseen = counts[labels, fitted.folds[rows]] == 0
-        own = csr_matrix(Y[fitted.held_rows])
-        truth = csr_matrix((own.data, columns.given(own.indices), own.indptr), held.shape)
+        truth = csr_matrix((Y.data, columns.given(Y.indices), Y.indptr), matches.shape)
         hits = contains(truth[rows], labels[:, None].astype(np.int64))[:, 0]
         supports = self._supports(columns.given(stacked.ids), stacked.probabilities, rows, labels)
-        evidence = name_match.untrained_evidence(held.data, supports)
+        evidence = name_match.untrained_evidence(matches.data, supports)
         return self._replace(scorer=name_match.fit_untrained(evidence, hits, is_unseen))
 
     def add(

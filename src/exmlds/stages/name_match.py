@@ -210,6 +210,25 @@ def evidence(facts: Array, texts: Array, n_words: Array, rarity: Array, *, engin
 N_EVIDENCE = 20
 
 
+def match_scores(
+    facts: Array,
+    texts: Array,
+    n_words: Array,
+    rarity: Array,
+    weights: Array,
+    bias: float,
+    *,
+    engine: Engine = DEFAULT,
+) -> Array:
+    """(m,) float32 above 0, how often matches are right, by a logistic regression on their evidence.
+
+    facts, texts, n_words, rarity : as for `evidence`;  weights, bias : of the regression, (f,) float64
+    """
+    logits = np.empty(len(facts), np.float64)
+    engine.match_logits(facts, texts, n_words, rarity, weights, bias, logits)
+    return np.maximum(expit(logits, out=logits), np.finfo(np.float32).tiny).astype(np.float32)
+
+
 def label_lifts(matches: csr_matrix, Y: csr_matrix) -> Array:
     """(L,) float32, log (hits + PRIOR) / (Σ scores + PRIOR) over the rows in which a label's name stands.
 
@@ -228,11 +247,14 @@ def label_lifts(matches: csr_matrix, Y: csr_matrix) -> Array:
 def best_of_rows(matches: csr_matrix, most: int = MOST_LISTED) -> csr_matrix:
     """The labels with the largest scores of each row, from MIN_LISTED_SCORE on, at most so many, as csr."""
     matches = entries(matches, matches.data >= MIN_LISTED_SCORE)
-    rows = np.repeat(np.arange(matches.shape[0]), np.diff(matches.indptr))
-    order = np.lexsort((-matches.data, rows))
-    rank = np.arange(len(order)) - matches.indptr[rows]
-    is_best = np.zeros(len(order), bool)
-    is_best[order[rank < most]] = True
+    numbers = np.diff(matches.indptr)
+    # Most rows have few matches, all of which are kept.
+    at = np.flatnonzero(np.repeat(numbers > most, numbers))
+    rows = np.searchsorted(matches.indptr, at, side="right") - 1
+    order = np.lexsort((-matches.data[at], rows))
+    rank = np.arange(len(order)) - np.searchsorted(rows, rows)
+    is_best = np.ones(matches.nnz, bool)
+    is_best[at[order[rank >= most]]] = False
     return entries(matches, is_best)
 
 

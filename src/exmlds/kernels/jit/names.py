@@ -120,35 +120,74 @@ def collect_matches(
     return n
 
 
+N_EVIDENCE = 20
+LOGARITHMS = 64  # of small numbers, which are looked up
+
+
+@kernel
+def _logarithms():
+    """The logarithms of 1, 2, …, at the position of each number; the first is that of 1 too."""
+    found = np.zeros(LOGARITHMS)
+    for number in range(1, LOGARITHMS):
+        found[number] = np.log(number)
+    return found
+
+
+@kernel
+def _logarithm(number, known):
+    return known[number] if number < LOGARITHMS else np.log(number)
+
+
+@kernel
+def _write_evidence(facts, pair, of_text, log_of_text, rare, known, evidence, at):
+    """Write the evidence on one match in a row, by the logarithms that are known."""
+    form, agreement = facts[pair, 0] % 4, facts[pair, 0] // 4
+    length, covered, n_first = facts[pair, 1], facts[pair, 2], facts[pair, 7]
+    log_length, log_shared = _logarithm(length, known), _logarithm(facts[pair, 5], known)
+    evidence[at, 0] = log_length
+    evidence[at, 1] = covered
+    evidence[at, 2] = _logarithm(facts[pair, 3], known)
+    evidence[at, 3] = length / of_text
+    evidence[at, 4] = facts[pair, 4] / of_text
+    evidence[at, 5] = log_of_text
+    evidence[at, 6] = rare
+    evidence[at, 7] = log_shared
+    evidence[at, 8] = form == 1
+    evidence[at, 9] = form == 2
+    evidence[at, 10] = form == 3
+    evidence[at, 11] = agreement == 1
+    evidence[at, 12] = rare * log_length
+    evidence[at, 13] = rare * log_shared
+    evidence[at, 14] = log_length * covered
+    evidence[at, 15] = rare * rare
+    evidence[at, 16] = n_first > 0
+    evidence[at, 17] = np.log1p(n_first) if n_first > 0 else 0.0
+    evidence[at, 18] = agreement == 2
+    evidence[at, 19] = agreement == 3
+
+
 @kernel
 def match_evidence(facts, texts, n_words, rarity, evidence):
     """See the twin in reference/names.py."""
+    known = _logarithms()
     for pair in range(facts.shape[0]):
-        own = evidence[pair]
-        kind, n_shared = facts[pair, 0], facts[pair, 5]
-        form, agreement = kind % 4, kind // 4
-        length, count, n_first = facts[pair, 1], facts[pair, 3], facts[pair, 7]
-        of_text = max(n_words[texts[pair]], 1)
-        own[0] = np.log(length)
-        own[1] = facts[pair, 2]
-        own[2] = np.log(count)
-        own[3] = length / of_text
-        own[4] = facts[pair, 4] / of_text
-        own[5] = np.log(of_text)
-        own[6] = rarity[facts[pair, 6]]
-        own[7] = np.log(n_shared)
-        own[8] = form == 1
-        own[9] = form == 2
-        own[10] = form == 3
-        own[11] = agreement == 1
-        own[12] = own[6] * own[0]
-        own[13] = own[6] * own[7]
-        own[14] = own[0] * own[1]
-        own[15] = own[6] * own[6]
-        own[16] = n_first > 0
-        own[17] = np.log1p(n_first)
-        own[18] = agreement == 2
-        own[19] = agreement == 3
+        of_text, rare = max(n_words[texts[pair]], 1), np.float64(rarity[facts[pair, 6]])
+        log_of_text = _logarithm(of_text, known)
+        _write_evidence(facts, pair, of_text, log_of_text, rare, known, evidence, pair)
+
+
+@kernel
+def match_logits(facts, texts, n_words, rarity, weights, bias, logits):
+    """See the twin in reference/names.py."""
+    known, own = _logarithms(), np.empty((1, N_EVIDENCE))
+    for pair in range(facts.shape[0]):
+        of_text, rare = max(n_words[texts[pair]], 1), np.float64(rarity[facts[pair, 6]])
+        log_of_text = _logarithm(of_text, known)
+        _write_evidence(facts, pair, of_text, log_of_text, rare, known, own, 0)
+        total = bias
+        for which in range(N_EVIDENCE):
+            total += own[0, which] * weights[which]
+        logits[pair] = total
 
 
 @kernel

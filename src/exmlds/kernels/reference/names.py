@@ -162,6 +162,25 @@ def match_evidence(facts: Array, texts: Array, n_words: Array, rarity: Array, ev
     )
 
 
+def match_logits(
+    facts: Array,
+    texts: Array,
+    n_words: Array,
+    rarity: Array,
+    weights: Array,
+    bias: float,
+    logits: Array,
+) -> None:
+    """Write the sums of the weighted evidence on matches, without the evidence itself.
+
+    facts, texts, n_words, rarity : as for `match_evidence`
+    weights : (20,) float64, of the evidence;  bias : is added to each sum;  logits : (m,) float64, written
+    """
+    evidence = np.empty((len(facts), len(weights)))
+    match_evidence(facts, texts, n_words, rarity, evidence)
+    logits[:] = evidence @ weights + bias
+
+
 def join_lists(
     ids: Array,
     votes: Array,
