@@ -174,8 +174,8 @@ def labels_to_average(labels: csr_matrix, removed: csr_matrix, counts: Array) ->
     return np.flatnonzero(had_few | ((n_removed > 0) & (counts < CENTROID_ROWS)))
 
 
-def first_rows_of(Y: csr_matrix, labels: Array) -> tuple[Array, csr_matrix]:
-    """The first `CENTROID_ROWS` rows of each of some labels, ascending: (r,) rows, and (r, m) csr of ones."""
+def first_rows_of(Y: csr_matrix, labels: Array) -> tuple[Array, Array]:
+    """The first `CENTROID_ROWS` rows of each of some labels, ascending: (m + 1,) starts, and the rows."""
     number = np.full(Y.shape[1], -1)
     number[labels] = np.arange(len(labels))
     stored_at = np.flatnonzero((number[Y.indices] >= 0) & (Y.data >= 1))
@@ -183,11 +183,9 @@ def first_rows_of(Y: csr_matrix, labels: Array) -> tuple[Array, csr_matrix]:
     order = np.argsort(owner, kind="stable")
     sizes = np.bincount(owner, minlength=len(labels))
     rank = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    order = order[rank < CENTROID_ROWS]
-    found = np.searchsorted(Y.indptr, stored_at[order], side="right") - 1
-    rows, position = np.unique(found, return_inverse=True)
-    ones = np.ones(len(order), np.float32)
-    return rows, csr_matrix((ones, (position, owner[order])), (len(rows), len(labels)))
+    first = stored_at[order[rank < CENTROID_ROWS]]
+    starts = np.concatenate(([0], np.cumsum(np.minimum(sizes, CENTROID_ROWS))))
+    return starts, np.searchsorted(Y.indptr, first, side="right") - 1
 
 
 def extended(
