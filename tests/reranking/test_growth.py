@@ -6,11 +6,13 @@ import copy
 from pathlib import Path
 
 import numpy as np
+import pytest
 from scipy.sparse import csr_matrix
 
 import exmlds
 from exmlds import ExMLDS
 from exmlds.data import Dataset, make_library
+from exmlds.reranking import growth
 from exmlds.reranking.growth import (
     CENTROID_ROWS,
     changed_labels,
@@ -45,6 +47,20 @@ def test_labels_that_changed_most_for_their_examples_are_trained_first() -> None
     ):
         found = first_labels(change, n_examples, is_new, n_allowed)
         assert np.flatnonzero(found).tolist() == expected
+
+
+def test_examples_for_each_changed_row_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    books = make_library(300, random_state=0)
+    model = ExMLDS(growable=True, cost=1.0, shortlist=8, random_state=0).fit(books.X[:280], books.Y[:280])
+    n_trained = []
+    for n_allowed in (0, 20, 10_000):
+        monkeypatch.setattr(growth, "EXAMPLES_PER_ROW", n_allowed)
+        other = copy.copy(model)
+        other.partial_fit(books.X[280:], books.Y[280:])
+        changed = other.trained_counts_ != model.trained_counts_
+        n_trained.append(int(changed.sum()))
+    assert n_trained[0] == 0
+    assert 0 < n_trained[1] < n_trained[2]
 
 
 def test_labels_with_few_rows_are_averaged_again() -> None:

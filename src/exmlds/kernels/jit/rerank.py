@@ -4,6 +4,7 @@ import numpy as np
 
 from .compiler import kernel, reordering_kernel
 
+SETTLED = np.float32(0.2)  # as in the twin, as the next one
 SHRINK_MARGIN = np.float32(0.05)  # as in the twin; kernels import no constants that numba's cache would miss
 MAX_COPIED = 2**18  # values of a label's examples that are copied at most: 1.5 MB, a second-level cache
 FEW_EPOCHS = 2  # up to which a copy takes longer than it saves
@@ -274,7 +275,7 @@ def _descend(
             order[i] = i
     while epoch < n_epochs:
         # Shuffle the active examples with a linear congruential generator, as the twin does.
-        violation, largest = np.float32(0), np.float32(0)
+        violation, largest, total = np.float32(0), np.float32(0), np.float32(0)
         for i in range(active - 1, 0, -1):
             state = state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
             j = int(((state >> np.uint64(33)) * np.uint64(i + 1)) >> np.uint64(31))
@@ -307,6 +308,7 @@ def _descend(
                         position += 1
                         continue
                 violation = max(violation, abs(gradient))
+                total += abs(gradient)
                 largest = max(largest, gradient)
                 new = max(old - gradient * rates[i], np.float32(0))
             step = (new - old) * sign
@@ -324,6 +326,8 @@ def _descend(
         if epoch <= 0:  # The pass was over new examples alone.
             if violation < tolerance or epoch == 0:
                 active, epoch, threshold = m, 0, SHRINK_MARGIN
+        elif n_new_epochs > 0 and not is_logistic and total < SETTLED * tolerance * np.float32(active):
+            break
         # Converged on the active set: stop, or check all examples once more.
         elif violation < tolerance:
             if active == m:

@@ -7,6 +7,7 @@ from scipy.optimize import brentq
 
 Array = np.ndarray
 
+SETTLED = 0.2  # With n_new_epochs, training also stops at a mean gradient below this share of the tolerance.
 SHRINK_MARGIN = 0.05  # An example with α = 0 whose gradient is larger is removed from the active set.
 
 
@@ -140,7 +141,8 @@ def train_labels(
     w = Σ α sign x and optimizes one α at a time. It shrinks as LIBLINEAR does: an example with α = 0 leaves
     the active set when its gradient exceeds SHRINK_MARGIN, or the largest gradient of the previous epoch; all
     examples return when the active set has converged. Where some α start from 0 and some do not, up to
-    n_new_epochs passes over the former alone come first, which are not counted in n_epochs.
+    n_new_epochs passes over the former alone come first, which are not counted in n_epochs; the squared hinge
+    then also stops when the mean gradient of a pass over all is below SETTLED times the tolerance.
 
     indptr, features, values : the rows x as csr float32, features uint16 or uint32; each row has a multiple
         of 4 values, the last of them zeros
@@ -201,7 +203,7 @@ def _descend(
     weights = alpha @ X
     state = (label * 2654435761 + 12345) % 2**64
     while epoch < n_epochs:
-        violation = largest = 0.0
+        violation = largest = total = 0.0
         for i in range(len(order) - 1, 0, -1):
             state = (state * 6364136223846793005 + 1442695040888963407) % 2**64
             j = (state >> 33) * (i + 1) >> 31
@@ -222,6 +224,7 @@ def _descend(
                     continue
                 if alpha[i] > 0 or gradient < 0:
                     violation, largest = max(violation, abs(gradient)), max(largest, gradient)
+                    total += abs(gradient)
                 new = max(alpha[i] - gradient / (square + 1 / (2 * costs[i])), 0.0)
             weights = weights + (new - alpha[i]) * X[i]
             alpha[i] = new
@@ -232,6 +235,8 @@ def _descend(
             if violation < tolerance or epoch == 0:
                 order, inactive, epoch = [*order, *reversed(inactive)], [], 0
                 threshold = SHRINK_MARGIN
+        elif n_new_epochs and not is_logistic and total < SETTLED * tolerance * len(order):
+            break
         elif violation < tolerance:
             if not inactive:
                 break
