@@ -23,7 +23,7 @@ BEYOND = np.float32(-1)  # stands for the dual variable 0 of an example that its
 MIN_CHANGE = 0.01  # share of its rows that a label gains or loses before its classifier is trained again
 # Of the labels that have changed, those with most changed rows for the number of examples that they are
 # trained with come first, until these are so many for each changed row.
-EXAMPLES_PER_ROW = 2_500
+EXAMPLES_PER_ROW = 3_000
 # A label with fewer rows gets a new centroid, of this many rows at most, when it gains or loses one; that of
 # a label with more hardly changes by one row.
 CENTROID_ROWS = 100
