@@ -79,6 +79,16 @@ def read_npz(path: PathLike) -> csr_matrix:
     return matrix
 
 
+def npz_shape(path: PathLike) -> tuple[int, int]:
+    """The shape of a sparse matrix, whose values are not read."""
+    try:
+        with reading(Path(path)) as file, np.load(file) as archive:
+            n_rows, n_columns = archive["shape"].tolist()
+    except Exception:  # of many types, which reading all explains
+        n_rows, n_columns = read_npz(path).shape
+    return n_rows, n_columns
+
+
 def _load(path: Path) -> csr_matrix:
     """The matrix in memory."""
     with reading(path) as file:

@@ -118,8 +118,9 @@ def _room(n: int, n_parts: int, cap: int) -> int:
 def _scores(X: Any, centers: Array) -> Array:
     """(n, p) float32, inner products of rows and centres."""
     scores = np.empty((X.shape[0], len(centers)), np.float32)
+    columns = np.ascontiguousarray(centers.T)  # which each product would do again
     for rows in blocks(len(scores), SCORED):
-        scores[rows] = X[rows] @ centers.T
+        scores[rows] = X[rows] @ columns
     return scores
 
 
