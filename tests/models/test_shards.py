@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import exmlds
-from exmlds import DataError, FeatureNeighbors, ModelError, Partitioned, TextClassifier
+from exmlds import DataError, ExMLDS4, FeatureNeighbors, ModelError, Partitioned, TextClassifier
 from exmlds.data import Dataset, find_shards, make_library, open_shards, write_npz, write_xc
 from exmlds.data.shards import MatrixShard
 from exmlds.models import partition_tasks
@@ -215,6 +215,25 @@ def test_a_full_disk_leaves_no_half_of_a_file(
     assert names == {"run", "counted-0", "counted-1", "counted-2", "router", "routed-0"}
     fitted(folder, tmp_path / "m")
     assert same_arrays(tmp_path / "m", expected)
+
+
+def test_a_disk_that_is_full_at_a_part_leaves_the_others(folder: Path, tmp_path: Path) -> None:
+    resource = pytest.importorskip("resource")
+    estimator = ExMLDS4(n_components=100, n_epochs=1, features="l2", temperature=0.1)
+    shards, _ = open_shards(find_shards(folder / "train-*.txt.gz"))
+    usual = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (130_000, usual[1]))
+    try:
+        with pytest.raises(ModelError, match=r"model: cannot be written \(File too large\)"):
+            model(estimator=estimator).fit_shards(shards, tmp_path / "m")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, usual)
+    assert not (tmp_path / "m").exists()
+    names = {path.name for path in (tmp_path / "m.work").iterdir()}
+    assert {"routed-0", "routed-1", "routed-2"} <= names
+    assert not [name for name in names if name.startswith(".")]
+    model(estimator=estimator).fit_shards(shards, tmp_path / "m")
+    assert (tmp_path / "m").exists()
 
 
 @pytest.mark.parametrize(
