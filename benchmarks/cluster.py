@@ -130,7 +130,7 @@ def fit_timed(
 ) -> dict[str, Any]:
     """Fit a model on the workers of the current client; returns the seconds of all, and of each kind of task.
 
-    The driver's own work, between the tasks, is the stage "driver".
+    The driver's own work, between the tasks, is the stage "driver". The largest part is in units of the mean.
     """
     stages: dict[str, dict[str, float]] = {}
     cpu = time.process_time()
@@ -138,7 +138,9 @@ def fit_timed(
         fit = seconds(lambda: model.fit_shards(shards, path))
     own = {"tasks": 1, "seconds": round(fit - sum(stage["seconds"] for stage in stages.values()), 2)}
     stages["driver"] = {**own, "cpu_seconds": round(time.process_time() - cpu, 2)}
-    return {"fit_seconds": round(fit, 1), "stages": stages}
+    sizes = [len(rows) for rows in model.part_rows_]
+    largest = round(max(sizes) / float(np.mean(sizes)), 2)
+    return {"fit_seconds": round(fit, 1), "largest_part": largest, "stages": stages}
 
 
 def workers(options: argparse.Namespace) -> dict[str, Any]:
