@@ -41,6 +41,7 @@ from threading import Thread
 from typing import Any
 
 import numpy as np
+from scipy.sparse import load_npz
 
 from exmlds import ExMLDS, FeatureNeighbors, Partitioned, load, metrics
 from exmlds.data import Dataset, find, find_shards, open_shards, read_xc, synthetic, write_npz
@@ -276,7 +277,7 @@ def fit_made_up(folder: Path) -> dict[str, Any]:
         peaks = [*client.run(peak_bytes).values()]
     driver_peak = peak_bytes()
     fitted: Any = load(folder / "m")
-    X: Any = next(iter(shards[0].blocks()))[0][:PREDICTED]
+    X = load_npz(folder / "X.0000.npz")[:PREDICTED]
     predicting = seconds(lambda: fitted.predict_topk(X, 5))
     return {
         "shards": len(shards),
