@@ -684,8 +684,8 @@ TABLES = {
     "growth": growth,
     "parts": parts,
     "workers": workers,
-    "more workers": more_workers,
-    "in little memory": in_little_memory,
+    "expected": more_workers,
+    "outofcore": in_little_memory,
     "fuzz": fuzz,
 }
 
