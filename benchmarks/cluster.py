@@ -4,17 +4,18 @@
     EXMLDS_DATA=… python benchmarks/cluster.py workers
     EXMLDS_DATA=… python benchmarks/cluster.py scheduler
     EXMLDS_DATA=… python benchmarks/cluster.py kills --runs 20 --drivers 5
-    EXMLDS_DATA=… python benchmarks/cluster.py memory --rows 1e5,5e5,1e6
+    EXMLDS_DATA=… python benchmarks/cluster.py memory --rows 1e5,5e5,1e6,5e6
 
 - quality: `ExMLDS` on all training rows, and `Partitioned` with its default settings; both with seed 0. With
   --validation, a part of the training rows is predicted, and the test rows are not read.
-- workers: the same fit to shards on 1 and on 2 worker processes of one thread each, and the time of each kind
-  of task. What is not parallel bounds the speed-up on more workers.
+- workers: the same fit to shards on 1 and on 2 worker processes of one thread each, with the seconds of each
+  kind of task and the CPU seconds of the workers. What is not parallel bounds the speed-up on more workers.
 - scheduler: 10,000 empty tasks.
 - kills: EURLex-4K, with a random worker, or the driver, ended by `kill -9` at a random moment; a driver is
   started again. All runs must end in the same arrays.
 - memory: rows of `make_xmc`, 10⁵ features and 10⁶ labels, written shard by shard and fitted by 2 workers,
-  each of which may have 3 GB (RLIMIT_DATA).
+  each of which may have 3 GB (RLIMIT_DATA), to parts of `ExMLDS(effort="fast")`. Each number of rows is added
+  to the figures by itself, so that they can be run one by one; `--folder` is where the files lie meanwhile.
 
 The figures of each part are added to results/cluster.json where --output names this file.
 """
@@ -31,13 +32,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager, suppress
+from multiprocessing import get_context
 from pathlib import Path
 from threading import Thread
 from typing import Any
 
 import numpy as np
+from scipy.sparse import load_npz
 
 from exmlds import ExMLDS, FeatureNeighbors, Partitioned, load, metrics
 from exmlds.data import Dataset, find, find_shards, open_shards, read_xc, synthetic, write_npz
@@ -52,6 +56,7 @@ PRECISIONS = ("P@1", "P@3", "P@5")
 WORKER_BYTES = 3_000_000_000
 MADE_UP = {"n_features": 100_000, "n_labels": 1_000_000}
 SHARD_ROWS = 50_000
+PREDICTED = 16_384  # rows whose predictions are timed
 
 
 def split(name: str, is_test: bool) -> tuple[Dataset, Dataset]:
@@ -94,13 +99,25 @@ def write_set(name: str, folder: Path, n_rows: int | None = None) -> list[Any]:
     return open_shards(find_shards(folder / "X.*.npz"))[0]
 
 
+def cpu_of_workers() -> float:
+    """The CPU seconds that the workers of the current client have used."""
+    return float(sum(cluster.current_client().run(time.process_time).values()))  # type: ignore[union-attr]
+
+
 @contextmanager
-def timed_tasks(times: dict[str, float]) -> Iterator[None]:
-    """Add up the seconds of each kind of task."""
+def timed_tasks(
+    stages: dict[str, dict[str, float]], after: Callable[[], None] = lambda: None
+) -> Iterator[None]:
+    """Add up the tasks of each kind, their seconds and the workers' CPU seconds; call `after` each kind."""
     run = cluster.run
 
     def timed(work: Any, tasks: Any, stage: str, until: float | None = None) -> None:
-        times[stage] = times.get(stage, 0.0) + seconds(lambda: run(work, tasks, stage, until))
+        before = cpu_of_workers()
+        spent = seconds(lambda: run(work, tasks, stage, until))
+        figures = {"tasks": len(tasks), "seconds": spent, "cpu_seconds": cpu_of_workers() - before}
+        known = stages.setdefault(stage, dict.fromkeys(figures, 0))
+        known.update({name: round(known[name] + value, 2) for name, value in figures.items()})
+        after()
 
     cluster.run = timed
     try:
@@ -109,22 +126,37 @@ def timed_tasks(times: dict[str, float]) -> Iterator[None]:
         cluster.run = run
 
 
+def fit_timed(
+    model: Partitioned, shards: list[Any], path: Path, after: Callable[[], None] = lambda: None
+) -> dict[str, Any]:
+    """Fit a model on the workers of the current client; returns the seconds of all, and of each kind of task.
+
+    The driver's own work, between the tasks, is the stage "driver". The largest part is in units of the mean.
+    """
+    stages: dict[str, dict[str, float]] = {}
+    cpu = time.process_time()
+    with timed_tasks(stages, after):
+        fit = seconds(lambda: model.fit_shards(shards, path))
+    own = {"tasks": 1, "seconds": round(fit - sum(stage["seconds"] for stage in stages.values()), 2)}
+    stages["driver"] = {**own, "cpu_seconds": round(time.process_time() - cpu, 2)}
+    sizes = [len(rows) for rows in model.part_rows_]
+    largest = round(max(sizes) / float(np.mean(sizes)), 2)
+    return {"fit_seconds": round(fit, 1), "largest_part": largest, "stages": stages}
+
+
 def workers(options: argparse.Namespace) -> dict[str, Any]:
     found: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         shards = write_set(options.set, folder, options.sample)
         for n_workers in options.workers:
-            times: dict[str, float] = {}
             model = Partitioned(n_parts=options.n_parts, random_state=0)
             started = time.perf_counter()
-            with cluster.connected(n_workers=n_workers), timed_tasks(times):
+            with cluster.connected(n_workers=n_workers):
                 start = time.perf_counter() - started
-                model.fit_shards(shards, folder / f"model-{n_workers}")
-                fit = time.perf_counter() - started - start
-            stages = {stage: round(spent, 2) for stage, spent in times.items()}
-            stages["driver"] = round(fit - sum(times.values()), 2)
-            found[str(n_workers)] = {"start": round(start, 1), "fit_seconds": round(fit, 1), "stages": stages}
+                fit = fit_timed(model, shards, folder / f"model-{n_workers}")
+            end_to_end = time.perf_counter() - started
+            found[str(n_workers)] = {"seconds": round(end_to_end, 1), "start": round(start, 1), **fit}
             print(n_workers, json.dumps(found[str(n_workers)]), flush=True)
         first, *others = [folder / f"model-{n_workers}" for n_workers in options.workers]
         found["same_arrays"] = all(arrays_of(first) == arrays_of(other) for other in others)
@@ -212,39 +244,64 @@ def limit() -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (WORKER_BYTES, WORKER_BYTES))
 
 
-def memory(options: argparse.Namespace) -> dict[str, Any]:
-    return {"memory": {f"{n:.0e}": fit_made_up(n) for n in options.rows}}
+def memory(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Each size in a process of its own, so that the driver's peak is that of one fit."""
+    spawn = get_context("spawn")
+    for n in options.rows:
+        with tempfile.TemporaryDirectory(dir=options.folder) as name:
+            with ProcessPoolExecutor(1, spawn) as writer:
+                writing = seconds(writer.submit(write_made_up, Path(name), n).result)
+            with ProcessPoolExecutor(1, spawn) as driver:
+                found = driver.submit(fit_made_up, Path(name)).result()
+        found = {"rows": n, "write_seconds": round(writing, 1), **found}
+        print(json.dumps(found), flush=True)
+        yield {"memory": {f"{n:.0e}": found}}
 
 
-def fit_made_up(n: int) -> dict[str, Any]:
+def fit_made_up(folder: Path) -> dict[str, Any]:
     """Fit made-up rows on workers with limited memory."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        writing = seconds(lambda: write_made_up(folder, n))
-        shards: list[Any] = open_shards(find_shards(folder / "X.*.npz"))[0]
-        model = Partitioned(estimator=ExMLDS(effort="fast"), random_state=0)
-        with cluster.connected(n_workers=2):
-            from distributed import default_client
+    most = disk_usage(folder)
+    model = Partitioned(estimator=ExMLDS(effort="fast"), random_state=0)
 
-            default_client().run(limit)
-            fit = seconds(lambda: model.fit_shards(shards, folder / "m"))
-            peaks = [*default_client().run(peak_bytes).values()]
-        fitted: Any = load(folder / "m")
-        X: Any = next(iter(shards[0].blocks()))[0][:5_000]
-        predicting = seconds(lambda: fitted.predict_topk(X, 5))
-        found = {
-            "rows": n,
-            "shards": len(shards),
-            "parts": len(fitted.parts_),
-            "write_seconds": round(writing, 1),
-            "fit_seconds": round(fit, 1),
-            "worker_peak_bytes": peaks,
-            "driver_peak_bytes": peak_bytes(),
-            "model_bytes": model_folder.size(folder / "m"),
-            "rows_per_second": round(X.shape[0] / predicting),
-        }
-    print(json.dumps(found), flush=True)
-    return found
+    def look() -> None:
+        nonlocal most
+        most = max(most, disk_usage(folder))
+
+    opening = time.perf_counter()
+    shards: list[Any] = open_shards(find_shards(folder / "X.*.npz"))[0]
+    opening = time.perf_counter() - opening
+    with cluster.connected(n_workers=2):
+        client: Any = cluster.current_client()
+        client.run(limit)
+        fit = fit_timed(model, shards, folder / "m", look)
+        peaks = [*client.run(peak_bytes).values()]
+    driver_peak = peak_bytes()
+    fitted: Any = load(folder / "m")
+    X = load_npz(folder / "X.0000.npz")[:PREDICTED]
+    predicting = seconds(lambda: fitted.predict_topk(X, 5))
+    return {
+        "shards": len(shards),
+        "parts": len(fitted.parts_),
+        "open_seconds": round(opening, 2),
+        **fit,
+        "worker_peak_bytes": peaks,
+        "driver_peak_bytes": driver_peak,
+        "model_bytes": model_folder.size(folder / "m"),
+        "disk_peak_bytes": most,
+        "predict_rows": X.shape[0],
+        "rows_per_second": round(X.shape[0] / predicting),
+        "predicting_peak_bytes": peak_bytes(),
+    }
+
+
+def disk_usage(folder: Path) -> int:
+    """The bytes of all files in a folder, each file once whatever the number of its names."""
+    files = {}
+    for path in folder.rglob("*"):
+        with suppress(FileNotFoundError):
+            about = path.lstat()
+            files[about.st_ino] = 512 * about.st_blocks
+    return sum(files.values())
 
 
 def merged(before: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
@@ -288,9 +345,16 @@ def main() -> None:
             own.add_argument("--drivers", type=int, default=5)
             own.add_argument("--seed", type=int, default=0, help="of the moments")
         elif work is memory:
-            own.add_argument("--rows", type=numbers, default=[100_000, 500_000, 1_000_000])
+            own.add_argument("--rows", type=numbers, default=[100_000, 500_000, 1_000_000, 5_000_000])
+            own.add_argument("--folder", type=Path, help="of the shards and the model; by default, TMPDIR")
     options = parser.parse_args()
     found = options.work(options)
+    for figures in found if isinstance(found, Iterator) else [found]:
+        add(figures, options)
+
+
+def add(found: dict[str, Any], options: argparse.Namespace) -> None:
+    """Add figures to the file, or print them where there is none."""
     if options.output is None:
         print(json.dumps(found, indent=1))
         return

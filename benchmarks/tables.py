@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from math import log
 from pathlib import Path
 from typing import Any
 
@@ -503,6 +504,97 @@ def parts() -> str:
     return table(["data set", "model", "P@1/3/5", "fit, one part after the other", "ms, a row"], rows)
 
 
+def workers() -> str:
+    """The stages of the same fit on one worker and on two."""
+    rows = []
+    for name, data in results("cluster").get("workers", {}).items():
+        one, two = data["1"], data["2"]
+        for stage, single in one["stages"].items():
+            pair = [single, two["stages"][stage]]
+            tasks = "" if stage == "driver" else f"{single['tasks']:,}"
+            ratio = f"{pair[0]['seconds'] / pair[1]['seconds']:.2f}×"
+            times = [f"{figures['seconds']:.2f} s" for figures in pair]
+            cpu = [f"{figures['cpu_seconds']:.1f} s" for figures in pair]
+            rows.append([name, stage, tasks, *times, ratio, *cpu])
+        for title, key in (("**all**", "fit_seconds"), ("**with the start of the workers**", "seconds")):
+            seconds = [run[key] for run in (one, two)]
+            total = [f"**{value:.1f} s**" for value in seconds]
+            rows.append([name, title, "", *total, f"**{seconds[0] / seconds[1]:.2f}×**", "", ""])
+    columns = ["data set", "stage", "tasks", "1 worker", "2 workers", "times as fast"]
+    return table([*columns, "CPU, 1 worker", "CPU, 2 workers"], rows) if rows else ""
+
+
+def expected_seconds(run: dict[str, Any], n_workers: int, ms_per_task: float) -> float:
+    """The seconds of a fit on so many workers, from the CPU seconds of its stages.
+
+    A stage takes its CPU seconds divided by the workers, but no less than its longest task: that of the
+    largest part, or an equal share for tasks of shards. The driver and the router do not get faster.
+    """
+    total = 0.0
+    for stage, figures in run["stages"].items():
+        if stage == "driver":
+            total += figures["seconds"]
+            continue
+        largest = run["largest_part"] if stage == "fitting parts" else 1.0
+        longest = min(largest / figures["tasks"], 1.0) * figures["cpu_seconds"]
+        total += max(figures["cpu_seconds"] / n_workers, longest) + figures["tasks"] * ms_per_task / 1000
+    return total
+
+
+def more_workers() -> str:
+    """What is to be expected of more workers than were measured."""
+    found = results("cluster")
+    if "scheduler" not in found:
+        return ""
+    ms_per_task = 1000 * found["scheduler"]["seconds"] / found["scheduler"]["tasks"]
+    runs = [(f"{name}, {data['rows']:,} rows", data["1"]) for name, data in found.get("workers", {}).items()]
+    made_up = sorted(found.get("memory", {}).values(), key=lambda run: run["rows"])
+    runs += [(f"made-up, {run['rows']:,} rows", run) for run in made_up[-1:]]
+    rows = []
+    for name, run in runs:
+        stages = run["stages"]
+        serial = stages["driver"]["seconds"] + stages["learning the router"]["cpu_seconds"]
+        times = [expected_seconds(run, n_workers, ms_per_task) for n_workers in (1, 2, 8, 32, 128)]
+        gains = [f"{seconds:,.0f} s, {times[0] / seconds:.1f}×" for seconds in times[1:]]
+        parts = stages["fitting parts"]["tasks"]
+        rows.append([name, str(parts), f"{times[0]:,.0f} s", f"{100 * serial / times[0]:.1f}%", *gains])
+    columns = ["data", "parts", "1 worker", "not parallel", "2 workers", "8 workers", "32 workers"]
+    return table([*columns, "128 workers"], rows) if rows else ""
+
+
+def in_little_memory() -> str:
+    """Fits to made-up rows by workers with little memory."""
+    rows = []
+    made_up = sorted(results("cluster").get("memory", {}).values(), key=lambda run: run["rows"])
+    for run in made_up:
+        cpu = sum(figures["cpu_seconds"] for figures in run["stages"].values())
+        rows.append(
+            [
+                f"{run['rows']:,}",
+                f"{run['shards']}",
+                f"{run['parts']}",
+                f"{run['fit_seconds']:,.0f} s",
+                f"{cpu:,.0f} s",
+                " and ".join(f"{peak / 1e9:.2f}" for peak in run["worker_peak_bytes"]) + " GB",
+                f"{run['driver_peak_bytes'] / 1e9:.2f} GB",
+                f"{run['model_bytes'] / 1e9:.1f} GB",
+                f"{run['disk_peak_bytes'] / 1e9:.1f} GB",
+                f"{run['rows_per_second']:,}",
+            ]
+        )
+    if len(made_up) > 1:
+        first, last = made_up[0], made_up[-1]
+        cpus = [sum(each["cpu_seconds"] for each in run["stages"].values()) for run in (first, last)]
+        growth = log(last["rows"] / first["rows"])
+        exponents = [
+            log(last["fit_seconds"] / first["fit_seconds"]) / growth,
+            log(cpus[1] / cpus[0]) / growth,
+        ]
+        rows.append(["grows as", "", "", *(f"n^{exponent:.2f}" for exponent in exponents), *[""] * 5])
+    columns = ["rows", "shards", "parts", "fit", "CPU", "peak of the workers", "of the driver", "model"]
+    return table([*columns, "largest use of disk", "rows predicted a second"], rows) if rows else ""
+
+
 def fuzz() -> str:
     """The sums of all runs of the fuzzer; a kind that has not been run yet has no row."""
     kinds = {
@@ -591,6 +683,9 @@ TABLES = {
     "baselines": baselines,
     "growth": growth,
     "parts": parts,
+    "workers": workers,
+    "expected": more_workers,
+    "outofcore": in_little_memory,
     "fuzz": fuzz,
 }
 

@@ -594,3 +594,36 @@ def test_parts_are_measured_beside_the_whole(measure, monkeypatch, tmp_path):
     figures = found["quality, validation"]["tiny"]
     assert set(figures) == {"whole", "2 parts"}
     assert all(system["P@1"] > 80 for system in figures.values())
+
+
+def test_what_more_workers_bring_is_bounded_by_the_router_and_the_largest_part(measure, monkeypatch):
+    tables = import_module("tables")
+
+    def stage(tasks, cpu):
+        return {"tasks": tasks, "seconds": 1.5 * cpu, "cpu_seconds": cpu}
+
+    stages = {"learning the router": stage(1, 10.0), "routing rows": stage(100, 50.0)}
+    stages |= {"fitting parts": stage(16, 160.0), "driver": stage(1, 2.0)}
+    run = {"rows": 10**6, "fit_seconds": 100.0, "seconds": 103.0, "largest_part": 2.0, "stages": stages}
+    # A router of 10 s, 3 s of the driver, and 117 tasks of 5 ms are the same for all.
+    least = 10 + 3 + 117 * 0.005
+    assert tables.expected_seconds(run, 1, 5.0) == pytest.approx(least + 50 + 160)
+    assert tables.expected_seconds(run, 2, 5.0) == pytest.approx(least + 25 + 80)
+    assert tables.expected_seconds(run, 128, 5.0) == pytest.approx(least + 0.5 + 20)
+
+    memory = dict.fromkeys(("driver_peak_bytes", "model_bytes", "disk_peak_bytes"), 10**9)
+    memory |= {"worker_peak_bytes": [10**9, 2 * 10**9], "shards": 20, "parts": 16, "rows_per_second": 900}
+    small = {**run, **memory, "rows": 10**5, "fit_seconds": 10.0}
+    figures = {
+        "scheduler": {"tasks": 10_000, "seconds": 50.0},
+        "workers": {"tiny": {"rows": 10**6, "1": run, "2": {**run, "fit_seconds": 50.0}}},
+        "memory": {"1e+06": {**run, **memory}, "1e+05": small},
+    }
+    monkeypatch.setattr(tables, "results", lambda name: figures)
+    assert "| tiny | **all** |  | **100.0 s** | **50.0 s** | **2.00×** |" in tables.workers()
+    assert "| made-up, 1,000,000 rows | 16 | 224 s | 5.8% | 119 s, 1.9× |" in tables.more_workers()
+    lines = tables.in_little_memory().splitlines()
+    assert lines[2].startswith("| 100,000 | 20 | 16 | 10 s | 222 s | 1.00 and 2.00 GB | 1.00 GB |")
+    assert lines[-1].startswith("| grows as |  |  | n^1.00 | n^0.00 |")
+    monkeypatch.setattr(tables, "results", lambda name: {})
+    assert not tables.workers() + tables.more_workers() + tables.in_little_memory()

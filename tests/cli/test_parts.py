@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from scipy.sparse import load_npz, save_npz
 
 import exmlds
-from exmlds.data import Dataset, make_library, write_xc
+from exmlds.data import Dataset, make_library, read_xc, write_npz, write_xc
+from exmlds.storage import row_file
 
 
 @pytest.fixture(scope="module")
@@ -80,3 +84,155 @@ def test_wrong_use_is_named(
     assert done.code == 2
     assert said in done.err
     assert not (shards / "m").exists()
+
+
+# Faults, with real files.
+
+
+@pytest.fixture(scope="module")
+def pairs(shards: Path) -> Path:
+    """The same rows as pairs of .npz files, beside the others."""
+    for number in range(2):
+        data = read_xc(shards / f"numbers-{number}.txt")
+        write_npz(shards / f"X.{number}.npz", Dataset(data.X, data.Y))
+    return shards
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    distributed = pytest.importorskip("distributed")
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50, memory_limit=0
+        ) as local,
+        distributed.Client(local, set_as_default=False) as client,
+    ):
+        yield client
+
+
+@pytest.fixture(params=["here", "on workers"])
+def workers(request: pytest.FixtureRequest) -> Any:
+    """The client of the workers that run the tasks of a command, or None: it runs them itself."""
+    return None if request.param == "here" else request.getfixturevalue("client")
+
+
+def train(run: Run, pattern: Path, workers: Any) -> Any:
+    where = () if workers is None else ("--cluster", workers.scheduler.address)
+    return run("train", str(pattern), "-o", str(pattern.parent / "m"), "--parts", "2", *QUICK, *where)
+
+
+def check_nothing_is_half(folder: Path) -> None:
+    """There is no model, and what the tasks have left for the next start is whole."""
+    assert not (folder / "m").exists()
+    left = [path for path in (folder / "m.work").rglob("*") if path.is_file()]
+    assert not [path for path in left if path.name.startswith(".") and path.name != ".lock"]
+    for path in left:
+        if path.name.startswith(("counted", "terms", "routed", "scored", "columns")):
+            assert row_file.sizes(path)
+
+
+def break_line(path: Path, broken: bytes) -> None:
+    """Put another line in place of the 17th."""
+    opened = gzip.open if path.suffix == ".gz" else open
+    with opened(path, "rb") as file:
+        lines = file.read().split(b"\n")
+    lines[16] = broken
+    with opened(path, "wb") as file:
+        file.write(b"\n".join(lines))
+
+
+def break_value(path: Path) -> None:
+    """Put a value that is not finite into the row 16, counted from 0."""
+    X = load_npz(path).tocsr()
+    X.data[X.indptr[16]] = np.nan
+    save_npz(path, X)
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize(
+    ("pattern", "spoil", "said"),
+    [
+        (
+            "numbers-*.txt",
+            lambda folder: break_line(folder / "numbers-1.txt", b"0 370:nan"),
+            "numbers-1.txt:17: '370:nan' is not a finite float32",
+        ),
+        (
+            "texts-*.jsonl.gz",
+            lambda folder: break_line(folder / "texts-1.jsonl.gz", b'{"text": "an", "labels": 5'),
+            "texts-1.jsonl.gz:17:27: not JSON",
+        ),
+        (
+            "X.*.npz",
+            lambda folder: break_value(folder / "X.1.npz"),
+            "X.1.npz: row 16, counted from 0, holds nan, which is not finite",
+        ),
+    ],
+    ids=["numbers", "texts", "pairs"],
+)
+def test_a_poisoned_row_is_named_by_file_and_line(
+    run: Run,
+    pairs: Path,
+    tmp_path: Path,
+    workers: Any,
+    pattern: str,
+    spoil: Callable[[Path], None],
+    said: str,
+) -> None:
+    shutil.copytree(pairs, tmp_path, dirs_exist_ok=True)
+    spoil(tmp_path)
+    done = train(run, tmp_path / pattern, workers)
+    assert done.code == 2
+    (message,) = [line for line in done.err.splitlines() if "dashboard" not in line]
+    assert said in message
+    check_nothing_is_half(tmp_path)
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize(
+    ("pattern", "name", "said"),
+    [
+        ("texts-*.jsonl.gz", "texts-1.jsonl.gz", "damaged or truncated gzip file"),
+        ("numbers-*.txt.gz", "numbers-1.txt.gz", "damaged or truncated gzip file"),
+        ("X.*.npz", "Y.1.npz", "cannot be read as a sparse matrix"),
+    ],
+)
+def test_an_unreadable_shard_is_named(
+    run: Run, pairs: Path, tmp_path: Path, workers: Any, pattern: str, name: str, said: str
+) -> None:
+    shutil.copytree(pairs, tmp_path, dirs_exist_ok=True)
+    for path in tmp_path.glob("numbers-*.txt"):
+        path.with_suffix(".txt.gz").write_bytes(gzip.compress(path.read_bytes()))
+    raw = bytearray((tmp_path / name).read_bytes())
+    raw[len(raw) // 2 : len(raw) // 2 + 40] = bytes(40)
+    (tmp_path / name).write_bytes(raw)
+    done = train(run, tmp_path / pattern, workers)
+    assert done.code == 2
+    (message,) = [line for line in done.err.splitlines() if "dashboard" not in line]
+    assert f"{name}: {said}" in message
+    check_nothing_is_half(tmp_path)
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("pattern", ["numbers-*.txt", "texts-*.jsonl.gz", "X.*.npz"])
+@pytest.mark.parametrize("size", [500, 6_000, 14_000, 30_000])
+def test_a_full_disk_is_named_and_the_next_start_goes_on(
+    run: Run, pairs: Path, tmp_path: Path, workers: Any, pattern: str, size: int
+) -> None:
+    """Files may have so many bytes at most: the first that grows longer fails as on a full disk."""
+    resource = pytest.importorskip("resource")
+    shutil.copytree(pairs, tmp_path, dirs_exist_ok=True)
+    usual = resource.getrlimit(resource.RLIMIT_FSIZE)
+    call = workers.run if workers is not None else lambda work, *given: work(*given)
+    call(resource.setrlimit, resource.RLIMIT_FSIZE, (size, usual[1]))
+    try:
+        done = train(run, tmp_path / pattern, workers)
+    finally:
+        call(resource.setrlimit, resource.RLIMIT_FSIZE, usual)
+    assert done.code == 2
+    (message,) = [line for line in done.err.splitlines() if "dashboard" not in line]
+    assert "cannot be written (File too large)" in message
+    check_nothing_is_half(tmp_path)
+    assert train(run, tmp_path / pattern, workers).code == 0
+    assert len(exmlds.load(tmp_path / "m")._method.parts_) == 2
+    assert not (tmp_path / "m.work").exists()

@@ -725,12 +725,12 @@ def test_collect_and_merge_examples(seed: int) -> None:
     selected = []
     for engine in (jit_rerank, rerank):
         ends, own = np.zeros(len(labels) + 1, np.int64), [np.zeros(len(rows), np.int64) for _ in range(4)]
-        engine.select_examples(starts, rows, signs, alphas, labels, is_live, ends, *own)
-        selected.append([ends.tolist(), *(values.tolist() for values in own)])
-        counted = np.zeros_like(ends)
-        none = (values[:0] for values in own)
-        engine.select_examples(starts, rows, signs, alphas, labels, is_live, counted, *none)
+        given_ = starts, rows, signs, alphas, labels, is_live, ends
+        engine.select_examples(*given_, *(values[:0] for values in own))
+        counted = ends.copy()
+        engine.select_examples(*given_, *own)
         np.testing.assert_array_equal(counted, ends)
+        selected.append([ends.tolist(), *(values.tolist() for values in own)])
     assert selected[0] == selected[1]
     chosen = ((signs > 0) | (alphas >= 0)) & is_live[rows] & np.isin(label, labels)
     assert selected[0][1][: chosen.sum()] == np.flatnonzero(chosen).tolist()
@@ -797,6 +797,36 @@ def compare_trained(
         all_alphas.append(alphas)
     np.testing.assert_allclose(found[0], found[1], atol=0.02)
     np.testing.assert_allclose(*all_alphas, atol=0.05)
+
+
+@given(seed=seeds, keep_from=st.sampled_from([0, 0.3]))
+@settings(max_examples=30)
+def test_average_rows(seed: int, keep_from: float) -> None:
+    rng = np.random.default_rng(seed)
+    n, d, n_labels = 12, 9, 4
+    sizes = rng.integers(0, n, n_labels)
+    starts, rows = np.concatenate(([0], np.cumsum(sizes))), rng.integers(0, n, sizes.sum())
+    X, n_averaged = pad_rows(sparse(rng, n, d)), n_labels - 1
+    factors, idf = (rng.uniform(0.5, 2, length).astype(np.float32) for length in (n, d))
+    found = []
+    for engine in (jit_rerank, rerank):
+        w, scale, size = np.zeros(d, np.float32), np.zeros(n_averaged, np.float32), n_averaged * d + 1
+        out = np.zeros(n_averaged + 1, np.int64), np.zeros(size, np.int32), np.zeros(size, np.int8)
+        given_ = starts, rows, factors, idf, 1, n_labels, np.float32(keep_from)
+        engine.average_rows(*X[:3], *given_, w, *out, scale)
+        assert not w.any()
+        m = out[0][-1]
+        quantized = csr_matrix((out[2][:m].astype(int), out[1][:m], out[0]), (n_averaged, d)).toarray()
+        found.append((quantized, scale))
+    np.testing.assert_allclose(found[0][0], found[1][0], atol=1)
+    np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-5)
+    for label, (weights, factor) in enumerate(zip(*found[0]), 1):
+        own = rows[starts[label] : starts[label + 1]]
+        dense = csr_matrix((X.values, X.features, X.starts), (n, d)).toarray()[own]
+        mean = factors[own] @ dense * idf
+        mean *= idf / max(np.linalg.norm(mean), 1e-9)
+        mean[np.abs(mean) <= keep_from * np.abs(mean).max()] = 0
+        np.testing.assert_allclose(weights * factor, mean, atol=np.abs(mean).max() / 127 + 1e-6)
 
 
 @given(seed=seeds)

@@ -122,6 +122,18 @@ def test_parts_stay_on_disk_where_memory_is_limited(
     same(pickle.loads(pickle.dumps(back)), model, books.X[1_200:])
 
 
+def test_parts_stay_on_disk_where_they_take_half_of_the_memory(
+    model: Partitioned, books: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model.save(tmp_path / "m")
+    assert not any(isinstance(part, InnerModel) for part in exmlds.load(tmp_path / "m").parts_)
+    size = model_folder.size(tmp_path / "m")
+    monkeypatch.setattr("exmlds.models.partitioned.physical_bytes", lambda: size)
+    back = exmlds.load(tmp_path / "m")
+    assert all(isinstance(part, InnerModel) for part in back.parts_)
+    same(back, model, books.X[1_200:])
+
+
 def test_a_damaged_or_foreign_part_is_refused(model: Partitioned, books: Dataset, tmp_path: Path) -> None:
     model.save(tmp_path / "m")
     (arrays,) = tmp_path.glob("m/parts-*/0/arrays-*")

@@ -18,12 +18,15 @@ import numpy as np
 import pytest
 
 import exmlds
-from exmlds import DataError, FeatureNeighbors, ModelError, Partitioned, TextClassifier
+from exmlds import DataError, ExMLDS4, FeatureNeighbors, ModelError, Partitioned, TextClassifier
 from exmlds.data import Dataset, find_shards, make_library, open_shards, write_npz, write_xc
+from exmlds.data.shards import MatrixShard
 from exmlds.models import partition_tasks
 from exmlds.models.analyzers import TermVectorizer
+from exmlds.models.partition_tasks import Plan
 from exmlds.runtime import cluster
-from exmlds.storage import files
+from exmlds.storage import files, row_file
+from exmlds.storage.inner import InnerModel
 
 N, N_SHARDS = 900, 3
 
@@ -111,6 +114,39 @@ def test_pairs_of_npz_are_shards_too(folder: Path, expected: Path, tmp_path: Pat
     assert same_arrays(tmp_path / "m", expected)
 
 
+def test_the_widths_of_pairs_are_read_without_their_values(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = find_shards(folder / "*.npz")
+    (tmp_path / "X.0.npz").write_bytes(paths[0].read_bytes()[:500])
+    (tmp_path / "Y.0.npz").write_bytes(b"")
+    with pytest.raises(DataError, match=r"X.0.npz: cannot be read as a sparse matrix"):
+        open_shards([tmp_path / "X.0.npz"])
+    monkeypatch.delattr("exmlds.data.shards.read_npz")
+    shards, _ = open_shards(paths)
+    assert isinstance(shards[0], MatrixShard)
+    assert (shards[0].n_features, shards[0].n_labels) == (371, 37)
+
+
+def test_a_driver_leaves_the_parts_on_disk(
+    folder: Path, expected: Path, tmp_path: Path, books: Dataset
+) -> None:
+    own = fitted(folder, tmp_path / "m")
+    assert all(isinstance(part, InnerModel) for part in own.parts_)
+    loaded = exmlds.load(expected)
+    assert not any(isinstance(part, InnerModel) for part in loaded.parts_)
+    for found, known in zip(own.predict_topk(books.X[N:]), loaded.predict_topk(books.X[N:])):
+        np.testing.assert_array_equal(found, known)
+
+
+def test_the_largest_part_is_fitted_first(tmp_path: Path) -> None:
+    plan = Plan(tmp_path, 0, FeatureNeighbors(), None, 2, 0.75, n_parts=3)
+    for number, sizes in enumerate([(5, 50, 10), (20, 0, 30)]):
+        records = [(f"part-{part}", np.ones(1000 * size)) for part, size in enumerate(sizes) if size]
+        row_file.write(plan.path("routed", number), records)
+    assert partition_tasks._largest_first(plan, 2) == [1, 2, 0]
+
+
 def test_one_part_of_shards_is_the_estimator(folder: Path, books: Dataset, tmp_path: Path) -> None:
     one = fitted(folder, tmp_path / "m", n_parts=1)
     alone = FeatureNeighbors(random_state=0).fit(books.X[:N], books.Y[:N])
@@ -179,6 +215,25 @@ def test_a_full_disk_leaves_no_half_of_a_file(
     assert names == {"run", "counted-0", "counted-1", "counted-2", "router", "routed-0"}
     fitted(folder, tmp_path / "m")
     assert same_arrays(tmp_path / "m", expected)
+
+
+def test_a_disk_that_is_full_at_a_part_leaves_the_others(folder: Path, tmp_path: Path) -> None:
+    resource = pytest.importorskip("resource")
+    estimator = ExMLDS4(n_components=100, n_epochs=1, features="l2", temperature=0.1)
+    shards, _ = open_shards(find_shards(folder / "train-*.txt.gz"))
+    usual = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (130_000, usual[1]))
+    try:
+        with pytest.raises(ModelError, match=r"model: cannot be written \(File too large\)"):
+            model(estimator=estimator).fit_shards(shards, tmp_path / "m")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, usual)
+    assert not (tmp_path / "m").exists()
+    names = {path.name for path in (tmp_path / "m.work").iterdir()}
+    assert {"routed-0", "routed-1", "routed-2"} <= names
+    assert not [name for name in names if name.startswith(".")]
+    model(estimator=estimator).fit_shards(shards, tmp_path / "m")
+    assert (tmp_path / "m").exists()
 
 
 @pytest.mark.parametrize(

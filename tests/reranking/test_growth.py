@@ -6,11 +6,13 @@ import copy
 from pathlib import Path
 
 import numpy as np
+import pytest
 from scipy.sparse import csr_matrix
 
 import exmlds
 from exmlds import ExMLDS
 from exmlds.data import Dataset, make_library
+from exmlds.reranking import growth
 from exmlds.reranking.growth import (
     CENTROID_ROWS,
     changed_labels,
@@ -47,6 +49,20 @@ def test_labels_that_changed_most_for_their_examples_are_trained_first() -> None
         assert np.flatnonzero(found).tolist() == expected
 
 
+def test_examples_for_each_changed_row_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    books = make_library(300, random_state=0)
+    model = ExMLDS(growable=True, cost=1.0, shortlist=8, random_state=0).fit(books.X[:280], books.Y[:280])
+    n_trained = []
+    for n_allowed in (0, 20, 10_000):
+        monkeypatch.setattr(growth, "EXAMPLES_PER_ROW", n_allowed)
+        other = copy.copy(model)
+        other.partial_fit(books.X[280:], books.Y[280:])
+        changed = other.trained_counts_ != model.trained_counts_
+        n_trained.append(int(changed.sum()))
+    assert n_trained[0] == 0
+    assert 0 < n_trained[1] < n_trained[2]
+
+
 def test_labels_with_few_rows_are_averaged_again() -> None:
     added = csr_matrix([[1, 1, 0, 0]], dtype=np.float32)
     removed = csr_matrix([[0, 0, 1, 1]], dtype=np.float32)
@@ -59,10 +75,9 @@ def test_the_first_rows_of_labels() -> None:
     Y = csr_matrix((CENTROID_ROWS + 3, 3), dtype=np.float32).tolil()
     Y[1:, 0] = 1
     Y[[2, 5], 2] = 1
-    rows, of_labels = first_rows_of(csr_matrix(Y), np.array([0, 2]))
-    assert rows.tolist() == list(range(1, CENTROID_ROWS + 1))
-    assert of_labels.toarray()[:, 0].tolist() == [1] * CENTROID_ROWS
-    assert np.flatnonzero(of_labels.toarray()[:, 1]).tolist() == [1, 4]
+    starts, rows = first_rows_of(csr_matrix(Y), np.array([0, 2]))
+    assert starts.tolist() == [0, CENTROID_ROWS, CENTROID_ROWS + 2]
+    assert rows.tolist() == [*range(1, CENTROID_ROWS + 1), 2, 5]
 
 
 def test_a_new_label_has_the_centroid_of_its_rows(tmp_path: Path) -> None:

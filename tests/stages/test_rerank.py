@@ -109,6 +109,19 @@ def test_new_examples_first_come_nearer_to_the_best(data: Dataset) -> None:
     assert errors[1] < errors[0]
 
 
+def test_a_label_that_hardly_changes_is_trained_in_one_pass_again(data: Dataset) -> None:
+    given = rerank.examples(data.Y, all_labels(data))
+    _, start = rerank.fit(data.X, given, n_epochs=100, tolerance=1e-3)
+    settings = {"tolerance": 0.1, "cost": 1.01}
+
+    def go_on(n_new_epochs: int, n_epochs: int) -> np.ndarray:
+        own = {"start": start.copy(), "n_new_epochs": n_new_epochs, "n_epochs": n_epochs}
+        return rerank.train(rerank.pad_rows(data.X), given, **settings, **own)[1]
+
+    np.testing.assert_array_equal(go_on(10, 1), go_on(10, 5))
+    assert not np.array_equal(go_on(0, 1), go_on(0, 5))
+
+
 def test_warm_start_without_common_examples(data: Dataset) -> None:
     none = rerank.examples(csr_matrix((3, 8), dtype=np.float32), np.full((3, 1), -1))
     given = rerank.examples(data.Y, all_labels(data))
@@ -138,6 +151,7 @@ def test_blocks_of_labels_have_about_the_same_number_of_examples() -> None:
 @pytest.mark.twins
 def test_threads_do_not_matter(data: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rerank, "TRAINING_BLOCKS", 3)
+    monkeypatch.setattr(rerank, "BLOCK_EXAMPLES", 1)
     given = rerank.examples(data.Y, all_labels(data))
     one, two = (rerank.fit(data.X, given, n_jobs=n_jobs)[0] for n_jobs in (1, 2))
     for a, b in zip(one, two):

@@ -20,6 +20,8 @@ def test_the_records_of_a_key_come_back_in_their_order(tmp_path: Path) -> None:
     np.testing.assert_array_equal(second["X"].toarray(), 2 * np.eye(3))
     assert row_file.read_one(tmp_path / "rows", "b") == 5
     assert not list(row_file.read(tmp_path / "rows", "c"))
+    sizes = row_file.sizes(tmp_path / "rows")
+    assert sizes["a"] > 2 * sizes["b"] > 0
 
 
 def test_a_writer_that_fails_leaves_nothing(tmp_path: Path) -> None:

@@ -73,10 +73,26 @@ def read_npz(path: PathLike) -> csr_matrix:
     except Exception as error:  # damaged archives raise many types of errors, zlib's and the tokenizer's too
         hint = "convert the data again" if is_mapped else "write it with scipy.sparse.save_npz"
         raise DataError(f"{path}: cannot be read as a sparse matrix ({error}); {hint}.") from None
-    if not all(np.isfinite(matrix.data[block]).all() for block in value_blocks(matrix.data)):
-        raise DataError(f"{path} holds values that are not finite; remove them.")
+    for block in value_blocks(matrix.data):
+        wrong = np.flatnonzero(~np.isfinite(matrix.data[block]))
+        if wrong.size:
+            at = block.start + wrong[0]
+            row = np.searchsorted(matrix.indptr, at, "right") - 1
+            raise DataError(
+                f"{path}: row {row}, counted from 0, holds {matrix.data[at]}, which is not finite; remove it."
+            )
     logger.info("read %s: %s rows in %.2f s", path, f"{matrix.shape[0]:,}", perf_counter() - started)
     return matrix
+
+
+def npz_shape(path: PathLike) -> tuple[int, int]:
+    """The shape of a sparse matrix, whose values are not read."""
+    try:
+        with reading(Path(path)) as file, np.load(file) as archive:
+            n_rows, n_columns = archive["shape"].tolist()
+    except Exception:  # of many types, which reading all explains
+        n_rows, n_columns = read_npz(path).shape
+    return n_rows, n_columns
 
 
 def _load(path: Path) -> csr_matrix:

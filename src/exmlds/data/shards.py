@@ -15,7 +15,7 @@ from ..errors import DataError
 from ..storage.files import PathLike, near_path
 from ..validation.arrays import Matrix, row_blocks
 from .names import names_beside
-from .npz import is_npz, read_npz
+from .npz import is_npz, npz_shape, read_npz
 from .parse import TextFile
 from .text import Document, is_text, open_texts
 from .xc import indicator_of, iter_xc, pair_of
@@ -115,8 +115,8 @@ def open_shards(
 def _widths(path: Path) -> tuple[int, int]:
     """The numbers of features and labels of a shard."""
     if is_npz(path):
-        X, Y = (read_npz(half) for half in pair_of(path))
-        return X.shape[1], Y.shape[1]
+        X, Y = (npz_shape(half) for half in pair_of(path))
+        return X[1], Y[1]
     header = TextFile(path, labelled=True).header
     if header is None or header.n_labels is None:
         raise DataError(f"{path} has no header, `rows features labels`, which a shard needs.")

@@ -50,6 +50,7 @@ OPERATIONS = {
     "merge_examples": "rerank",
     "select_examples": "rerank",
     "train_labels": "rerank",
+    "average_rows": "rerank",
     "group_by_feature": "rerank",
     "merge_weights": "rerank",
     "score_labels": "rerank",

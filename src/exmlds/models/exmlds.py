@@ -432,14 +432,15 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
         if not len(labels):
             return
         assert self.feature_map_ is not None
-        rows, Y = first_rows_of(self.shortlister_.labels_, labels)
-        numbers = self.rows_[rows]
-        A = csr_matrix((0, len(self.centroids_.dense_slot)), dtype=np.float32)
-        if len(rows):
+        starts, rows = first_rows_of(self.shortlister_.labels_, labels)
+        feature_map, padded = self._padded_rows or (None, None)
+        if padded is None or feature_map is not self.feature_map_ or len(padded.squares) < len(self.rows_):
+            found, rows = np.unique(rows, return_inverse=True)
+            numbers = self.rows_[found]
             X = stacked(self._kept(numbers[numbers < n]), change.X[numbers[numbers >= n] - n])
-            A = transform_sparse(self.feature_map_, X)
+            padded = rerank.pad_rows(transform_sparse(self.feature_map_, X), engine=self.engine)
         self.centroids_ = rerank.replace_centroids(
-            *(self.centroids_, labels, A, Y, self.centroid_idf_, n_labels),
+            *(self.centroids_, labels, padded, starts, rows, self.centroid_idf_, n_labels),
             keep_from=PRUNE_CENTROIDS_BELOW,
             n_jobs=self.n_jobs,
             engine=self.engine,

@@ -296,14 +296,24 @@ def make_parts(plan: Plan, shards: Sequence[Shard], sizes: Sequence[int], *, in_
 
     sizes : the number of rows of each shard;  in_memory : whether the shards are in this process alone
     """
-    run, parts = _run_here if in_memory else cluster.run, range(plan.n_parts)
+    run = _run_here if in_memory else cluster.run
     first_rows = np.concatenate([[0], np.cumsum(sizes)]).tolist()
     routes = [(plan, number, shard, first_rows[number]) for number, shard in enumerate(shards)]
     run(learn_router, [(plan, len(shards))], "learning the router", 0.05)
     run(route_shard, routes, "routing rows", 0.15)
-    cluster.run(fit_part, [(plan, part, len(shards)) for part in parts], "fitting parts", 0.95)
+    parts = [(plan, part, len(shards)) for part in _largest_first(plan, len(shards))]
+    cluster.run(fit_part, parts, "fitting parts", 0.95)
     if plan.held_below:
-        cluster.run(score_part, [(plan, part, len(shards)) for part in parts], "scoring held-out rows", 1.0)
+        cluster.run(score_part, parts, "scoring held-out rows", 1.0)
+
+
+def _largest_first(plan: Plan, n_shards: int) -> list[int]:
+    """The parts in the order of their tasks: a large one that began last would keep all workers waiting."""
+    sizes = np.zeros(plan.n_parts, np.int64)
+    for number in range(n_shards):
+        found = row_file.sizes(plan.path("routed", number))
+        sizes += [found.get(f"part-{part}", 0) for part in range(plan.n_parts)]
+    return np.argsort(-sizes, kind="stable").tolist()
 
 
 def _run_here(

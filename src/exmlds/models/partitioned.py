@@ -6,6 +6,8 @@ import copy
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from numbers import Integral
 from pathlib import Path
@@ -30,7 +32,7 @@ from ..base import (
 )
 from ..growing import GrowsLabels, OfGrowing
 from ..runtime import cluster, progress
-from ..runtime.memory import DataSize, Estimate
+from ..runtime.memory import DataSize, Estimate, physical_bytes
 from ..runtime.parallel import blocks
 from ..selection import HeldOutScores
 from ..stages import merge, stacking
@@ -57,6 +59,8 @@ HELD_SHARE, MAX_HELD = 0.05, 3_000  # of the rows, held out to calibrate what se
 MIN_HELD = 50  # held-out rows below which nothing is calibrated
 ROWS_AT_ONCE = 16_384  # rows that are predicted by one part after another
 
+
+_LEFT_ON_DISK = ContextVar("exmlds_parts_left_on_disk", default=False)
 
 NOT_OF_RESULT = ("n_jobs", "verbose", "max_labels")  # parameters that a fit does not depend on
 
@@ -92,7 +96,8 @@ class Partitioned(GrowsLabels):
     n_parts_probed : number of parts that predict the labels of a row
     overlap : the share of rows, those that are nearest to the border of their part, that belong to a second
         part too
-    max_memory : of the fit of one part. A loaded model whose parts take more reads them when they are asked
+    max_memory : of the fit of one part. A loaded model whose parts take more, or more than half of the memory
+        of the machine without it, reads them when they are asked
 
     The other parameters are those of every method, `XMCEstimator`. Inside `with distributed.Client(…):` the
     parts are fitted by the workers of a Dask cluster.
@@ -164,6 +169,7 @@ class Partitioned(GrowsLabels):
 
         What tasks make is kept in the folder PATH.work, which other machines must be able to read and write
         too. It is removed at the end. A call that was stopped goes on from there when it is made again.
+        Several parts stay on disk, and are read when they are asked; `load` reads them at once.
 
         Parameters
         ----------
@@ -177,7 +183,8 @@ class Partitioned(GrowsLabels):
             self._learn_shards(shards, work, label_names)
             self.save(path)
         shutil.rmtree(work)
-        self._become(load(path))
+        with parts_left_on_disk():
+            self._become(load(path))
         return self
 
     def _learn_shards(self, shards: Sequence[Shard], work: Path, label_names: Sequence[str] | None) -> None:
@@ -494,7 +501,8 @@ class Partitioned(GrowsLabels):
         super()._restore()
         self._check_parts()
         size = sum(model_folder.size(part.folder or "") for part in self.parts_)
-        if self.max_memory is None or size <= params.as_bytes(self.max_memory):
+        allowed = physical_bytes() / 2 if self.max_memory is None else params.as_bytes(self.max_memory)
+        if size <= allowed and not (_LEFT_ON_DISK.get() and len(self.parts_) > 1):
             self._load_parts()
 
     def _load_parts(self) -> None:
@@ -510,7 +518,9 @@ class Partitioned(GrowsLabels):
         for part, labels, rows in zip(self.parts_, self.part_labels_, self.part_rows_):
             stored.record(part, "a part", InnerModel)
             stored.ids(labels, "the labels of a part", None, n_labels)
-            stored.require(len(np.unique(labels)) == len(labels), "a part has a label twice")
+            is_its = np.zeros(n_labels, bool)
+            is_its[labels] = True
+            stored.require(np.count_nonzero(is_its) == len(labels), "a part has a label twice")
             stored.ids(rows, "the rows of a part", None, self.n_samples_fit_)
         if self.router_ is None:
             stored.require(n_parts == 1, "there are parts without a router")
@@ -528,6 +538,16 @@ class Partitioned(GrowsLabels):
             if isinstance(part, XMCPredictor):
                 fits = part.n_labels_ == len(labels) and part.n_features_in_ == self.n_features_in_
                 stored.require(fits, "a part has other features or labels than the model")
+
+
+@contextmanager
+def parts_left_on_disk() -> Iterator[None]:
+    """Inside, `load` leaves several parts on disk: the driver of a fit to shards is not to hold them all."""
+    token = _LEFT_ON_DISK.set(True)
+    try:
+        yield
+    finally:
+        _LEFT_ON_DISK.reset(token)
 
 
 def work_folder(path: PathLike) -> Path:

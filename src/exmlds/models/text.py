@@ -42,7 +42,7 @@ from .concepts import LabelNames, all_labels, as_concepts, current_concepts, ids
 from .encoders import EncoderVectorizer, Text, UnionVectorizer, is_encoder, joined
 from .exmlds import ExMLDS
 from .name_matcher import LabelName, NameIndex, NameMatcher
-from .partitioned import Partitioned, work_folder
+from .partitioned import Partitioned, parts_left_on_disk, work_folder
 from .text_shards import Documents
 
 Array = np.ndarray
@@ -394,7 +394,8 @@ class TextClassifier(LabelSpaceMixin):
             self.texts_ = self.ids_ = self.field_lengths_ = self.training_digest_ = None
             self.save(path)
         shutil.rmtree(work)
-        self._become(load(path))
+        with parts_left_on_disk():
+            self._become(load(path))
         return self
 
     def _check_shards_can_be_used(self) -> None:

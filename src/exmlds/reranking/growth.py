@@ -22,8 +22,8 @@ REFIT_SHARE = 0.005  # of all rows that are added or removed before classifiers 
 BEYOND = np.float32(-1)  # stands for the dual variable 0 of an example that its classifier was trained with
 MIN_CHANGE = 0.01  # share of its rows that a label gains or loses before its classifier is trained again
 # Of the labels that have changed, those with most changed rows for the number of examples that they are
-# trained with come first, until these are this many times as many as the changed rows have on average.
-EXAMPLES_PER_ROW = 15.0
+# trained with come first, until these are so many for each changed row.
+EXAMPLES_PER_ROW = 3_000
 # A label with fewer rows gets a new centroid, of this many rows at most, when it gains or loses one; that of
 # a label with more hardly changes by one row.
 CENTROID_ROWS = 100
@@ -112,15 +112,11 @@ def train_again(
     examples, alphas = extended(trained, added, n_jobs=shortlister.n_jobs, engine=engine)
     is_live = _has_labels(Y)
     on_threads: dict[str, Any] = {"n_jobs": shortlister.n_jobs, "engine": engine}
-    # Removed rows do not count, whether they are still stored or not.
-    n_live, n_all = int(is_live.sum()), len(examples.rows)
-    if n_live < n:
-        n_all = int(is_live[examples.rows].sum())
-    n_allowed = EXAMPLES_PER_ROW * n_all * n_changed / max(n_live, 1)
     counts = shortlister.column_counts_
     due = changed_labels(counts, trained_counts)
     n_examples = rerank.count_trainable(examples, alphas, due, is_live, **on_threads)
     change = np.abs(counts - trained_counts)[due]
+    n_allowed = EXAMPLES_PER_ROW * n_changed
     is_first = first_labels(change, n_examples, trained_counts[due] == 0, n_allowed)
     labels = due[is_first]
     own = rerank.select_examples(examples, alphas, labels, is_live, n_examples[is_first], **on_threads)
@@ -174,8 +170,8 @@ def labels_to_average(labels: csr_matrix, removed: csr_matrix, counts: Array) ->
     return np.flatnonzero(had_few | ((n_removed > 0) & (counts < CENTROID_ROWS)))
 
 
-def first_rows_of(Y: csr_matrix, labels: Array) -> tuple[Array, csr_matrix]:
-    """The first `CENTROID_ROWS` rows of each of some labels, ascending: (r,) rows, and (r, m) csr of ones."""
+def first_rows_of(Y: csr_matrix, labels: Array) -> tuple[Array, Array]:
+    """The first `CENTROID_ROWS` rows of each of some labels, ascending: (m + 1,) starts, and the rows."""
     number = np.full(Y.shape[1], -1)
     number[labels] = np.arange(len(labels))
     stored_at = np.flatnonzero((number[Y.indices] >= 0) & (Y.data >= 1))
@@ -183,11 +179,9 @@ def first_rows_of(Y: csr_matrix, labels: Array) -> tuple[Array, csr_matrix]:
     order = np.argsort(owner, kind="stable")
     sizes = np.bincount(owner, minlength=len(labels))
     rank = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    order = order[rank < CENTROID_ROWS]
-    found = np.searchsorted(Y.indptr, stored_at[order], side="right") - 1
-    rows, position = np.unique(found, return_inverse=True)
-    ones = np.ones(len(order), np.float32)
-    return rows, csr_matrix((ones, (position, owner[order])), (len(rows), len(labels)))
+    first = stored_at[order[rank < CENTROID_ROWS]]
+    starts = np.concatenate(([0], np.cumsum(np.minimum(sizes, CENTROID_ROWS))))
+    return starts, np.searchsorted(Y.indptr, first, side="right") - 1
 
 
 def extended(

@@ -48,10 +48,9 @@ def run(
             return
         from distributed import KilledWorker, as_completed
 
-        futures = [client.submit(work, *task, pure=False) for task in tasks]
+        futures = client.map(work, *zip(*tasks), pure=False)
         try:
-            for future in as_completed(futures):
-                future.result()
+            for _ in as_completed(futures, with_results=True):
                 advance(1)
         except KilledWorker as error:
             raise DataError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -58,6 +59,14 @@ class Estimate(NamedTuple):
     def with_rows(self, data: DataSize) -> Estimate:
         """Add the training rows, for a model that stores them."""
         return Estimate(self.memory + data.rows_bytes(), self.size + data.rows_bytes())
+
+
+def physical_bytes() -> float:
+    """The memory of this machine; unlimited where the system does not say."""
+    try:
+        return float(os.sysconf("SC_PHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return float("inf")
 
 
 def side_bytes(value: Any) -> float:

@@ -20,7 +20,7 @@ Array = np.ndarray
 
 SAMPLE = 20_000  # most rows that the centres are fitted on
 SCORED = 16_384  # rows in a block that is scored or trained on
-SORTED = 1_024  # rows whose parts are ranked at a time
+SORTED = 1_024  # rows whose scores are compared at a time
 
 
 class Router(NamedTuple):
@@ -118,8 +118,9 @@ def _room(n: int, n_parts: int, cap: int) -> int:
 def _scores(X: Any, centers: Array) -> Array:
     """(n, p) float32, inner products of rows and centres."""
     scores = np.empty((X.shape[0], len(centers)), np.float32)
+    columns = np.ascontiguousarray(centers.T)  # which each product would do again
     for rows in blocks(len(scores), SCORED):
-        scores[rows] = X[rows] @ centers.T
+        scores[rows] = X[rows] @ columns
     return scores
 
 
@@ -127,7 +128,7 @@ def _assign_with_cap(scores: Array, cap: int) -> Array:
     """(n,) int64, the best part with room for each row; of equally good ones the first.
 
     The rows with the largest gap between their best and second-best score choose first. There may be
-    thousands of parts, so the scores (n, p) are sorted for some rows at a time.
+    thousands of parts, so the scores (n, p) are copied for some rows at a time; they are overwritten.
     """
     n, n_parts = scores.shape
     part, gap = np.empty(n, np.int64), np.empty(n, np.float32)
@@ -138,12 +139,13 @@ def _assign_with_cap(scores: Array, cap: int) -> Array:
     room = np.full(n_parts, cap)
     waiting = np.argsort(-gap, kind="stable")
     for choice in range(n_parts):
-        preferred = part[waiting] if choice == 0 else _preferred(scores, waiting, choice)
+        preferred = part[waiting] if choice == 0 else _best_parts(scores, waiting)
         rejected = []
         for p in range(n_parts):
             applicants = waiting[preferred == p]
             part[applicants[: room[p]]] = p
             rejected.append(applicants[room[p] :])
+            scores[rejected[-1], p] = -np.inf
             room[p] -= min(room[p], len(applicants))
         waiting = np.concatenate(rejected)
         if not waiting.size:
@@ -151,10 +153,9 @@ def _assign_with_cap(scores: Array, cap: int) -> Array:
     return part
 
 
-def _preferred(scores: Array, rows: Array, choice: int) -> Array:
-    """(m,) int64, the part of some rows that so many others have a larger score than."""
-    ranked = (np.argsort(-scores[rows[block]], axis=1, kind="stable") for block in blocks(len(rows), SORTED))
-    return np.concatenate([parts[:, choice] for parts in ranked])
+def _best_parts(scores: Array, rows: Array) -> Array:
+    """(m,) int64, the part with the largest score of some rows; of equally good ones the first."""
+    return np.concatenate([scores[rows[block]].argmax(axis=1) for block in blocks(len(rows), SORTED)])
 
 
 def _members(part: Array, n_parts: int) -> list[Array]:

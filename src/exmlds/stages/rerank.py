@@ -21,7 +21,8 @@ from ..validation.arrays import count_columns, row_norms
 Array = np.ndarray
 
 LEAST_WEIGHT = 1e-6  # least weight of a row: the kernel divides by its cost
-TRAINING_BLOCKS = 256  # blocks of labels that are trained at the same time
+# Blocks of labels that are trained at the same time, at most, and examples of each, at least about so many.
+TRAINING_BLOCKS, BLOCK_EXAMPLES = 256, 16_384
 COLLECTING_BLOCKS = 16  # blocks of rows or labels whose examples are collected at the same time
 SORTING_BLOCKS = 8  # blocks of labels whose rows are added up, or whose weights are sorted, at the same time
 LOSSES = ("squared_hinge", "logistic")
@@ -329,23 +330,13 @@ def _train_parts(
     settings = (loss == "logistic", n_new_epochs, n_epochs, np.float32(tolerance), np.float32(keep_from))
 
     def train_block(labels: slice) -> LabelWeights:
-        # No label has more weights than its examples have values, which bounds the output of the kernel.
-        starts = given.starts[labels.start : labels.stop + 1]
-        sizes = np.concatenate(([0], np.cumsum(lengths[given.rows[starts[0] : starts[-1]]])))
-        size = int(np.minimum(np.diff(sizes[starts - starts[0]]), d).sum())
-        n = labels.stop - labels.start
-        w, scale, bias = (np.zeros(length, np.float32) for length in (d, n, n))
-        starts, features, values = (
-            np.zeros(n + 1, np.int64),
-            np.empty(size + 1, np.int32),
-            np.empty(size + 1, np.int8),
-        )
-        trained = (alphas, w, starts, features, values, scale, bias)
-        engine.train_labels(*rows, *given, costs, labels.start, labels.stop, *settings, *trained)
-        return LabelWeights(starts, features[: starts[-1]].copy(), values[: starts[-1]].copy(), scale, bias)
+        w, out = np.zeros(d, np.float32), _room_for(labels, given.starts, given.rows, lengths, d)
+        engine.train_labels(*rows, *given, costs, labels.start, labels.stop, *settings, alphas, w, *out)
+        return _filled(out)
 
     # The blocks with most examples come first, so that none of them holds up the end.
-    todo = label_blocks(given.starts, TRAINING_BLOCKS)
+    n_blocks = max(min(len(given.rows) // BLOCK_EXAMPLES, TRAINING_BLOCKS), 1)
+    todo = label_blocks(given.starts, n_blocks)
     sizes = [int(given.starts[labels.stop] - given.starts[labels.start]) for labels in todo]
     order = np.argsort(sizes, kind="stable")[::-1].tolist()
     done = map_blocks(
@@ -378,10 +369,11 @@ def fit_centroids(
     row_weights : (n,) float, factors of the rows
     keep_from : weights below this share of the label's largest weight are pruned
     """
-    of_labels = csr_matrix(Y.T, dtype=np.float32)  # (L, n)
-    if row_weights is not None:
-        of_labels.data *= row_weights.astype(np.float32)[of_labels.indices]
-    parts = _centroids_of(of_labels, X, inverse_frequencies(X), keep_from, n_jobs)
+    of_labels = csr_matrix(Y.T)  # (L, n)
+    given = of_labels.indptr.astype(np.int64), of_labels.indices
+    factors = np.ones(X.shape[0]) if row_weights is None else row_weights
+    rows = X.indptr, X.indices, X.data
+    parts = _centroids_of(rows, *given, factors, inverse_frequencies(X), keep_from, n_jobs, engine)
     return _by_feature(parts, X.shape[1], n_jobs, engine)
 
 
@@ -393,8 +385,9 @@ def inverse_frequencies(X: csr_matrix) -> Array:
 def replace_centroids(
     centroids: Classifiers,
     labels: Array,
-    X: csr_matrix,
-    Y: csr_matrix,
+    X: PaddedRows,
+    starts: Array,
+    rows: Array,
     idf: Array,
     n_labels: int,
     *,
@@ -404,10 +397,11 @@ def replace_centroids(
 ) -> Classifiers:
     """The centroids with those of some labels, (m,) ascending, replaced by those of other rows.
 
-    X : (n, d) csr float32;  Y : (n, m) csr of ones;  n_labels : number of labels afterwards
-    idf : (d,) as `inverse_frequencies` gives it
+    starts, rows : (m + 1,) int64 and (p,), the rows of X that each of these labels has
+    idf : (d,) as `inverse_frequencies` gives it;  n_labels : number of labels afterwards
     """
-    parts = _centroids_of(csr_matrix(Y.T, dtype=np.float32), X, idf, keep_from, n_jobs)
+    factors = np.ones(len(X.squares))
+    parts = _centroids_of(X[:3], starts, rows, factors, idf, keep_from, n_jobs, engine)
     return replace(centroids, labels, _joined(parts), n_labels, n_jobs=n_jobs, engine=engine)
 
 
@@ -435,22 +429,50 @@ def fit_means(
 
 
 def _centroids_of(
-    of_labels: csr_matrix, X: csr_matrix, idf: Array, keep_from: float, n_jobs: int | None
+    X: tuple[Array, Array, Array],
+    starts: Array,
+    rows: Array,
+    factors: Array,
+    idf: Array,
+    keep_from: float,
+    n_jobs: int | None,
+    engine: Engine,
 ) -> list[LabelWeights]:
-    """The centroids of blocks of consecutive labels; of_labels : (m, n) csr, the weights of their rows."""
+    """The centroids of blocks of consecutive labels, as the kernel `average_rows` takes them."""
+    lengths, factors = np.diff(X[0]), factors.astype(np.float32)
 
-    def centroids_of(labels: slice) -> LabelWeights:
-        sums = of_labels[labels] @ X
-        sums.data *= idf[sums.indices]
-        lengths = np.maximum(row_norms(sums), LEAST_WEIGHT)
-        sums.data *= idf[sums.indices]
-        largest = _largest_of_rows(sums)
-        scale = (largest / (127 * lengths)).astype(np.float32)
-        return _quantized(sums, largest, keep_from)._replace(scale=scale)
+    def average(labels: slice) -> LabelWeights:
+        w, out = np.zeros(len(idf), np.float32), _room_for(labels, starts, rows, lengths, len(idf))
+        given = starts, rows, factors, idf, labels.start, labels.stop, np.float32(keep_from)
+        engine.average_rows(*X, *given, w, *out[:4])
+        return _filled(out)
 
-    todo = label_blocks(of_labels.indptr.astype(np.int64), SORTING_BLOCKS)
+    todo = label_blocks(starts, SORTING_BLOCKS)
     unit = "blocks of labels"
-    return list(map_blocks(centroids_of, todo, n_jobs=n_jobs, stage="centroids", total=len(todo), unit=unit))
+    return list(map_blocks(average, todo, n_jobs=n_jobs, stage="centroids", total=len(todo), unit=unit))
+
+
+def _room_for(labels: slice, starts: Array, rows: Array, lengths: Array, d: int) -> LabelWeights:
+    """Empty weights of some labels, with as much room as a kernel may need.
+
+    starts, rows : of the examples of all labels;  lengths : (n,) values of each row
+
+    No label has more weights than its examples have values, and the kernel writes one more.
+    """
+    own = starts[labels.start : labels.stop + 1]
+    sizes = np.concatenate(([0], np.cumsum(lengths[rows[own[0] : own[-1]]])))
+    size = 1 + int(np.minimum(np.diff(sizes[own - own[0]]), d).sum())
+    n = labels.stop - labels.start
+    scale, bias = (np.zeros(n, np.float32) for _ in range(2))
+    return LabelWeights(
+        np.zeros(n + 1, np.int64), np.empty(size, np.int32), np.empty(size, np.int8), scale, bias
+    )
+
+
+def _filled(weights: LabelWeights) -> LabelWeights:
+    """Weights without the room that a kernel left."""
+    n = weights.starts[-1]
+    return weights._replace(features=weights.features[:n].copy(), values=weights.values[:n].copy())
 
 
 def _largest_of_rows(A: csr_matrix) -> Array:

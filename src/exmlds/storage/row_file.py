@@ -12,7 +12,7 @@ import struct
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from ..errors import DataError
 from . import tree
@@ -38,23 +38,37 @@ def write(path: Path, records: Iterable[tuple[str, Any]]) -> None:
 
 def read(path: Path, key: str) -> Iterator[Any]:
     """Yield the records of a key in the order in which they were written."""
-    damaged = f"{path} is damaged; remove it, and start the command again."
     with path.open("rb") as file:
-        try:
-            file.seek(-_END.size, 2)
-            size, magic = _END.unpack(file.read())
-            file.seek(-_END.size - size, 2)
-            index = json.loads(file.read(size)) if magic == _MAGIC else None
-        except (OSError, ValueError):
-            index = None
-        if not isinstance(index, dict):
-            raise DataError(damaged)
-        for start, n_bytes, checksum in index.get(key, ()):
+        for start, n_bytes, checksum in _index(file, path).get(key, ()):
             file.seek(start)
             raw = file.read(n_bytes)
             if zlib.crc32(raw) != checksum:
-                raise DataError(damaged)
+                raise _damaged(path)
             yield tree.loads(raw)
+
+
+def sizes(path: Path) -> dict[str, int]:
+    """The bytes of the records of each key."""
+    with path.open("rb") as file:
+        return {key: sum(n_bytes for _, n_bytes, _ in records) for key, records in _index(file, path).items()}
+
+
+def _index(file: IO[bytes], path: Path) -> dict[str, list[tuple[int, int, int]]]:
+    """Where the records of each key begin, their bytes and their checksums."""
+    try:
+        file.seek(-_END.size, 2)
+        size, magic = _END.unpack(file.read())
+        file.seek(-_END.size - size, 2)
+        index = json.loads(file.read(size)) if magic == _MAGIC else None
+    except (OSError, ValueError):
+        index = None
+    if not isinstance(index, dict):
+        raise _damaged(path)
+    return index
+
+
+def _damaged(path: Path) -> DataError:
+    return DataError(f"{path} is damaged; remove it, and start the command again.")
 
 
 def read_one(path: Path, key: str) -> Any:

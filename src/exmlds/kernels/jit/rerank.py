@@ -4,8 +4,10 @@ import numpy as np
 
 from .compiler import kernel, reordering_kernel
 
+SETTLED = np.float32(0.2)  # as in the twin, as the next one
 SHRINK_MARGIN = np.float32(0.05)  # as in the twin; kernels import no constants that numba's cache would miss
 MAX_COPIED = 2**18  # values of a label's examples that are copied at most: 1.5 MB, a second-level cache
+FEW_EPOCHS = 2  # up to which a copy takes longer than it saves
 UNUSED = np.uint32(2**32 - 1)
 # Unsigned indices need no check for negative ones, and numba adds only unsigned numbers to them.
 ONE, TWO, THREE, FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
@@ -84,15 +86,15 @@ def select_examples(
     own_alphas,
 ):
     """See the twin in reference/rerank.py."""
-    is_filled, n_written = len(positions) > 0, own_starts[0]
+    is_filled, at, stop = len(positions) > 0, own_starts[0], own_starts[len(labels)]
     for i in range(len(labels)):
         for p in range(starts[labels[i]], starts[labels[i] + 1]):
-            if (signs[p] > 0 or alphas[p] >= 0) and is_live[rows[p]]:
-                if is_filled:
-                    positions[n_written], own_rows[n_written], own_signs[n_written] = p, rows[p], signs[p]
-                    own_alphas[n_written] = max(alphas[p], np.float32(0))
-                n_written += 1
-        own_starts[i + 1] = n_written
+            # Those that are left out are written too, and overwritten, as in `merge_weights`.
+            if is_filled and at < stop:
+                positions[at], own_rows[at], own_signs[at] = p, rows[p], signs[p]
+                own_alphas[at] = max(alphas[p], np.float32(0))
+            at += ((signs[p] > 0) | (alphas[p] >= 0)) & is_live[rows[p]]
+        own_starts[i + 1] = at
 
 
 @kernel
@@ -121,14 +123,14 @@ def train_labels(
     out_bias,
 ):
     """See the twin in reference/rerank.py."""
-    most, most_values = 0, 0
+    most, most_values, is_repeated = 0, 0, n_epochs > FEW_EPOCHS
     for label in range(first, last):
         most = max(most, starts[label + 1] - starts[label])
         most_values = max(most_values, _count_values(indptr, rows[starts[label] : starts[label + 1]]))
     # A copy of a label's examples, with its features numbered from 0, stays in the cache during all passes.
-    copy_size = min(most_values, MAX_COPIED)
+    copy_size = min(most_values, MAX_COPIED) if is_repeated else 0
     own_features, own_values = np.empty(copy_size, features.dtype), np.empty(copy_size, np.float32)
-    all_features, used = np.arange(len(w), dtype=np.uint32), np.empty(min(copy_size, len(w)) + 1, np.uint32)
+    all_features, used = np.arange(len(w), dtype=np.uint32), np.empty(len(w) + 1, np.uint32)
     number = np.full(len(w), UNUSED, np.uint32)
     begins, ends, order = np.empty(most, np.uint64), np.empty(most, np.uint64), np.empty(most, np.uint32)
     n_out = 0
@@ -136,31 +138,37 @@ def train_labels(
         here = slice(starts[label], starts[label + 1])
         own, alpha = rows[here], alphas[here]
         n_values = _count_values(indptr, own)
-        # With few passes, a copy takes longer than it saves, unless most features would have no weight.
-        if n_values <= copy_size and (n_epochs > 2 or n_values < 4 * len(w)):
+        # w[i] is the weight of feature names[i], for each i in at.
+        if is_repeated and n_values <= copy_size:
             n_used = _copy_rows(
                 indptr, features, values, own, number, begins, ends, own_features, own_values, used
             )
-            names, x = used[:n_used], (begins, ends, own_features, own_values)
+            at, names, x = all_features[:n_used], used, (begins, ends, own_features, own_values)
         else:
             for i in range(len(own)):
                 begins[i], ends[i] = indptr[own[i]], indptr[own[i] + 1]
-            names, x = all_features, (begins, ends, features, values)
+            at, names, x = all_features, all_features, (begins, ends, features, values)
+            if n_values < 4 * len(w):  # Most features would have no weight.
+                at = used[: _list_features(begins[: len(own)], ends, features, number, used)]
         seed = np.uint64(label) * np.uint64(2654435761) + np.uint64(12345)
         limits = is_logistic, n_new_epochs, n_epochs, tolerance
         out_bias[label - first] = _descend(
             *x, own, signs[here], squares, costs, seed, *limits, alpha, order, w
         )
         largest = np.float32(0)
-        for f in range(len(names)):
-            largest = max(largest, abs(w[f]))
+        for i in at:
+            largest = max(largest, abs(w[i]))
         out_scale[label - first] = scale = largest / np.float32(127)
-        least, divisor = keep_from * largest, scale if scale > 0 else np.float32(1)
-        for f in range(len(names)):
+        least, divisor, begin = keep_from * largest, scale if scale > 0 else np.float32(1), n_out
+        for i in at:
             # Those that are pruned are written too, and overwritten: a branch would often be predicted wrong.
-            out_features[n_out], out_values[n_out] = names[f], np.int8(np.rint(w[f] / divisor))
-            n_out += (w[f] != 0) & (abs(w[f]) >= least)
-            w[f] = 0
+            out_features[n_out] = i
+            n_out += (w[i] != 0) & (abs(w[i]) >= least)
+        for p in range(begin, n_out):
+            i = out_features[p]
+            out_features[p], out_values[p] = names[i], np.int8(np.rint(w[i] / divisor))
+        for i in at:
+            w[i] = 0
         out_starts[label - first + 1] = n_out
 
 
@@ -170,6 +178,24 @@ def _count_values(indptr, rows):
     for row in rows:
         count += indptr[row + 1] - indptr[row]
     return count
+
+
+@kernel
+def _list_features(begins, ends, features, number, used):
+    """List the features of examples in the order of their first use; returns the number of these.
+
+    number : as in `_copy_rows`
+    """
+    n_used = np.uint32(0)
+    for i in range(len(begins)):
+        for p in range(begins[i], ends[i]):
+            # No branch, as in `_copy_rows`.
+            used[n_used] = features[p]
+            n_used += np.uint32(number[features[p]] == UNUSED)
+            number[features[p]] = 0
+    for f in used[:n_used]:
+        number[f] = UNUSED
+    return n_used
 
 
 @kernel
@@ -249,7 +275,7 @@ def _descend(
             order[i] = i
     while epoch < n_epochs:
         # Shuffle the active examples with a linear congruential generator, as the twin does.
-        violation, largest = np.float32(0), np.float32(0)
+        violation, largest, total = np.float32(0), np.float32(0), np.float32(0)
         for i in range(active - 1, 0, -1):
             state = state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
             j = int(((state >> np.uint64(33)) * np.uint64(i + 1)) >> np.uint64(31))
@@ -282,6 +308,7 @@ def _descend(
                         position += 1
                         continue
                 violation = max(violation, abs(gradient))
+                total += abs(gradient)
                 largest = max(largest, gradient)
                 new = max(old - gradient * rates[i], np.float32(0))
             step = (new - old) * sign
@@ -299,6 +326,8 @@ def _descend(
         if epoch <= 0:  # The pass was over new examples alone.
             if violation < tolerance or epoch == 0:
                 active, epoch, threshold = m, 0, SHRINK_MARGIN
+        elif n_new_epochs > 0 and not is_logistic and total < SETTLED * tolerance * np.float32(active):
+            break
         # Converged on the active set: stop, or check all examples once more.
         elif violation < tolerance:
             if active == m:
@@ -324,6 +353,55 @@ def _logistic_step(old, cost, square, margin):
         new = z - slope / (a + c / (z * (c - z)))
         z = min(new, c / 2) if new > 0 else z * 0.1
     return np.float32(z if is_lower else c - z)
+
+
+@kernel
+def average_rows(
+    indptr,
+    features,
+    values,
+    starts,
+    rows,
+    factors,
+    idf,
+    first,
+    last,
+    keep_from,
+    w,
+    out_starts,
+    out_features,
+    out_values,
+    out_scale,
+):
+    """See the twin in reference/rerank.py."""
+    is_new, used, n_out = np.ones(len(w), np.uint8), np.empty(len(w) + 1, np.uint32), 0
+    for label in range(first, last):
+        n_used = np.uint32(0)
+        for row in rows[starts[label] : starts[label + 1]]:
+            for p in range(np.uint64(indptr[row]), np.uint64(indptr[row + 1])):
+                f = features[p]
+                # No branch, as in `_copy_rows`.
+                used[n_used] = f
+                n_used += np.uint32(is_new[f])
+                is_new[f] = 0
+                w[f] += factors[row] * values[p]
+        square, largest = 0.0, np.float32(0)
+        for f in used[:n_used]:
+            is_new[f] = 1
+            w[f] *= idf[f]
+            square += np.float64(w[f]) * np.float64(w[f])
+            w[f] *= idf[f]
+            largest = max(largest, abs(w[f]))
+        out_scale[label - first] = scale = largest / np.float32(127)
+        if square > 0:
+            out_scale[label - first] = scale / np.sqrt(square)
+        divisor, least = scale if scale > 0 else np.float32(1), keep_from * largest
+        for f in used[:n_used]:
+            # Those that are pruned are written too, and overwritten.
+            out_features[n_out], out_values[n_out] = f, np.int8(np.rint(w[f] / divisor))
+            n_out += abs(w[f]) > least
+            w[f] = 0
+        out_starts[label - first + 1] = n_out
 
 
 @kernel

@@ -7,6 +7,7 @@ from scipy.optimize import brentq
 
 Array = np.ndarray
 
+SETTLED = 0.2  # With n_new_epochs, training also stops at a mean gradient below this share of the tolerance.
 SHRINK_MARGIN = 0.05  # An example with α = 0 whose gradient is larger is removed from the active set.
 
 
@@ -94,7 +95,8 @@ def select_examples(
 
     starts, rows, signs, alphas : the examples of all labels, and their α
     labels : (m,) those to be trained;  is_live : (n,) bool, rows that still are examples
-    own_starts : (m + 1,) int64, where the examples of these labels begin; all but the first are written
+    own_starts : (m + 1,) int64, where the examples of these labels begin, and those of the last one end;
+        all but the first are written
     positions, own_rows, own_signs, own_alphas : int64, int32, int8 and float32: where each example is, and
         what it is, with an α of at least 0; if they are empty, only own_starts is written
     """
@@ -139,7 +141,8 @@ def train_labels(
     w = Σ α sign x and optimizes one α at a time. It shrinks as LIBLINEAR does: an example with α = 0 leaves
     the active set when its gradient exceeds SHRINK_MARGIN, or the largest gradient of the previous epoch; all
     examples return when the active set has converged. Where some α start from 0 and some do not, up to
-    n_new_epochs passes over the former alone come first, which are not counted in n_epochs.
+    n_new_epochs passes over the former alone come first, which are not counted in n_epochs; the squared hinge
+    then also stops when the mean gradient of a pass over all is below SETTLED times the tolerance.
 
     indptr, features, values : the rows x as csr float32, features uint16 or uint32; each row has a multiple
         of 4 values, the last of them zeros
@@ -200,7 +203,7 @@ def _descend(
     weights = alpha @ X
     state = (label * 2654435761 + 12345) % 2**64
     while epoch < n_epochs:
-        violation = largest = 0.0
+        violation = largest = total = 0.0
         for i in range(len(order) - 1, 0, -1):
             state = (state * 6364136223846793005 + 1442695040888963407) % 2**64
             j = (state >> 33) * (i + 1) >> 31
@@ -221,6 +224,7 @@ def _descend(
                     continue
                 if alpha[i] > 0 or gradient < 0:
                     violation, largest = max(violation, abs(gradient)), max(largest, gradient)
+                    total += abs(gradient)
                 new = max(alpha[i] - gradient / (square + 1 / (2 * costs[i])), 0.0)
             weights = weights + (new - alpha[i]) * X[i]
             alpha[i] = new
@@ -231,6 +235,8 @@ def _descend(
             if violation < tolerance or epoch == 0:
                 order, inactive, epoch = [*order, *reversed(inactive)], [], 0
                 threshold = SHRINK_MARGIN
+        elif n_new_epochs and not is_logistic and total < SETTLED * tolerance * len(order):
+            break
         elif violation < tolerance:
             if not inactive:
                 break
@@ -245,6 +251,50 @@ def _logistic_optimum(old: float, cost: float, square: float, margin: float) -> 
         return log_odds + margin + square * (cost / (1 + np.exp(-log_odds)) - old)
 
     return cost / (1 + np.exp(-brentq(slope, -700, 700)))
+
+
+def average_rows(
+    indptr: Array,
+    features: Array,
+    values: Array,
+    starts: Array,
+    rows: Array,
+    factors: Array,
+    idf: Array,
+    first: int,
+    last: int,
+    keep_from: float,
+    w: Array,
+    out_starts: Array,
+    out_features: Array,
+    out_values: Array,
+    out_scale: Array,
+) -> None:
+    """For each label, add up D x over its rows, scale the sum to unit length, and multiply it by D again.
+
+    indptr, features, values : the rows x as csr float32
+    starts, rows : where the rows of each label begin and end, and these;  factors : (n,) float32, of each row
+    idf : (d,) float32, the diagonal of D;  first, last : the range of labels
+    keep_from : weights of at most this share of a label's largest weight are pruned
+    w : (d,) float32 zeros, a work array that is zero again at the end
+    out_starts, out_features, out_values : as of `train_labels`
+    out_scale : (last − first,) float32, the largest weight of each label over 127
+    """
+    n_out = 0
+    for i, label in enumerate(range(first, last)):
+        sums = np.zeros(len(w), np.float32)
+        for row in rows[starts[label] : starts[label + 1]]:
+            here = slice(indptr[row], indptr[row + 1])
+            np.add.at(sums, features[here], factors[row] * values[here])
+        length = np.linalg.norm((sums * idf).astype(float))
+        sums = (sums * idf) * idf
+        largest = np.abs(sums).max(initial=0)
+        kept = np.flatnonzero(np.abs(sums) > keep_from * largest)
+        end = n_out + len(kept)
+        out_features[n_out:end] = kept
+        out_values[n_out:end] = np.rint(sums[kept] * (127 / largest)) if len(kept) else 0
+        out_scale[i] = largest / 127 / (length or 1)
+        out_starts[i + 1] = n_out = end
 
 
 def group_by_feature(
