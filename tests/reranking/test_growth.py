@@ -53,14 +53,15 @@ def test_examples_for_each_changed_row_are_bounded(monkeypatch: pytest.MonkeyPat
     books = make_library(300, random_state=0)
     model = ExMLDS(growable=True, cost=1.0, shortlist=8, random_state=0).fit(books.X[:280], books.Y[:280])
     n_trained = []
-    for n_allowed in (0, 20, 10_000):
+    for share, n_allowed in ((0.0, 0), (0.0, 20), (0.0, 10_000), (1_000.0, 0)):
+        monkeypatch.setattr(growth, "EXAMPLES_SHARE", share)
         monkeypatch.setattr(growth, "EXAMPLES_PER_ROW", n_allowed)
         other = copy.copy(model)
         other.partial_fit(books.X[280:], books.Y[280:])
         changed = other.trained_counts_ != model.trained_counts_
         n_trained.append(int(changed.sum()))
     assert n_trained[0] == 0
-    assert 0 < n_trained[1] < n_trained[2]
+    assert 0 < n_trained[1] < n_trained[2] == n_trained[3]
 
 
 def test_labels_with_few_rows_are_averaged_again() -> None:

@@ -22,8 +22,9 @@ REFIT_SHARE = 0.005  # of all rows that are added or removed before classifiers 
 BEYOND = np.float32(-1)  # stands for the dual variable 0 of an example that its classifier was trained with
 MIN_CHANGE = 0.01  # share of its rows that a label gains or loses before its classifier is trained again
 # Of the labels that have changed, those with most changed rows for the number of examples that they are
-# trained with come first, until these are so many for each changed row.
-EXAMPLES_PER_ROW = 3_000
+# trained with come first, until these are this many times as many as the changed rows have on average, or so
+# many for each changed row.
+EXAMPLES_SHARE, EXAMPLES_PER_ROW = 12.0, 3_000
 # A label with fewer rows gets a new centroid, of this many rows at most, when it gains or loses one; that of
 # a label with more hardly changes by one row.
 CENTROID_ROWS = 100
@@ -116,7 +117,10 @@ def train_again(
     due = changed_labels(counts, trained_counts)
     n_examples = rerank.count_trainable(examples, alphas, due, is_live, **on_threads)
     change = np.abs(counts - trained_counts)[due]
-    n_allowed = EXAMPLES_PER_ROW * n_changed
+    n_live = int(is_live.sum())
+    # Examples of removed rows do not count, whether they are still stored or not.
+    n_all = len(examples.rows) if n_live == n else int(is_live[examples.rows].sum())
+    n_allowed = n_changed * max(EXAMPLES_SHARE * n_all / max(n_live, 1), EXAMPLES_PER_ROW)
     is_first = first_labels(change, n_examples, trained_counts[due] == 0, n_allowed)
     labels = due[is_first]
     own = rerank.select_examples(examples, alphas, labels, is_live, n_examples[is_first], **on_threads)
