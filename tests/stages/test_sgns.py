@@ -162,7 +162,7 @@ def test_pairs_of_a_graph() -> None:
     assert relation.rows.tolist() == [10, 12, 12]
     assert relation.columns.tolist() == [21, 20, 22]
     assert relation.weights.tolist() == [1, 0.5, 1.5]
-    assert sorted(set(relation.table.tolist())) == [20, 21, 22]
+    assert sorted(set(relation.table)) == [20, 21, 22]
     assert relation.n_negative == 4
 
 

@@ -24,7 +24,7 @@ MIN_CHANGE = 0.01  # share of its rows that a label gains or loses before its cl
 # Of the labels that have changed, those with most changed rows for the number of examples that they are
 # trained with come first, until these are this many times as many as the changed rows have on average, or so
 # many for each changed row.
-EXAMPLES_SHARE, EXAMPLES_PER_ROW = 12.0, 3_000
+EXAMPLES_SHARE, EXAMPLES_PER_ROW = 15.0, 3_000
 # A label with fewer rows gets a new centroid, of this many rows at most, when it gains or loses one; that of
 # a label with more hardly changes by one row.
 CENTROID_ROWS = 100

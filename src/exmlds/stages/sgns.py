@@ -31,14 +31,14 @@ class Relation(NamedTuple):
 
     rows, columns : (p,) int64, the pairs
     weights : (p,) float32, factor of the gradient of each pair
-    table : (t,) int64, negatives are drawn uniformly from its entries
+    table : (t,) int64, negatives are drawn uniformly from its entries, or from the numbers of a range
     n_negative : negatives of each pair
     """
 
     rows: Array
     columns: Array
     weights: Array
-    table: Array
+    table: Array | range
     n_negative: int
 
 
@@ -76,7 +76,7 @@ def relate(
     columns = graph.indices.astype(np.int64) + column_offset
     counts = np.bincount(graph.indices, weights=graph.data, minlength=graph.shape[1])
     weights = (weight * graph.data).astype(np.float32)
-    return Relation(rows, columns, weights, _table(counts, power) + column_offset, n_negative)
+    return Relation(rows, columns, weights, _table(counts, power, column_offset), n_negative)
 
 
 def relate_pairs(
@@ -88,22 +88,34 @@ def relate_pairs(
     n_columns, n_negative, power : columns in all, and as in `relate`
     """
     counts = np.bincount(columns, minlength=n_columns)
-    return Relation(rows, columns, np.ones(len(rows), np.float32), _table(counts, power), n_negative)
+    return Relation(rows, columns, np.ones(len(rows), np.float32), _table(counts, power, 0), n_negative)
 
 
-def _table(counts: Array, power: float) -> Array:
+def _table(counts: Array, power: float, offset: int) -> Array | range:
     """(t,) int64, each column repeated in proportion to its count to the power, rounded.
 
-    With power 0 the table holds every column once, also those that were never observed.
+    With power 0 it is a range that holds every column once, also those that were never observed.
+
+    offset : the number of the first column
     """
+    columns = range(offset, offset + len(counts))
     if power == 0:
-        return np.arange(len(counts))
+        return columns
     shares = np.where(counts > 0, counts, 0) ** power * (counts > 0)
     if not shares.any():  # There are no pairs, so nothing will be drawn.
-        return np.arange(len(counts))
+        return columns
     size = max(TABLE, 16 * len(counts))
     edges = np.rint(size * np.cumsum(shares) / shares.sum()).astype(np.int64)
-    return np.repeat(np.arange(len(counts)), np.diff(edges, prepend=0))
+    return np.repeat(columns, np.diff(edges, prepend=0))
+
+
+def _draw(relation: Relation, n: int, rng: np.random.Generator) -> Array:
+    """(n, n_negative) int64, the negatives of n pairs."""
+    drawn = rng.integers(len(relation.table), size=(n, relation.n_negative))
+    if isinstance(relation.table, range):
+        drawn += relation.table.start
+        return drawn
+    return relation.table[drawn]
 
 
 def init(n: int, rank: int, *, n_epochs: int, tied: bool, rng: np.random.Generator) -> SgnsState:
@@ -134,12 +146,12 @@ def epoch(
         # Shuffling the chunks interleaves the relations.
         for position in rng.permutation(len(chunks)):
             relation, pairs = chunks[position]
-            drawn = rng.integers(len(relation.table), size=(len(pairs), relation.n_negative))
+            negatives = _draw(relation, len(pairs), rng)
             ends = np.array([seen, seen + len(pairs)]) / (state.n_epochs * n_pairs)
             first, last = learning_rate * np.maximum(1 - ends, SLOWEST)
             observed = (part[pairs] for part in (relation.rows, relation.columns, relation.weights))
             contexts = state.vectors if tied else state.contexts
-            negatives, rates = relation.table[drawn], (float(first), float(last))
+            rates = float(first), float(last)
             engine.sgns_pairs(*observed, negatives, *rates, state.vectors, contexts, tied)
             seen += len(pairs)
             advance(len(pairs))
