@@ -26,7 +26,7 @@ from scipy.sparse import csr_matrix
 
 from exmlds import ExMLDS, metrics
 from exmlds.data import make_library
-from measure import destination, is_committed, log_reading, parser_of, race, seconds, several, write_results
+from measure import destination, parser_of, race, seconds, several, write_sets
 from paper import rows_for
 
 SETS = ("eurlex-4k", "citeulike-t", "gutenberg-lcsh", "reuters21578-90")
@@ -160,9 +160,7 @@ def main() -> None:
             runs.append(measured(read(name, options.validation, seed), seed))
             print(name, seed, runs[-1], flush=True)
         sets[name] = {**averaged(runs), "seeds": options.seeds}
-    write_results(path, {"split": "validation" if options.validation else "test", "sets": sets})
-    if options.test and is_committed(path):
-        log_reading("growth", sets)
+    write_sets("growth", "validation" if options.validation else "test", sets, path)
 
 
 if __name__ == "__main__":
