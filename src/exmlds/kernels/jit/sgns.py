@@ -34,25 +34,33 @@ def sgns_pairs(rows, columns, weights, negatives, first_rate, last_rate, vectors
     """See the twin in reference/sgns.py."""
     rank = vectors.shape[1]
     change = np.empty(rank, np.float32)
+    n = negatives.shape[1] + 1
+    steps = np.empty(n, np.float32)
     for p in range(len(rows)):
         rate = np.float32(first_rate + (last_rate - first_rate) * p / len(rows)) * weights[p]
         vector = vectors[rows[p]]
         change[:] = 0
         if p + 1 < len(rows):  # Most of the time went into waiting for vectors beyond the second cache.
-            for t in range(negatives.shape[1] + 1):
+            for t in range(n):
                 target = columns[p + 1] if t == 0 else negatives[p + 1, t - 1]
                 for c in range(0, rank, LINE):
                     _prefetch(contexts, target, c)
-        for t in range(negatives.shape[1] + 1):
+        # All inner products come first, so that the processor computes several at the same time.
+        for t in range(n):
             target = columns[p] if t == 0 else negatives[p, t - 1]
-            if skip_self and t > 0 and target == rows[p]:
-                continue
             context = contexts[target]
             dot = np.float32(0)
             for c in range(rank):
                 dot += vector[c] * context[c]
+            steps[t] = dot
+        for t in range(n):
             target_value = np.float32(1) if t == 0 else np.float32(0)
-            step = rate * (target_value - np.float32(1) / (np.float32(1) + np.exp(-dot)))
+            steps[t] = rate * (target_value - np.float32(1) / (np.float32(1) + np.exp(-steps[t])))
+        for t in range(n):
+            target = columns[p] if t == 0 else negatives[p, t - 1]
+            if skip_self and t > 0 and target == rows[p]:
+                continue
+            context, step = contexts[target], steps[t]
             # One loop takes half the time of two, which would each check whether their rows overlap.
             for c in range(rank):
                 before = context[c]

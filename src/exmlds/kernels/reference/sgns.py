@@ -20,6 +20,8 @@ def sgns_pairs(
 ) -> None:
     """Ascend log σ(⟨z_i, c_j⟩) + Σ over negatives j' of log σ(−⟨z_i, c_j'⟩) by SGD, pair by pair, in place.
 
+    The inner products of a pair are those before its steps.
+
     rows, columns : (p,) int64, the pairs (i, j) in their order
     weights : (p,) float32, factor of the gradient of each pair
     negatives : (p, m) int64, the j' of each pair
@@ -31,12 +33,10 @@ def sgns_pairs(
     for i, j, weight, drawn, rate in zip(rows, columns, weights, negatives, rates):
         before = vectors[i].copy()
         change = np.zeros_like(before)
-        for target, target_value in [
-            (j, 1.0),
-            *((other, 0.0) for other in drawn if not (skip_self and other == i)),
-        ]:
-            context = contexts[target].copy()
-            step = np.float32(rate * weight * (target_value - 1 / (1 + np.exp(-float(before @ context)))))
-            change += step * context
+        targets = [j, *(other for other in drawn if not (skip_self and other == i))]
+        errors = (np.arange(len(targets)) == 0) - 1 / (1 + np.exp(-(contexts[targets] @ before)))
+        for target, error in zip(targets, errors):
+            step = np.float32(rate * weight * error)
+            change += step * contexts[target]
             contexts[target] += step * before
         vectors[i] += change
