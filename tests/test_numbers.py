@@ -263,6 +263,6 @@ def test_a_fit_stays_within_its_estimate(shape: str, method: str) -> None:
         pytest.skip("the peak of a process can't be measured here")
     command = [sys.executable, str(ROOT / "benchmarks" / "memory.py"), "--one", shape, method]
     run = json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
-    # The peak depends on how the threads of a fit overlap: on a busy machine, the estimate of the smallest fit
-    # here was 6.4 times its peak.
+    # The peak depends on how the threads of a fit overlap: on a busy machine, the estimate of the smallest
+    # fit here was 6.4 times its peak.
     assert run["peak"] <= run["estimate"] <= 10 * run["peak"]
