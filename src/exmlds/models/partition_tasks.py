@@ -88,6 +88,14 @@ class Counts(NamedTuple):
     label_counts: Array
 
 
+class Columns(NamedTuple):
+    """The labels of a part, ascending, the number of its rows that have each of them, and its rows."""
+
+    labels: Array
+    label_counts: Array
+    rows: Array
+
+
 def count_shard(plan: Plan, number: int, shard: Shard, n_shards: int) -> None:
     """Count a shard, and take a sample of its rows, each of which has a random key."""
     path = plan.path("counted", number)
@@ -227,11 +235,12 @@ def fit_part(plan: Plan, part: int, n_shards: int) -> None:
     if folder.exists():
         return
     X, Y, rows = rows_of(plan, n_shards, f"part-{part}")
-    labels = np.flatnonzero(np.bincount(Y.indices, minlength=Y.shape[1]))
+    counts = np.bincount(Y.indices, minlength=Y.shape[1])
+    labels = np.flatnonzero(counts)
     temporary = plan.folder / f".part-{part}.{secrets.token_hex(4)}"
     temporary.mkdir()
     try:
-        row_file.write(temporary / "columns", [("columns", {"labels": labels, "rows": rows})])
+        row_file.write(temporary / "columns", [("columns", Columns(labels, counts[labels], rows)._asdict())])
         if len(labels):
             seed = int(plan.rng(2, part).integers(2**31))
             fit_estimator(plan, X, Y[:, labels], seed).save(temporary / "model")
@@ -270,7 +279,7 @@ def score_part(plan: Plan, part: int, n_shards: int) -> None:
     ids = np.full((X.shape[0], CANDIDATES), -1, np.int64)
     scores = np.zeros(ids.shape, np.float32)
     if len(rows) and (folder / "model").exists():
-        labels, _ = read_columns(plan, part)
+        labels = read_columns(plan, part).labels
         model = load(folder / "model")
         model.n_jobs = plan.n_jobs
         ids[rows], scores[rows] = predict_part(model, labels, take_rows(X, rows), CANDIDATES)
@@ -313,7 +322,6 @@ def _run_here(
         work(*arguments)
 
 
-def read_columns(plan: Plan, part: int) -> tuple[Array, Array]:
+def read_columns(plan: Plan, part: int) -> Columns:
     """The labels and the rows of a part."""
-    columns = row_file.read_one(plan.path("part", part) / "columns", "columns")
-    return columns["labels"], columns["rows"]
+    return Columns(**row_file.read_one(plan.path("part", part) / "columns", "columns"))
