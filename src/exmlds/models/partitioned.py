@@ -53,7 +53,9 @@ from .partition_tasks import Columns, Plan, Shard
 Array = np.ndarray
 
 PART_ROWS = 65_536  # rows of a part, where `n_parts` is "auto" and memory is not limited
-HELD_SHARE, MAX_HELD = 0.05, 3_000  # of the rows, held out to calibrate what several parts predict
+# Rows that are held out to calibrate what several parts predict, and that no part is fitted to: a fiftieth of
+# all, but at least 300 and at most 3,000, and never more than a twentieth.
+HELD_SHARE, FEW_HELD, MAX_HELD, MAX_HELD_SHARE = 0.02, 300, 3_000, 0.05
 MIN_HELD = 50  # held-out rows below which nothing is calibrated
 ROWS_AT_ONCE = 16_384  # rows that are predicted by one part after another
 
@@ -562,5 +564,5 @@ def _with_rows(counts: csr_matrix, parts: Array, Y: csr_matrix) -> csr_matrix:
 
 def _held_share(n: int) -> float:
     """The share of rows that are held out; 0 where they are too few."""
-    share = min(HELD_SHARE, MAX_HELD / n)
-    return share if share * n >= MIN_HELD else 0.0
+    n_held = min(max(HELD_SHARE * n, FEW_HELD), MAX_HELD, MAX_HELD_SHARE * n)
+    return n_held / n if n_held >= MIN_HELD else 0.0
