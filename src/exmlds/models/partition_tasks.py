@@ -26,7 +26,7 @@ from sklearn.base import clone
 from ..base import XMCEstimator, load
 from ..runtime import cluster
 from ..runtime.parallel import one_blas_thread
-from ..stages import neighbors, partition
+from ..stages import partition
 from ..stages.partition import Router
 from ..storage import row_file
 from ..validation.arrays import Matrix, take_rows, unit_rows
@@ -35,7 +35,6 @@ Array = np.ndarray
 
 SAMPLE = 200_000  # rows that the router is learnt from
 SPARE = 3  # a shard's share of the sample is taken from so many times as many rows, since shards differ
-N_NEIGHBORS = 10  # rows with similar labels that the router keeps together
 BUFFER = 1 << 23  # stored values of routed rows that a task holds before it writes them
 CAP = 1.3  # rows of the largest part of the sample, in units of equal parts
 CANDIDATES = 50  # labels that a part predicts for a row at least
@@ -157,8 +156,7 @@ def learn_router(plan: Plan, n_shards: int) -> None:
     rng, routed = plan.rng(1), routing_rows(X)
     cap = int(CAP * X.shape[0] / plan.n_parts)
     with one_blas_thread():
-        near = neighbors.nearest_sets(Y, N_NEIGHBORS, "cosine", rng, n_jobs=plan.n_jobs)
-        router, _ = partition.gate(routed, near, plan.n_parts, cap, rng)
+        router = partition.gate_by_labels(routed, Y, plan.n_parts, cap, rng)
         margin = partition.overlap_margin(partition.shares(router, routed), plan.overlap)
     row_file.write(path, [("router", router), ("margin", margin)])
 
