@@ -59,18 +59,18 @@ SHARD_ROWS = 50_000
 PREDICTED = 16_384  # rows whose predictions are timed
 
 
-def split(name: str, is_test: bool) -> tuple[Dataset, Dataset]:
-    """Rows to train on and to predict."""
+def split(name: str, is_test: bool, seed: int) -> tuple[Dataset, Dataset]:
+    """Rows to train on and to predict; seed : of a validation split."""
     train = read_xc(find(name, "train"))
     if is_test:
         return train, read_xc(find(name, "test"))
-    order = np.random.default_rng(0).permutation(train.X.shape[0])
+    order = np.random.default_rng(seed).permutation(train.X.shape[0])
     n = N_VALIDATION.get(name, 3_000)
     return train.rows(np.sort(order[n:])), train.rows(np.sort(order[:n]))
 
 
 def quality(options: argparse.Namespace) -> dict[str, Any]:
-    train, test = split(options.set, options.test)
+    train, test = split(options.set, options.test, options.split)
     found = {}
     systems: dict[str, Any] = {"whole": ExMLDS(random_state=0)}
     for n_parts in options.parts or SETS[options.set]:
@@ -86,7 +86,8 @@ def quality(options: argparse.Namespace) -> dict[str, Any]:
         precisions = {name: round(100 * ranking.value(name), 2) for name in PRECISIONS}
         found[name] = {**precisions, "fit_seconds": round(fit_seconds, 1), "ms_per_row": round(ms, 3)}
         print(options.set, name, json.dumps(found[name]), flush=True)
-    return {f"quality, {'test' if options.test else 'validation'}": {options.set: found}}
+    rows = "test" if options.test else "validation" + (f" {options.split}" if options.split else "")
+    return {f"quality, {rows}": {options.set: found}}
 
 
 def write_set(name: str, folder: Path, n_rows: int | None = None) -> list[Any]:
@@ -333,6 +334,7 @@ def main() -> None:
             which = own.add_mutually_exclusive_group(required=True)
             which.add_argument("--validation", action="store_true")
             which.add_argument("--test", action="store_true")
+            own.add_argument("--split", type=int, default=0, help="seed of the validation split")
             own.add_argument("--parts", type=numbers)
             own.add_argument("--overlap", type=float, default=Partitioned().overlap)
             own.add_argument("--systems", help="such as 'whole,8 parts'; by default all")

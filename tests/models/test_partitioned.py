@@ -63,9 +63,25 @@ def test_rows_and_labels_of_parts(model: Partitioned, books: Dataset) -> None:
     n_held = 1_200 - len(np.unique(rows))
     assert n_held == model.held_out_metrics_["rows"]  # type: ignore[index]
     assert len(rows) == pytest.approx(1.75 * (1_200 - n_held), abs=30)  # as `overlap` says
-    for part, labels, own in zip(model.parts_, model.part_labels_, model.part_rows_):
+    for number, (labels, own) in enumerate(zip(model.part_labels_, model.part_rows_)):
         np.testing.assert_array_equal(labels, np.unique(books.Y[own].indices))
-        assert part.n_samples_fit_ == len(own)
+        assert model.parts_[number].n_samples_fit_ == len(own)
+        counts = model.part_label_counts_[[number]].toarray()[0]
+        np.testing.assert_array_equal(counts, np.bincount(books.Y[own].indices, minlength=books.Y.shape[1]))
+
+
+def test_parts_weigh_by_their_fractions_of_the_rows_of_a_label(model: Partitioned, books: Dataset) -> None:
+    rows = books.X[1_200:]
+    before = model.predict_topk(rows, 9)[1]
+    equal = copy.deepcopy(model)
+    equal.part_label_counts_ = 0 * model.part_label_counts_
+    assert (equal.predict_topk(rows, 9)[1] != before).any()
+
+
+def test_few_rows_are_held_out() -> None:
+    shares = {900: 0, 1_000: 0.05, 6_000: 0.05, 10_000: 0.03, 50_000: 0.02, 10**6: 0.003}
+    for n, share in shares.items():
+        assert partitioned._held_share(n) == pytest.approx(share), n
 
 
 def test_one_part_is_the_estimator_itself(books: Dataset) -> None:
@@ -244,6 +260,8 @@ def test_new_rows_and_labels_go_to_the_likeliest_part(growing: Partitioned, book
     assert sum(part.n_samples_fit_ for part in growing.parts_) == sum(map(len, growing.part_rows_))
     assert np.mean(["fresh" in row for row in growing.predict_labels(rows, k=3)]) > 0.8
     assert growing.explain(rows[:1], "fresh")[0].voters[0].row >= 300
+    assert growing.part_label_counts_.shape == (2, growing.n_labels_)
+    assert growing.part_label_counts_[:, [-1]].sum() == 40
     assert (growing.predict_topk(books.X[:50])[1] != before[1]).any()
 
 

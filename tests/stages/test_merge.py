@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.sparse import csr_matrix
 
 from exmlds.stages import merge, partition, stacking
 from exmlds.stages.partition import Router
@@ -12,10 +13,23 @@ from exmlds.stages.stacking import HeldOutPairs
 def test_the_mean_by_shares_by_hand() -> None:
     ids = np.array([[[3, 1], [1, -1]], [[0, -1], [2, 0]]])
     scores = np.array([[[0.8, 0.5], [0.9, 0]], [[0.5, 0], [0.5, 0.5]]], np.float32)
-    merged = merge.mix(ids, scores, np.array([[0.5, 0.5], [0.75, 0.25]]))
+    weights = np.array([[0.5, 0.5], [0.75, 0.25]], np.float32)[:, :, None]
+    merged = merge.mix(ids, scores, np.broadcast_to(weights, ids.shape))
     assert merged.ids[:, :2].tolist() == [[1, 3], [0, 2]]
     np.testing.assert_allclose(merged.scores[:, :2], [[0.7, 0.4], [0.5, 0.125]])
     assert (merged.ids[:, 2:] == -1).all()
+
+
+def test_the_weights_of_parts_by_hand() -> None:
+    counts = csr_matrix(np.array([[8, 0, 5], [2, 4, 0], [9, 9, 9]], np.float32))
+    ids, totals = np.array([[[0, 2], [1, -1]]]), np.array([10, 4, 5])
+    found = merge.label_weights(ids, np.array([[0, 1]]), np.array([[0.75, 0.25]]), counts, totals)
+    first, second = 0.75**0.7, 0.25**0.7
+    np.testing.assert_allclose(found[0, 0, 0], 1.2 * first / (1.2 * first + 0.6 * second), rtol=1e-6)
+    np.testing.assert_allclose(found[0, 0, 1], 1.4 * first / (1.4 * first + 0.4 * second), rtol=1e-6)
+    np.testing.assert_allclose(found[0, 1, 0], 1.4 * second / (0.4 * first + 1.4 * second), rtol=1e-6)
+    alone = merge.label_weights(ids[:, :1], np.array([[0]]), np.array([[1.0]]), counts, totals)
+    np.testing.assert_allclose(alone, 1, rtol=1e-6)
 
 
 def test_calibration_keeps_the_order_and_gives_shares_of_hits() -> None:

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
+from exmlds.data import make_library
 from exmlds.stages import partition
 
 
@@ -188,6 +189,41 @@ def test_neighbourhood_counts_in_both_directions() -> None:
     np.testing.assert_array_equal(twice, both_ways)
     assert not np.array_equal(twice, once)  # a row counts once for itself
     assert not np.array_equal(centers(np.full((240, 1), -1)), once)
+
+
+def test_means_of_labels_by_hand() -> None:
+    Y = csr_matrix(np.array([[1, 1, 0], [1, 0, 0], [0, 1, 1], [0, 0, 0]], np.float32))
+    scores = np.array([[4, 0], [2, 8], [0, 2], [1, 5]], np.float32)
+    first, second = np.array([3, 4]), np.array([2, 1])  # means of two labels; the third one has one row
+    expected = [(first + second) / 2, first, second, scores[3]]
+    np.testing.assert_allclose(partition.LabelMeans.of(Y) @ scores, expected)
+
+
+def test_a_gate_by_labels_keeps_the_rows_of_a_label_together(rng: np.random.Generator) -> None:
+    X, _, truth = two_views(rng)
+    Y = csr_matrix(np.hstack([np.eye(3)[truth], np.eye(240)]).astype(np.float32))  # and a label for each row
+    for seed in range(3):
+        router = partition.gate_by_labels(X, Y, 3, 160, np.random.default_rng(seed))
+        own = router.assign(X, 1)[:, 0]
+        assert min(np.bincount(own[truth == label]).max() for label in range(3)) == 80
+
+
+def test_more_starts_concentrate_labels_better() -> None:
+    data = make_library(800, random_state=0)
+
+    def concentration(n_starts: int) -> float:
+        rng = np.random.default_rng(0)
+        router = partition.gate_by_labels(data.X, data.Y, 5, 208, rng, n_starts=n_starts)
+        shares, found = partition.shares(router, data.X), []
+        for label in np.flatnonzero(np.bincount(data.Y.indices) > 1):
+            rows = data.Y[:, [label]].nonzero()[0]
+            mass = shares[rows].sum(axis=0, dtype=np.float64)
+            found.append((mass * np.log(mass / mass.sum())).sum())
+        return float(np.sum(found))
+
+    few = [concentration(n_starts) for n_starts in (1, 2, 6)]
+    assert few[0] <= few[1] <= few[2]
+    assert few[0] < few[2]
 
 
 @pytest.mark.twins

@@ -26,7 +26,7 @@ from sklearn.base import clone
 from ..base import XMCEstimator, load
 from ..runtime import cluster
 from ..runtime.parallel import one_blas_thread
-from ..stages import neighbors, partition
+from ..stages import partition
 from ..stages.partition import Router
 from ..storage import row_file
 from ..validation.arrays import Matrix, take_rows, unit_rows
@@ -35,7 +35,6 @@ Array = np.ndarray
 
 SAMPLE = 200_000  # rows that the router is learnt from
 SPARE = 3  # a shard's share of the sample is taken from so many times as many rows, since shards differ
-N_NEIGHBORS = 10  # rows with similar labels that the router keeps together
 BUFFER = 1 << 23  # stored values of routed rows that a task holds before it writes them
 CAP = 1.3  # rows of the largest part of the sample, in units of equal parts
 CANDIDATES = 50  # labels that a part predicts for a row at least
@@ -86,6 +85,14 @@ class Counts(NamedTuple):
     d: int
     nnz: int
     label_counts: Array
+
+
+class Columns(NamedTuple):
+    """The labels of a part, ascending, the number of its rows that have each of them, and its rows."""
+
+    labels: Array
+    label_counts: Array
+    rows: Array
 
 
 def count_shard(plan: Plan, number: int, shard: Shard, n_shards: int) -> None:
@@ -149,8 +156,7 @@ def learn_router(plan: Plan, n_shards: int) -> None:
     rng, routed = plan.rng(1), routing_rows(X)
     cap = int(CAP * X.shape[0] / plan.n_parts)
     with one_blas_thread():
-        near = neighbors.nearest_sets(Y, N_NEIGHBORS, "cosine", rng, n_jobs=plan.n_jobs)
-        router, _ = partition.gate(routed, near, plan.n_parts, cap, rng)
+        router = partition.gate_by_labels(routed, Y, plan.n_parts, cap, rng)
         margin = partition.overlap_margin(partition.shares(router, routed), plan.overlap)
     row_file.write(path, [("router", router), ("margin", margin)])
 
@@ -227,11 +233,12 @@ def fit_part(plan: Plan, part: int, n_shards: int) -> None:
     if folder.exists():
         return
     X, Y, rows = rows_of(plan, n_shards, f"part-{part}")
-    labels = np.flatnonzero(np.bincount(Y.indices, minlength=Y.shape[1]))
+    counts = np.bincount(Y.indices, minlength=Y.shape[1])
+    labels = np.flatnonzero(counts)
     temporary = plan.folder / f".part-{part}.{secrets.token_hex(4)}"
     temporary.mkdir()
     try:
-        row_file.write(temporary / "columns", [("columns", {"labels": labels, "rows": rows})])
+        row_file.write(temporary / "columns", [("columns", Columns(labels, counts[labels], rows)._asdict())])
         if len(labels):
             seed = int(plan.rng(2, part).integers(2**31))
             fit_estimator(plan, X, Y[:, labels], seed).save(temporary / "model")
@@ -270,7 +277,7 @@ def score_part(plan: Plan, part: int, n_shards: int) -> None:
     ids = np.full((X.shape[0], CANDIDATES), -1, np.int64)
     scores = np.zeros(ids.shape, np.float32)
     if len(rows) and (folder / "model").exists():
-        labels, _ = read_columns(plan, part)
+        labels = read_columns(plan, part).labels
         model = load(folder / "model")
         model.n_jobs = plan.n_jobs
         ids[rows], scores[rows] = predict_part(model, labels, take_rows(X, rows), CANDIDATES)
@@ -323,7 +330,6 @@ def _run_here(
         work(*arguments)
 
 
-def read_columns(plan: Plan, part: int) -> tuple[Array, Array]:
+def read_columns(plan: Plan, part: int) -> Columns:
     """The labels and the rows of a part."""
-    columns = row_file.read_one(plan.path("part", part) / "columns", "columns")
-    return columns["labels"], columns["rows"]
+    return Columns(**row_file.read_one(plan.path("part", part) / "columns", "columns"))

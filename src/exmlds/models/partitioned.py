@@ -50,12 +50,14 @@ from ..validation.columns import UsedColumns
 from ..validation.observed import contains
 from . import partition_tasks as tasks
 from .exmlds import ExMLDS
-from .partition_tasks import Plan, Shard
+from .partition_tasks import Columns, Plan, Shard
 
 Array = np.ndarray
 
 PART_ROWS = 65_536  # rows of a part, where `n_parts` is "auto" and memory is not limited
-HELD_SHARE, MAX_HELD = 0.05, 3_000  # of the rows, held out to calibrate what several parts predict
+# Rows that are held out to calibrate what several parts predict, and that no part is fitted to: a fiftieth of
+# all, but at least 300 and at most 3,000, and never more than a twentieth.
+HELD_SHARE, FEW_HELD, MAX_HELD, MAX_HELD_SHARE = 0.02, 300, 3_000, 0.05
 MIN_HELD = 50  # held-out rows below which nothing is calibrated
 ROWS_AT_ONCE = 16_384  # rows that are predicted by one part after another
 
@@ -107,6 +109,7 @@ class Partitioned(GrowsLabels):
     router_ : the fitted router, or None where there is one part
     parts_ : the fitted estimators, or where they are on disk
     part_labels_, part_rows_ : the columns of `classes_` and the numbers of the training rows of each part
+    part_label_counts_ : (parts, L) csr, the number of rows of each part that have each label
 
     Examples
     --------
@@ -151,7 +154,8 @@ class Partitioned(GrowsLabels):
             # With the same seed, one part is the model that the estimator alone would be.
             own = self.random_state if isinstance(self.random_state, Integral) else seed % 2**31
             model = tasks.fit_estimator(self._plan(Path(), seed), X, Y, int(own))
-            self._store(None, [model], [np.arange(Y.shape[1])], [np.arange(X.shape[0])])
+            counts = np.bincount(Y.indices, minlength=Y.shape[1])
+            self._store(None, [model], [Columns(np.arange(Y.shape[1]), counts, np.arange(X.shape[0]))])
             return None
         with TemporaryDirectory(prefix="exmlds-parts-") as folder:
             plan, shards = self._plan(Path(folder), seed), [ArrayShard(X, Y)]
@@ -274,23 +278,26 @@ class Partitioned(GrowsLabels):
         self,
         router: Router | None,
         parts: Sequence[AnyPart],
-        labels: list[Array],
-        rows: list[Array],
+        columns: Sequence[Columns],
     ) -> None:
         self.router_, self.parts_ = router, [*parts]
-        self.part_labels_, self.part_rows_ = labels, rows
+        self.part_labels_, self.part_rows_ = [own.labels for own in columns], [own.rows for own in columns]
+        starts, counts = np.cumsum([0, *map(len, self.part_labels_)]), [own.label_counts for own in columns]
+        self.part_label_counts_ = csr_matrix(
+            (np.concatenate(counts).astype(np.float32), np.concatenate(self.part_labels_), starts),
+            shape=(len(columns), len(self.column_counts_)),
+        )
         self.stacker_: Stacker | None = None
 
     def _collect(self, plan: Plan) -> None:
         """Take over the parts of a plan, without those that have no labelled row."""
         columns = [tasks.read_columns(plan, part) for part in range(plan.n_parts)]
-        used = [part for part, (labels, _) in enumerate(columns) if len(labels)]
+        used = [part for part, own in enumerate(columns) if len(own.labels)]
         router = row_file.read_one(plan.path("router"), "router")
         self._store(
             Router(router.centers[used]) if len(used) > 1 else None,
             [InnerModel(plan.path("part", part) / "model") for part in used],
-            [columns[part][0] for part in used],
-            [columns[part][1] for part in used],
+            [columns[part] for part in used],
         )
 
     def _score_held(self, plan: Plan, n_shards: int) -> tuple[HeldOutScores | None, csr_matrix | None]:
@@ -301,13 +308,13 @@ class Partitioned(GrowsLabels):
         if len(rows) < MIN_HELD or not Y.nnz or self.router_ is None:
             return None, None
         scored = [row_file.read_one(plan.path("scored", part), "scores") for part in range(plan.n_parts)]
-        used = [part for part in range(plan.n_parts) if tasks.read_columns(plan, part)[0].size]
+        used = [part for part in range(plan.n_parts) if tasks.read_columns(plan, part).labels.size]
         asked, shares = tasks.ask(self.router_, X, self.n_parts_probed)
         ids, scores = (
             np.stack([[scored[used[part]][name][row] for part in own] for row, own in enumerate(asked)])
             for name in ("ids", "scores")
         )
-        merged = merge.mix(ids, scores, shares)
+        merged = self._merge(ids, scores, asked, shares)
         present = merged.ids >= 0
         pairs = HeldOutPairs(
             merge.evidence(merged)[present], merged.ids[present], contains(Y, merged.ids)[present]
@@ -365,7 +372,12 @@ class Partitioned(GrowsLabels):
             rows, slots = np.nonzero(asked == part)
             found = tasks.predict_part(self._part(part), self.part_labels_[part], take_rows(X, rows), k)
             ids[rows, slots], scores[rows, slots] = found
-        return merge.mix(ids, scores, shares)
+        return self._merge(ids, scores, asked, shares)
+
+    def _merge(self, ids: Array, scores: Array, asked: Array, shares: Array) -> Merged:
+        """One list of labels from those of the parts that each row asked."""
+        counts = (self.part_label_counts_, self.column_counts_)
+        return merge.mix(ids, scores, merge.label_weights(ids, asked, shares, *counts))
 
     def _part(self, number: int) -> XMCPredictor:
         """A fitted part; one that is on disk is kept in memory until another one is asked."""
@@ -453,6 +465,7 @@ class Partitioned(GrowsLabels):
             counts = np.bincount(Y.indices, minlength=self.n_labels_ + len(names))
             counts[: self.n_labels_] += self.column_counts_
             self.column_counts_, self.n_labels_ = counts, len(counts)
+            self.part_label_counts_ = _with_rows(self.part_label_counts_, parts, Y)
             self.n_samples_fit_ += X.shape[0]
             if self._journal is not None:
                 self._journal.check_open()
@@ -522,6 +535,7 @@ class Partitioned(GrowsLabels):
             is_its[labels] = True
             stored.require(np.count_nonzero(is_its) == len(labels), "a part has a label twice")
             stored.ids(rows, "the rows of a part", None, self.n_samples_fit_)
+        stored.matrix(self.part_label_counts_, "the matrix of the labels' rows in parts", n_parts, n_labels)
         if self.router_ is None:
             stored.require(n_parts == 1, "there are parts without a router")
         else:
@@ -555,7 +569,20 @@ def work_folder(path: PathLike) -> Path:
     return Path(f"{os.fspath(path).rstrip('/')}.work")
 
 
+def _with_rows(counts: csr_matrix, parts: Array, Y: csr_matrix) -> csr_matrix:
+    """Counts of labels by part, (p, L) csr, with those of more rows, which may have more labels.
+
+    parts : (m,) the part of each row;  Y : (m, L′) csr of ones
+    """
+    shape = (counts.shape[0], len(parts))
+    belongs = csr_matrix((np.ones(len(parts), np.float32), (parts, np.arange(len(parts)))), shape=shape)
+    widened = csr_matrix((counts.data, counts.indices, counts.indptr), shape=(shape[0], Y.shape[1]))
+    total = csr_matrix(widened + belongs @ csr_matrix(Y, dtype=np.float32))
+    total.sort_indices()
+    return total
+
+
 def _held_share(n: int) -> float:
     """The share of rows that are held out; 0 where they are too few."""
-    share = min(HELD_SHARE, MAX_HELD / n)
-    return share if share * n >= MIN_HELD else 0.0
+    n_held = min(max(HELD_SHARE * n, FEW_HELD), MAX_HELD, MAX_HELD_SHARE * n)
+    return n_held / n if n_held >= MIN_HELD else 0.0

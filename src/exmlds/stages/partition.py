@@ -1,7 +1,8 @@
 """Partition the training rows into parts of bounded size, and route new rows to their nearest parts.
 
 `fit` groups rows with similar features by spherical k-means; `gate` groups rows with similar labels, as far
-as a linear classifier on the features can predict the part.
+as a linear classifier on the features can predict the part; `gate_by_labels` keeps the rows of a label
+together, and takes the best of several starts.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ Array = np.ndarray
 SAMPLE = 20_000  # most rows that the centres are fitted on
 SCORED = 16_384  # rows in a block that is scored or trained on
 SORTED = 1_024  # rows whose scores are compared at a time
+N_STARTS = 4  # of `gate_by_labels`
+LABEL_GATE_L1 = 3.0  # with less, the gate is much surer of the rows that it was trained on than of new ones
 
 
 class Router(NamedTuple):
@@ -66,7 +69,7 @@ def fit(
 
 def gate(
     X: Any,
-    neighbors: Array,
+    neighbors: Array | LabelMeans,
     n_parts: int,
     cap: int,
     rng: Generator,
@@ -83,7 +86,8 @@ def gate(
     predict these parts.
 
     X : (n, d) csr or dense; rows are scaled to unit length
-    neighbors : (n, k) int64, the nearest rows of each row by labels, −1 pads
+    neighbors : (n, k) int64, the nearest rows of each row by labels, −1 pads; or the means of labels, which
+        take the place of the sums
     cap : as in `fit`
     rate, l1 : learning rate and L1 penalty of FTRL-proximal (`ftrl_rows`); l1 makes the gate sparse
     """
@@ -91,7 +95,7 @@ def gate(
     if n_parts == 1:
         return fit(X, n_parts, cap, rng)
     X = unit_rows(csr_matrix(X, dtype=np.float32))
-    pairs = _pairs(neighbors)
+    pairs = neighbors if isinstance(neighbors, LabelMeans) else _pairs(neighbors)
     room = _room(n, n_parts, cap)
     # The cap in training is halfway between even parts and the final cap, so that few rows overflow.
     training_room = (room + _room(n, n_parts, 0)) // 2
@@ -108,6 +112,66 @@ def gate(
             engine.ftrl_rows(*batch, part, np.float32(rate), np.float32(l1), weights, gradients, squares)
         router = Router(np.ascontiguousarray(weights.T))
     return router, _members(_assign_with_cap(_scores(X, router.centers), room), n_parts)
+
+
+class LabelMeans(NamedTuple):
+    """An (n, n) operator: the mean over the labels of a row of the mean over the rows of a label.
+
+    Labels of one row are left out. A row that has no others keeps its own value.
+
+    of_labels : (L′, n) csr float32, the means over the rows of labels
+    of_rows : (n, L′) csr float32, the means over the labels of rows
+    own : (n, 1) float32, 1 where a row keeps its own value, else 0
+    """
+
+    of_labels: csr_matrix
+    of_rows: csr_matrix
+    own: Array
+
+    @classmethod
+    def of(cls, Y: csr_matrix) -> LabelMeans:
+        """Y : (n, L) csr of ones"""
+        shared = _shared_labels(Y)
+        by_label, n_labels = csr_matrix(shared.T), np.diff(shared.indptr)
+        own = (n_labels == 0).astype(np.float32)[:, None]
+        return cls(_divided(by_label, np.diff(by_label.indptr)), _divided(shared, n_labels), own)
+
+    def __matmul__(self, scores: Array) -> Array:
+        return np.asarray(self.of_rows @ (self.of_labels @ scores) + self.own * scores)
+
+
+def gate_by_labels(
+    X: Any, Y: csr_matrix, n_parts: int, cap: int, rng: Generator, *, n_starts: int = N_STARTS
+) -> Router:
+    """The gate that has most of a label's rows in one part, of several that start from different k-means.
+
+    X, Y : (n, d) csr or dense, and (n, L) csr of ones;  cap : as in `fit`
+    """
+    means, shared = LabelMeans.of(Y), _shared_labels(Y)
+    routers = (gate(X, means, n_parts, cap, own, l1=LABEL_GATE_L1)[0] for own in rng.spawn(n_starts))
+    return max(routers, key=lambda router: _concentration(shared, shares(router, X)))
+
+
+def _divided(matrix: csr_matrix, divisors: Array) -> csr_matrix:
+    """Each row divided by a number."""
+    data = matrix.data / np.repeat(divisors, np.diff(matrix.indptr)).astype(np.float32)
+    return csr_matrix((data, matrix.indices, matrix.indptr), shape=matrix.shape)
+
+
+def _shared_labels(Y: csr_matrix) -> csr_matrix:
+    """(n, L′) csr float32, the labels that several rows have."""
+    counts = np.bincount(Y.indices, minlength=Y.shape[1])
+    return csr_matrix(Y[:, counts > 1], dtype=np.float32)
+
+
+def _concentration(Y: csr_matrix, parts: Array) -> float:
+    """The logarithm of the share of a label that is in a part, on average over the rows of labels.
+
+    Y : (n, L) csr;  parts : (n, p) shares of the parts
+    """
+    mass = np.maximum(Y.T @ parts, np.finfo(np.float32).tiny)  # (L, p)
+    of_label = mass.sum(axis=1, keepdims=True)
+    return float((mass * np.log(mass / of_label)).sum(dtype=np.float64) / max(Y.nnz, 1))
 
 
 def _room(n: int, n_parts: int, cap: int) -> int:

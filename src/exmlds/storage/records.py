@@ -124,6 +124,7 @@ ATTRIBUTES = {
     "n_listed_": "n_listed_rows",
     "n_samples_fit_": "n_rows",
     "parts_": "parts",
+    "part_label_counts_": "part_label_counts",
     "part_labels_": "part_labels",
     "part_rows_": "part_rows",
     "name_index_": "name_index",
