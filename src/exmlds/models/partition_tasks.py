@@ -162,7 +162,7 @@ def learn_router(plan: Plan, n_shards: int) -> None:
 
 
 def routing_rows(X: Matrix) -> csr_matrix:
-    """Rows as the router takes them: damped, and of length 1."""
+    """Rows as the router takes them: values as their logarithms, log(1 + |x|), and of length 1."""
     rows = csr_matrix(X, dtype=np.float32, copy=True)
     rows.data = np.sign(rows.data) * np.log1p(np.abs(rows.data))
     return unit_rows(rows)
