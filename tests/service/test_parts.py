@@ -23,6 +23,7 @@ from fastapi import FastAPI
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
 from uvicorn.server import ServerState
 
+import exmlds
 from exmlds import DataError, load
 from exmlds.errors import ModelError
 from exmlds.models.analyzers import TermVectorizer
@@ -546,6 +547,7 @@ def test_labels_of_measurements_are_escaped() -> None:
 
 def test_the_extra_is_named_where_it_is_missing(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     serve = import_module("exmlds.cli.serve")
+    monkeypatch.setattr(exmlds, "service", exmlds.service)  # the package itself is put back too
     for name in [name for name in sys.modules if name.startswith(("exmlds.service", "uvicorn"))]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "uvicorn", None)
