@@ -136,6 +136,7 @@ def test_third_parties_stay_in_their_place(path: Path) -> None:
     tops = {name.split(".")[0] for name in imports_of(path)}
     in_jit = path.parts[:2] == ("kernels", "jit")
     assert "numba" not in tops or in_jit, "only kernels/jit imports numba"
+    assert "cupy" not in tops or path == Path("kernels/cuda/device.py")
     assert "sklearn" not in tops or path.parts[0] != "kernels", "kernels know arrays only"
     assert "typer" not in tops or path.parts[0] == "cli"
     assert not tops & {"dask", "distributed"} or path == Path("runtime/cluster.py")
@@ -220,13 +221,32 @@ def test_every_kernel_has_a_twin_with_its_signature(operation: str) -> None:
     topic = kernels.OPERATIONS[operation]
     jit = getattr(importlib.import_module(f"exmlds.kernels.jit.{topic}"), operation)
     twin = getattr(importlib.import_module(f"exmlds.kernels.reference.{topic}"), operation)
-    assert list(inspect.signature(jit.py_func).parameters) == list(inspect.signature(twin).parameters)
+    assert list(inspect.signature(getattr(jit, "py_func", jit)).parameters) == list(
+        inspect.signature(twin).parameters
+    )
 
 
 def test_no_kernel_is_left_out_of_the_list() -> None:
     for engine in ("jit", "reference"):
         topics = {p.stem for p in (SOURCE / "kernels" / engine).glob("*.py")} - {"__init__", "compiler"}
         assert topics == set(kernels.OPERATIONS.values())
+    topics = {p.stem for p in (SOURCE / "kernels" / "cuda").glob("*.py")} - {"__init__", "device"}
+    assert topics == {kernels.OPERATIONS[name] for name in kernels.ON_CARD}
+
+
+@pytest.mark.parametrize("operation", sorted(kernels.ON_CARD))
+def test_operations_on_the_card_have_the_signature_of_their_twin(operation: str) -> None:
+    topic = kernels.OPERATIONS[operation]
+    card = getattr(importlib.import_module(f"exmlds.kernels.cuda.{topic}"), operation)
+    twin = getattr(importlib.import_module(f"exmlds.kernels.reference.{topic}"), operation)
+    assert list(inspect.signature(card).parameters) == list(inspect.signature(twin).parameters)
+
+
+def test_the_card_is_not_touched_without_being_asked_for() -> None:
+    code = "import sys, exmlds\nfrom exmlds.data import make_library\nbooks = make_library(60)\n"
+    code += "exmlds.ExMLDS().fit(books.X, books.Y)\n"
+    code += "print([name for name in sys.modules if name == 'cupy' or 'kernels.cuda' in name])"
+    assert run_python(code) == "[]\n"
 
 
 def test_an_unknown_engine_is_refused() -> None:

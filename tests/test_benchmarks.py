@@ -411,6 +411,13 @@ def test_annif_is_compared_on_the_test_rows_and_the_reading_is_logged(projects, 
     assert trained == 2 * ["ours", "omikuji", "mllm", "omikuji-part", "nn-ensemble"]
     readings = (measure.RESULTS / "test-readings.jsonl").read_text().splitlines()
     assert [list(json.loads(line)["results"]) for line in readings] == [["gutenberg-lcsh"], ["yso-finna-en"]]
+    # Ours alone, later: the others keep their figures, but the interval of a difference needs both rankings.
+    path = measure.RESULTS / "annif.json"
+    again = run_annif(monkeypatch, path, "--test", "--only", "ours", "--output", str(path))
+    kept = again["yso-finna-en"]["systems"]["ensemble"]
+    assert kept["P@3"] == ensemble["P@3"]
+    assert kept["against"]["P@3"] == pytest.approx([1 / 6])
+    assert import_module("tables")._difference(*kept["against"]["P@3"]) == "+16.67"
 
 
 @pytest.mark.parametrize(
@@ -627,3 +634,55 @@ def test_what_more_workers_bring_is_bounded_by_the_router_and_the_largest_part(m
     assert lines[-1].startswith("| grows as |  |  | n^1.00 | n^0.00 |")
     monkeypatch.setattr(tables, "results", lambda name: {})
     assert not tables.workers() + tables.more_workers() + tables.in_little_memory()
+
+
+def test_each_seed_of_growth_has_a_validation_split_of_its_own(monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    growth, books = import_module("growth"), make_library(100, random_state=0)
+    (tmp_path / "library").mkdir()
+    for name in ("train", "test"):
+        write_xc(tmp_path / "library" / f"{name}.txt", books._replace(label_names=None))
+    monkeypatch.setenv("EXMLDS_DATA", str(tmp_path))
+    first, second, again = (growth.read("library", True, seed) for seed in (0, 1, 0))
+    assert (first.queries != second.queries).nnz > 0
+    assert (first.queries != again.queries).nnz == 0
+    assert first.n_first == 64
+
+
+def test_figures_of_several_validation_splits_have_standard_errors(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    tables = import_module("tables")
+    full = dict.fromkeys(("P@1", "P@3", "P@5"), 50.0)
+    runs = [{"full": full, "grown": {**full, "P@3": 50 - loss}} for loss in (0.1, 0.3)]
+    hidden = {"full": 0.2, "grown": 0.18}
+    data = {"runs": runs, "hidden": hidden, "batch": 0.04, "one_row": 9.0, "slower": 1.1}
+    monkeypatch.setattr(tables, "results", lambda name: {"sets": {"tiny": data}})
+    row = "| tiny | 2 | +0.00 ± 0.00 | −0.20 ± 0.10 | +0.00 ± 0.00 | 0.90 | 4.0% | 9.00 | 1.10× |"
+    assert tables.growth_validation().splitlines()[-1] == row
+    splits = [
+        {"pairs": 1_000, "named": 0.1, "named_in_ten": share, "wrong_first": 0.01} for share in (0.5, 0.6)
+    ]
+    monkeypatch.setattr(tables, "results", lambda name: {"sets": {"tiny": {"hidden_on_splits": splits}}})
+    assert tables.hidden_labels().splitlines()[-1] == "| tiny | 2 | 200 | 55.0 ± 5.0% | 1.00% |"
+
+
+def test_labels_are_hidden_on_several_splits_of_training_texts_only(monkeypatch, capsys):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    assert run(import_module("names"), monkeypatch, "--test", "--hidden", "2") == 2
+    assert "it needs --validation" in capsys.readouterr().err
+
+
+def test_later_texts_of_reuters_are_predicted_from_earlier_ones(monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    texts = import_module("texts")
+    (tmp_path / "reuters21578-90").mkdir()
+    rows = [{"text": f"{word} prices rise", "labels": [word]} for word in ("corn", "gold", "oil") * 20]
+    with gzip.open(tmp_path / "reuters21578-90" / "train.jsonl.gz", "wt") as file:
+        file.write("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "reuters21578-90" / "train.txt").touch()
+    monkeypatch.setenv("EXMLDS_DATA", str(tmp_path))
+    monkeypatch.setattr(texts, "CHRONOLOGICAL", (0.5, 0.8))
+    found = texts.chronological()
+    assert [split["test"] for split in found["splits"]] == [6, 6]
+    assert all(split["P@1"] == split["F1"] == 1 for split in found["splits"])
+    assert texts.f1_of(np.array([[1.0, 2.0, 1.0], [0.0, 0.0, 1.0]])) == 0.5

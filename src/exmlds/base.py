@@ -30,7 +30,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import __version__, kernels, metrics, selection
 from .display import Tables
-from .errors import DataWarning, ModelError, did_you_mean
+from .errors import DataError, DataWarning, ModelError, did_you_mean
 from .runtime import progress
 from .runtime.memory import LEAST, DataSize, Estimate, side_bytes
 from .runtime.parallel import fine_blocks, map_blocks, one_blas_thread
@@ -118,7 +118,9 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
     column_counts_: Array
     sparse_rows_: bool
 
-    engine: kernels.Engine = kernels.DEFAULT  # runs the operations of the stages
+    device = "cpu"  # of methods without this parameter
+    _engine: kernels.Engine | None = None  # in place of that of the device
+    _device = ""  # in place of that of an estimator within this one
 
     # Of a model that is open for writing: its journal, and where the next change goes.
     _journal: Journal | None = None
@@ -131,6 +133,13 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
     n_jobs: int | None
     random_state: Any
     verbose: int
+
+    @property
+    def engine(self) -> kernels.Engine:
+        """What runs the operations of the stages."""
+        if self._engine is not None:
+            return self._engine
+        return engine_of(self.device) if self._takes_device else kernels.DEFAULT
 
     @property
     def classes_(self) -> Array:
@@ -605,12 +614,35 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
         if engine is self.engine:
             return self
         other = copy.copy(self)
-        other.engine = engine
+        other._engine = engine
+        return other
+
+    @property
+    def _takes_device(self) -> bool:
+        """Whether `device` is the parameter of this package; other classes may mean another thing."""
+        return getattr(self, "_constraints", {}).get("device") is params.DEVICE
+
+    def _use_device(self, device: str) -> None:
+        """Run on another device from now on."""
+        if not self._takes_device:
+            raise ValueError(f"{type(self).__name__} has no parameter 'device': it runs on the CPU.")
+        engine_of(device)  # complains where there is none
+        self.device = device
+
+    def _without_engine(self) -> Self:
+        """The estimator with the engine of its device, as it is kept within another one."""
+        if "_engine" not in vars(self):
+            return self
+        other = copy.copy(self)
+        del other._engine
         return other
 
     def plain_parameters(self) -> dict[str, Any]:
-        """The parameters as they stand in a manifest."""
-        return model_folder.plain_parameters(self.get_params(deep=False))
+        """The parameters as they stand in a manifest; the device is not one of the model."""
+        given = self.get_params(deep=False)
+        if self._takes_device:
+            del given["device"]
+        return model_folder.plain_parameters(given)
 
     @classmethod
     def from_plain(cls, parameters: Mapping[str, Any]) -> Self:
@@ -729,7 +761,7 @@ class XMCPredictor(ClassifierMixin, BaseEstimator, ABC):
     ) -> tuple[Array, Array]:
         """(n, k) ids and scores, put together from what `work` gives for each block of rows."""
         ids, scores = np.empty((n, k), np.int64), np.empty((n, k), np.float32)
-        rows = fine_blocks(n, BLOCK)
+        rows = fine_blocks(n, BLOCK, self.engine.block_rows)
         for best, block in zip(map_blocks(work, rows, n_jobs=self.n_jobs, stage=stage, total=n), rows):
             ids[block], scores[block] = best
         return ids, scores
@@ -838,7 +870,8 @@ class XMCEstimator(XMCPredictor):
         held-out rows; "precision=0.9" is the lowest threshold with that precision there; or a number from
         0 to 1
     max_labels : number of labels of a row that `decision_function` and `predict` consider
-    max_memory : bytes, or a string such as "8 GB", that a fit may take by its `estimate`; None: no limit
+    max_memory : bytes, or a string such as "8 GB", that a fit may take by its `estimate`, and on a graphics
+        card; None: no limit
     n_jobs : number of threads; None means all cores. The result does not depend on it
     random_state : seed; the same seed gives the same model
     verbose : 1, or True, shows progress on a terminal
@@ -943,8 +976,9 @@ class XMCEstimator(XMCPredictor):
     def _train(self, X: Matrix, Y: csr_matrix, rng: Generator, side: dict[str, Any], **run: Any) -> Self:
         """Fit, then choose the threshold; run : what `_fit` takes beside data, such as a checkpoint."""
         fit_rng, threshold_rng = rng.spawn(2)
-        name = f"training {type(self).__name__}"
-        with progress.shown(self.verbose > 0), progress.phase(name, X.shape[0]), one_blas_thread():
+        name, most = f"training {type(self).__name__}", self.max_memory
+        card = self.engine.memory_limit(None if most is None else params.as_bytes(most))
+        with progress.shown(self.verbose > 0), progress.phase(name, X.shape[0]), one_blas_thread(), card:
             before = dict(vars(self))
             held_out = self._fit(X, Y, fit_rng, **side, **run)
             self._check_names_of_learnt(before)
@@ -1095,7 +1129,18 @@ def generator(random_state: Any) -> Generator:
 _TRUSTED: ContextVar[frozenset[str]] = ContextVar("trusted", default=frozenset())
 
 
-def load(path: PathLike, *, trusted: Sequence[str] = (), writable: bool = False) -> XMCPredictor:
+def engine_of(device: str) -> kernels.Engine:
+    """The engine of a device; a `DataError` says what it needs."""
+    params.check("exmlds", {"device": device}, {"device": params.DEVICE})
+    try:
+        return kernels.engine_of(device)
+    except (ImportError, RuntimeError) as error:  # a package, a driver or a card is missing
+        raise DataError(str(error)) from None
+
+
+def load(
+    path: PathLike, *, trusted: Sequence[str] = (), writable: bool = False, device: str = "cpu"
+) -> XMCPredictor:
     """Load a model that `save` wrote, as the class that it was, with all changes since then.
 
     Parameters
@@ -1105,12 +1150,21 @@ def load(path: PathLike, *, trusted: Sequence[str] = (), writable: bool = False)
     writable : whether changes of the model are written to the folder before the call that makes them returns.
         One process at a time may do so, until `close`, the end of a `with` block or of the process; another
         one waits for a limited time and gets a `ModelError`. Readers need not wait
+    device : "cpu" or "cuda", where it predicts, whatever it was fitted on
     """
     if isinstance(trusted, str) or not all(isinstance(name, str) for name in trusted):
         raise ValueError(
             f'trusted must be a list of names, such as ["module:Class"]. Got {trusted!r} instead.'
         )
-    return load_with_journal(path, trusted=trusted, writable=writable)[0]
+    engine_of(device)  # complains where there is none, before the folder is opened
+    model = load_with_journal(path, trusted=trusted, writable=writable)[0]
+    if device != "cpu":
+        try:
+            model._use_device(device)
+        except BaseException:
+            model.close()
+            raise
+    return model
 
 
 def load_with_journal(

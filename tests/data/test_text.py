@@ -1063,7 +1063,7 @@ def test_a_whole_file_is_one_document(tmp_path: Path) -> None:
             open_texts(path, format="document", **options)
 
 
-@pytest.mark.parametrize("size", [300_000, pytest.param(50_000_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("size", [300_000, pytest.param(20_000_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("format", ["jsonl", "csv", "tsv", "fasttext", "libmultilabel", "lines"])
 def test_huge_documents(tmp_path: Path, format: str, size: int) -> None:
     text = "word, und 🌊 " * (size // 15)

@@ -20,6 +20,7 @@ from exmlds.kernels.jit import joint as jit_joint
 from exmlds.kernels.jit import max_margin as jit_max_margin
 from exmlds.kernels.jit import neighbors as jit_neighbors
 from exmlds.kernels.jit import pairs as jit_pairs
+from exmlds.kernels.jit import products as jit_products
 from exmlds.kernels.jit import rerank as jit_rerank
 from exmlds.kernels.jit import rows as jit_rows
 from exmlds.kernels.jit import sgns as jit_sgns
@@ -39,6 +40,7 @@ from exmlds.kernels.reference import (
     max_margin,
     neighbors,
     pairs,
+    products,
     rerank,
     rows,
     sgns,
@@ -50,8 +52,10 @@ from exmlds.kernels.reference import (
     warp,
     xc_parser,
 )
+from exmlds.stages import quantize
 from exmlds.stages.max_margin import start as start_max_margin
 from exmlds.stages.rerank import pad_rows
+from exmlds.stages.stacking import build_evidence
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -474,6 +478,68 @@ def test_embed_rows(seed: int) -> None:
         Z = np.full((b, r), np.nan, np.float32)
         engine.embed_rows(X.indptr, X.indices, X.data, rows, V, Z)
         np.testing.assert_allclose(Z, (X @ V)[rows], atol=1e-4)
+
+
+@given(seeds, st.integers(1, 4), st.sampled_from(["float32", "float16", "int8"]))
+def test_multiply_packed(seed: int, n: int, storage: str) -> None:
+    rng = np.random.default_rng(seed)
+    X, columns = sparse(rng, n, 12), np.flatnonzero(rng.random(12) < 0.7)
+    given = quantize.pack(rng.standard_normal((len(columns), 3)).astype(np.float32), storage)
+    found = [np.empty((n, 3), np.float32) for _ in range(2)]
+    for engine, Z in zip((jit_joint, joint), found):
+        engine.multiply_packed(X.indptr, X.indices, X.data, columns, *given, Z)
+    np.testing.assert_allclose(*found, rtol=1e-5, atol=1e-5)
+
+
+@given(seeds, st.integers(1, 9), st.integers(1, 9), st.booleans(), st.booleans())
+def test_search_rows(seed: int, n: int, k: int, is_euclidean: bool, is_quantized: bool) -> None:
+    rng = np.random.default_rng(seed)
+    given = quantize.pack(
+        rng.integers(-3, 4, (n, 4)).astype(np.float32), "int8" if is_quantized else "float16"
+    )
+    Q, bias = rng.integers(-3, 4, (5, 4)).astype(np.float32), np.where(rng.random(n) < 0.2, -np.inf, 0)
+    found = []
+    for engine in (jit_topk, topk):
+        best = np.full((5, k), -1, np.int64), np.full((5, k), -np.inf, np.float32)
+        engine.search_rows(Q, *given, bias.astype(np.float32), is_euclidean, *best)
+        found.append(best)
+    np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-5, atol=1e-4)
+
+
+@given(seeds, st.integers(0, 6), st.integers(1, 9))
+def test_block_products(seed: int, n: int, m: int) -> None:
+    rng = np.random.default_rng(seed)
+    A, Q = sparse(rng, n, m), rng.standard_normal((m, 3)).astype(np.float32)
+    found = [np.full((n, 3), np.nan, np.float32) for _ in range(4)]
+    for engine, (by_values, by_rows) in zip((jit_products, products), (found[:2], found[2:])):
+        engine.multiply_csr(A.indptr, A.indices, A.data, Q, by_values)
+        engine.multiply_dense(A.toarray(), Q, by_rows)
+    for one in found[1:]:
+        np.testing.assert_allclose(one, found[0], rtol=1e-4, atol=1e-5)
+
+
+@given(seeds, st.integers(1, 4), st.integers(1, 9), *[st.booleans()] * 4)
+def test_weigh_pairs(
+    seed: int, n: int, k: int, second: bool, lifts: bool, similar: bool, matched: bool
+) -> None:
+    """Against the twin, and against the evidence that the regression is fitted on."""
+    rng, none = np.random.default_rng(seed), np.zeros((0, 0), np.float32)
+    parts = [(rng.random((n, k)) - 0.2).astype(np.float32) for _ in range(7)]
+    margins = rng.normal(0, 3, (n, k)).astype(np.float32)
+    margins[:, -1:] = parts[3][:, -1:] = -np.inf
+    counts, has = rng.integers(0, 9, (n, k)), (second, lifts, similar, matched, matched)
+    others = [part if given else none for part, given in zip(parts[1:], has)]
+    given = [part if has else None for part, has in zip(parts[1:], has)]
+    evidence = build_evidence(parts[0], margins, counts, *given)
+    weights, limits = rng.normal(size=evidence.shape[2]), np.array([1e-4, 4, 1e-3], np.float32)
+    found = [np.empty((n, k)) for _ in range(2)]
+    for engine, logits in zip((jit_stacking, stacking), found):
+        engine.weigh_pairs(parts[0], margins, counts.astype(float), *others, limits, weights, 0.3, logits)
+    np.testing.assert_allclose(*found, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(found[0], evidence.astype(float) @ weights + 0.3, rtol=1e-5, atol=1e-5)
+    columns = rng.integers(0, k, (n, 3))
+    some = build_evidence(parts[0], margins, counts, *given, columns=columns)
+    np.testing.assert_array_equal(some, evidence[np.arange(n)[:, None], columns])
 
 
 @given(seed=seeds)
@@ -1032,7 +1098,19 @@ def test_fit_separators(seed: int) -> None:
         starts, bias, margins = np.zeros(3, np.int64), np.zeros(2, np.float32), np.full(30, 9.0)
         features, weights = np.zeros(30 * 8, np.int32), np.zeros(30 * 8, np.float32)
         engine.fit_separators(
-            *(X.indptr, X.indices, X.data, 8, rows, sides, begins, ends, costs, 0.01, 20),
+            *(
+                X.indptr,
+                X.indices,
+                X.data,
+                8,
+                rows,
+                sides,
+                begins,
+                ends,
+                costs,
+                1e-9,
+                20,
+            ),  # without stopping early, which the last bits would decide
             *(starts, features, weights, bias, margins),
         )
         found.append((starts, features[: starts[2]], weights[: starts[2]], bias, margins))

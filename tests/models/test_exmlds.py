@@ -15,7 +15,6 @@ from exmlds.data import load as load_data
 from exmlds.reranking import pipeline
 from exmlds.reranking.stack import HeldOutEvidence, add_top_reranker
 from exmlds.selection import HoldOut, TrainingSet, hide_labels
-from exmlds.stages import stacking
 
 FIXED: dict[str, Any] = {"candidates": "joint", "cost": 1.0, "shortlist": 30, "random_state": 0}
 
@@ -364,8 +363,7 @@ def test_sorting_probabilities_gives_the_ranking(made: tuple[Dataset, Dataset], 
     X, equals = made[1].X, 0
     assert model.stacker_ is not None
     scores = model.pipeline.score(X)
-    logits = stacking.logits(model.stacker_, scores.evidence(), scores.ids)
-    logits = -np.sort(-np.where(scores.ids >= 0, logits, -np.inf), axis=1)
+    logits = -np.sort(-scores.logits(model.stacker_, model.engine), axis=1)
     levels = np.interp(logits, model.stacker_.logits, model.stacker_.probabilities)
     for ids, top, sure, level in zip(*model.predict_topk(X, 30), model.predict_proba(X).toarray(), levels):
         there = ids >= 0

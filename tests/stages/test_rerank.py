@@ -9,6 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import normalize
 from sklearn.svm import LinearSVC
 
+from exmlds import kernels
 from exmlds.data import Dataset, make_xmc
 from exmlds.stages import rerank
 
@@ -151,7 +152,7 @@ def test_blocks_of_labels_have_about_the_same_number_of_examples() -> None:
 @pytest.mark.twins
 def test_threads_do_not_matter(data: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rerank, "TRAINING_BLOCKS", 3)
-    monkeypatch.setattr(rerank, "BLOCK_EXAMPLES", 1)
+    monkeypatch.setattr(kernels.DEFAULT, "block_examples", 1)
     given = rerank.examples(data.Y, all_labels(data))
     one, two = (rerank.fit(data.X, given, n_jobs=n_jobs)[0] for n_jobs in (1, 2))
     for a, b in zip(one, two):

@@ -93,6 +93,9 @@ ByteOrderMark = Annotated[
 ]
 AsJson = Annotated[bool, Option("--json", help="Print JSON.")]
 
+Device = Annotated[
+    str, Option(metavar="cpu|cuda", help="Where the work is done: cuda is an NVIDIA graphics card.")
+]
 Workers = Annotated[
     int | None,
     Option(min=1, help="Work on so many processes here, of one thread each, by a cluster of Dask."),

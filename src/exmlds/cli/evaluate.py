@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from typer import Argument, Option
 
-from .arguments import AsJson, LabelsFile, MetricKs, complete_data, complete_model
+from .arguments import AsJson, Device, LabelsFile, MetricKs, complete_data, complete_model
 from .propensity import Propensity, TrainFile, TrainingCounts, parse_propensity, training_counts
 from .settings import OwnMethod, Trusted
 from .texts import (
@@ -66,6 +66,7 @@ def evaluate(
     encoding_errors: EncodingErrors = "strict",
     method: OwnMethod = None,
     trusted: Trusted = None,
+    device: Device = "cpu",
     as_json: AsJson = False,
 ) -> None:
     """Evaluate a model or a file of predictions.
@@ -85,7 +86,9 @@ def evaluate(
         text_column, format, encoding_errors, label_column, label_separator, id_column, encoding
     )
     with progress.shown():
-        test, (ranker,) = read_for(data, labels, path, options=options, method=method, trusted=trusted)
+        test, (ranker,) = read_for(
+            data, labels, path, options=options, method=method, trusted=trusted, device=device
+        )
         counts = training_counts([ranker], train, test, options)
         result = _run(ranker, test, counts, ks, filter_, a_and_b, intervals)
     (_print_json if as_json else _print_tables)(result)

@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Argument, Option
 
-from .arguments import ByteOrderMark, Cluster, ModelFolder, Workers, complete_data
+from .arguments import ByteOrderMark, Cluster, Device, ModelFolder, Workers, complete_data
 from .settings import OwnMethod, Trusted, load_model
 from .startup import import_for_prediction
 from .texts import Encoding, EncodingErrors, Format, GivenText, IdColumn, Language, TextColumn
@@ -81,6 +81,7 @@ def predict(
     trusted: Trusted = None,
     workers: Workers = None,
     cluster: Cluster = None,
+    device: Device = "cpu",
     as_json: Annotated[bool, Option("--json", help="The same as --output-format jsonl.")] = False,
 ) -> None:
     """Predict the top k labels of every row.
@@ -113,7 +114,7 @@ def predict(
             **{"k": k, "threshold": threshold, "output_format": output_format, "bom": bom, "allow": allow},
             **{"deny": deny, "text_column": text_column, "id_column": id_column, "language": language},
             **{"format": format, "encoding": encoding, "encoding_errors": encoding_errors},
-            **{"method": method, "trusted": trusted, "as_json": as_json},
+            **{"method": method, "trusted": trusted, "device": device, "as_json": as_json},
         }
         predict_shards(predict, model, data, output, options_of_all, workers, cluster)
         return
@@ -131,7 +132,7 @@ def predict(
         raise DataError(f"--bom is for csv and tsv; the output format is {output_format}.")
     refuse_swapped("predict MODEL DATA", model, data)
     given = None if threshold in (None, "model") else _checked_threshold(str(threshold))
-    fitted: Any = load_model(model, method, trusted)
+    fitted: Any = load_model(model, method, trusted, device=device)
     set_language(fitted, model, language)
     least = float(fitted.threshold_) if threshold == "model" else given
     allowed, denied = (_listed(path, fitted.classes_) for path in (allow, deny))

@@ -63,7 +63,12 @@ def look_in_folder() -> None:
 
 
 def load_model(
-    path: Path, method: list[str] | None, trusted: list[str] | None, *, writable: bool = False
+    path: Path,
+    method: list[str] | None,
+    trusted: list[str] | None,
+    *,
+    writable: bool = False,
+    device: str = "cpu",
 ) -> Any:
     """Load a model, after the classes of --method, with the encoders of --trusted."""
     from .. import load
@@ -71,7 +76,7 @@ def load_model(
     import_methods(method)
     if trusted:
         look_in_folder()
-    return load(path, trusted=trusted or (), writable=writable)
+    return load(path, trusted=trusted or (), writable=writable, device=device)
 
 
 def import_method(name: str) -> Any:

@@ -186,13 +186,14 @@ def read_for(
     options: TextOptions,
     method: list[str] | None = None,
     trusted: list[str] | None = None,
+    device: str = "cpu",
 ) -> tuple[Dataset, list[XMCEstimator | Path]]:
     """Read the test set, and load each ranker: a model, or the path of a file of predictions.
 
     For texts, X is a list of documents, and labels that are unknown to the models get columns after the known
     ones: those of predictions first, then those of the documents.
 
-    method, trusted : classes that models are of, and encoders that they may import
+    method, trusted : classes that models are of, and encoders that they may import;  device : of models
     """
     from ..data import Dataset, is_text
     from ..data.named_predictions import read_named_predictions
@@ -205,7 +206,7 @@ def read_for(
         if not path.exists():
             raise DataError(f"{path}: there is no such model or file of predictions.{near_path(path)}")
     opened: list[XMCEstimator | Path] = [
-        load_model(path, method, trusted) if path.is_dir() else path for path in rankers
+        load_model(path, method, trusted, device=device) if path.is_dir() else path for path in rankers
     ]
     models = [model for model in opened if not isinstance(model, Path)]
     for model in models[1:]:

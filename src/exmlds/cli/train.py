@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
-from .arguments import AsJson, Cluster, LabelsFile, TrainingData, Workers, complete_method
+from .arguments import AsJson, Cluster, Device, LabelsFile, TrainingData, Workers, complete_method
 from .settings import DEFAULT_METHOD
 from .texts import (
     OPTIONS,
@@ -58,6 +58,7 @@ def train(
         str | None,
         Option(metavar="fast|balanced|best", help="How long a fit may take for what accuracy (exmlds)."),
     ] = None,
+    device: Device = "cpu",
     config: Annotated[
         Path | None, Option(help="A TOML config file, as `exmlds info METHOD` prints it.")
     ] = None,
@@ -147,6 +148,8 @@ def train(
     from .texts import analysis, opened
 
     model = _configured(method, config, set_, effort, complete_labels, seed)
+    if device != "cpu":
+        model._use_device(device)
     terms = analysis(analyzer, max_words, field_weights)
     options = TextOptions(
         text_column, format, encoding_errors, label_column, label_separator, id_column, encoding

@@ -1,13 +1,15 @@
 """Performance-critical operations: arrays in, preallocated arrays out.
 
 `jit/` compiles them with numba. `reference/` holds a slow and obvious NumPy twin of each, with the same
-signature and no shared code; both have one file per topic. An `Engine` gives the operations of one of
-them; EXMLDS_KERNELS=reference makes the twins the default.
+signature and no shared code; both have one file per topic. `cuda/` has those that take most of the time of a
+fit, for a graphics card. An `Engine` gives the operations of one of them; EXMLDS_KERNELS=reference makes the
+twins the default.
 """
 
 from __future__ import annotations
 
 import os
+from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from typing import Any
 
@@ -17,6 +19,7 @@ OPERATIONS = {
     "parse_rows": "xc_parser",
     "sparse_topk": "topk",
     "merge_topk": "topk",
+    "search_rows": "topk",
     "choose_cells": "topk",
     "search_cells": "topk",
     "rescore": "topk",
@@ -42,6 +45,7 @@ OPERATIONS = {
     "nearest_sets": "topk",
     "sgns_pairs": "sgns",
     "embed_rows": "joint",
+    "multiply_packed": "joint",
     "negative_weights": "joint",
     "softmax_gradient": "joint",
     "adagrad_rows": "joint",
@@ -55,11 +59,14 @@ OPERATIONS = {
     "merge_weights": "rerank",
     "score_labels": "rerank",
     "weigh_evidence": "stacking",
+    "weigh_pairs": "stacking",
     "logistic_sums": "stacking",
     "label_sums": "stacking",
     "ftrl_rows": "gate",
     "pair_products": "pairs",
     "warp_rows": "warp",
+    "multiply_csr": "products",
+    "multiply_dense": "products",
     "train_hinge": "hinge",
     "train_max_margin": "max_margin",
     "assign_sides": "trees",
@@ -68,25 +75,56 @@ OPERATIONS = {
 }
 
 ENGINES = ("jit", "reference")
+DEVICES = ("cpu", "cuda")  # that `engine_of` knows
+ON_CARD = frozenset(
+    {
+        *("train_batches", "multiply_packed", "search_rows", "sparse_topk", "rescore", "vote"),
+        *("train_labels", "score_labels", "weigh_pairs", "multiply_csr", "multiply_dense"),
+    }
+)
 
 
 class Engine:
     """One implementation of all operations, each loaded when it is first used.
 
     An estimator has an engine and passes it on to the stages.
+
+    on_card : operations that run on the graphics card
+    searches_cells : whether a search reads the nearest cells of an index alone, where it has some
+    training_threads : most threads of the host that call `train_batches` together
+    batches : of joint learning that are trained in one call
+    block_examples : examples of the labels that are trained in one call, at least
+    block_rows : rows that are searched for or ranked in one call, at least
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, on_card: frozenset[str] = frozenset()) -> None:
         if name not in ENGINES:
             raise ValueError(f"EXMLDS_KERNELS must be 'jit' or 'reference'. Got {name!r} instead.")
-        self.name = name
+        self.name, self.on_card = name, on_card
+        self.searches_cells = not on_card
+        self.training_threads = 1 if on_card else 1_024
+        self.batches = 1_000_000 if on_card else 32
+        self.block_examples = 2**23 if on_card else 2**14
+        self.block_rows = 1_024 if on_card else 96
 
     def __getattr__(self, name: str) -> Any:
         if name not in OPERATIONS:
             raise AttributeError(f"There is no operation {name!r}.")
-        operation = getattr(import_module(f".{self.name}.{OPERATIONS[name]}", __name__), name)
+        package = "cuda" if name in self.on_card else self.name
+        operation = getattr(import_module(f".{package}.{OPERATIONS[name]}", __name__), name)
         setattr(self, name, operation)
         return operation
+
+    def memory_limit(self, most: float | None) -> AbstractContextManager[None]:
+        """Take at most so many bytes of the graphics card, if there is one, inside the `with` block."""
+        if most is None or not self.on_card:
+            return nullcontext()
+        from .cuda import device as card
+
+        return card.current().memory_limit(most)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _named, (self.name, bool(self.on_card))
 
     def products(self, X: np.ndarray, W: np.ndarray) -> np.ndarray:
         """(n, r) float32, x W of each dense row x by itself (`multiply_rows`)."""
@@ -102,3 +140,20 @@ class Engine:
 
 
 DEFAULT = Engine(os.environ.get("EXMLDS_KERNELS", "jit"))
+CARD = Engine(DEFAULT.name, ON_CARD)
+
+
+def _named(name: str, is_on_card: bool) -> Engine:
+    """The engine that was pickled."""
+    own = CARD if is_on_card else DEFAULT
+    return own if own.name == name else Engine(name, own.on_card)
+
+
+def engine_of(device: str) -> Engine:
+    """The engine of a device: "cpu", or "cuda", which needs CuPy and an NVIDIA card."""
+    if device == "cpu":
+        return DEFAULT
+    from .cuda import device as card
+
+    card.current()  # complains here where it is missing, before any work is done
+    return CARD

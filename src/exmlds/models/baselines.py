@@ -70,6 +70,7 @@ class FeatureNeighbors(GrowingEstimator):
         "uniform" gives every neighbour one vote
     temperature : a smaller one gives the nearest neighbours more weight
     growable : keep the training rows with the model, so that it can grow
+    device : as in `ExMLDS`
 
     The other parameters are those of every method, `XMCEstimator`.
 
@@ -92,6 +93,7 @@ class FeatureNeighbors(GrowingEstimator):
         "metric": params.one_of("cosine", "euclidean"),
         "vote": params.one_of("similarity", "uniform"),
         "temperature": params.number(0, above=True),
+        "device": params.DEVICE,
     }
 
     _space: ClassVar[Mapping[str, tuple[Any, ...]]] = {
@@ -107,6 +109,7 @@ class FeatureNeighbors(GrowingEstimator):
     metric: str = "cosine"
     vote: str = "similarity"
     temperature: float = 0.1
+    device: str = "cpu"
 
     def _fit(self, X: Matrix, Y: csr_matrix, rng: Generator, **side: Any) -> None:
         self.voters_ = np.flatnonzero(np.diff(Y.indptr))  # rows with a label

@@ -83,6 +83,7 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
         they pay; beyond it the last fit, on all rows, is left out
     keep_rows : keep the training rows with the model, so that `explain` can show shared features
     growable : keep them, so that the model can grow: `partial_fit`, `remove_rows`, `relabel`, `refresh`
+    device : "cpu", or "cuda", an NVIDIA graphics card, which needs CuPy; it is not saved with the model
 
     The other parameters are those of every method, `XMCEstimator`.
 
@@ -116,6 +117,7 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
         "complete_labels": params.either(params.one_of("auto"), params.number(0, 1)),
         "time_budget": params.either(params.one_of(None), params.number(0, above=True)),
         "keep_rows": params.one_of(False, True),
+        "device": params.DEVICE,
     }
 
     _space: ClassVar[Mapping[str, tuple[Any, ...]]] = {
@@ -145,6 +147,7 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
     complete_labels: str | float = "auto"
     time_budget: float | None = None
     keep_rows: bool = False
+    device: str = "cpu"
     _retraining = None  # a `Retraining` whose update is not applied yet
     # A feature transform, and the first of the rows that vote as the last training had them by it.
     _padded_rows = None
@@ -318,7 +321,9 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
     def _store(
         self, pipeline: RerankingPipeline, cost: float, rows: Array, trials: list[SearchTrial]
     ) -> None:
-        self.shortlister_, self.second_shortlister_ = pipeline.shortlister, pipeline.second
+        second = pipeline.second
+        self.shortlister_ = pipeline.shortlister._without_engine()
+        self.second_shortlister_ = None if second is None else second._without_engine()
         self.shortlist_, self.counts_ = pipeline.shortlist, pipeline.counts
         self.feature_map_, self.classifiers_ = pipeline.feature_map, pipeline.classifiers
         self.lifts_, self.match_lifts_ = pipeline.lifts, pipeline.match_lifts
@@ -363,7 +368,8 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
 
     def _grow(self, method: NeighborVoting, change: RowsChange, added: Array) -> NeighborVoting:
         removed = voters_of(self.rows_, change.removed, len(self._growth().ids))
-        return method.grown(removed, change.X[added], change.labels[added])
+        own = method.with_engine(self.engine)
+        return own.grown(removed, change.X[added], change.labels[added])
 
     def _can_join(self, change: RowsChange) -> bool:
         second = self.second_shortlister_
@@ -373,8 +379,8 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
         added, n = np.flatnonzero(np.diff(change.labels.indptr)), len(self._growth().ids)
         second = self.second_shortlister_
         self.shortlister_, self.second_shortlister_ = (
-            self._grow(self.shortlister_, change, added),
-            None if second is None else self._grow(second, change, added),
+            self._grow(self.shortlister_, change, added)._without_engine(),
+            None if second is None else self._grow(second, change, added)._without_engine(),
         )
         self.rows_ = np.concatenate([self.rows_, n + added]).astype(np.int32)
         self.counts_ = self.column_counts_.astype(np.float32)
@@ -530,7 +536,7 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
 
     def _candidates(self, X: Matrix, k: int, name_matches: csr_matrix | None = None) -> tuple[Array, Array]:
         if self.stacker_ is None:
-            return self.shortlister_._candidates(X, k)
+            return self.shortlister_.with_engine(self.engine)._candidates(X, k)
         return self._rerank(self.pipeline.score(X, k, matches=name_matches), k)
 
     def _rerank(self, scores: ShortlistScores, k: int) -> tuple[Array, Array]:
@@ -540,7 +546,10 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
         top = scores.slice(slice(None), slice(listed))
         is_extended = k > min(self.shortlist_, len(self.counts_)) and width > listed
         n_ranked = listed if is_extended else k
-        ids, probabilities = rank_by_stacker(self.stacker_, top.ids, top.evidence(), n_ranked, self.gains_)
+        logits = top.logits(self.stacker_, self.engine)
+        ids, probabilities = rank_by_stacker(
+            self.stacker_, top.ids, logits, top.evidence, n_ranked, self.gains_
+        )
         if is_extended:
             ids, probabilities = extend_by_votes(ids, probabilities, scores, width, self.gains_)
             # The places of matched labels are empty where fewer names match.
@@ -613,9 +622,10 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
     @property
     def pipeline(self) -> RerankingPipeline:
         """The fitted shortlisters and classifiers as one."""
+        second = self.second_shortlister_
         return RerankingPipeline(
-            self.shortlister_,
-            self.second_shortlister_,
+            self.shortlister_.with_engine(self.engine),
+            None if second is None else second.with_engine(self.engine),
             self.shortlist_,
             self.counts_,
             self.feature_map_,
@@ -635,11 +645,12 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
         kept_row: Any = None,
         **side: Any,
     ) -> Explanation:
-        found, pipeline = self.shortlister_.search_neighbors(X), self.pipeline
+        pipeline = self.pipeline
+        found = pipeline.shortlister.search_neighbors(X)
         names = self.columns_.feature_names(feature_names)
         options = ExplainOptions.of(n, names, kept_row, self.kept_rows_)
         if self.stacker_ is None:
-            label = int(self.shortlister_.rank(found, 1)[0][0, 0]) if label is None else label
+            label = int(pipeline.shortlister.rank(found, 1)[0][0, 0]) if label is None else label
             return self._explain_votes(found, X, label, options)
         matches = side.get("name_matches")
         matches = None if matches is None else self.columns_.of_labels(matches)
@@ -656,7 +667,8 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
         score = float(probabilities[0][ids[0] == label].sum())
         adjustment = "top-rank adjustment" if self.gains_ is None else "gain of the label"
         listed = scores.slice(slice(None), slice(n_listed))
-        odds = reranking_explain.log_odds(self.stacker_, listed, int(column[0]), score, adjustment)
+        given = self.stacker_, listed, int(column[0]), score, adjustment
+        odds = reranking_explain.log_odds(*given, self.engine)
         why = why._replace(score=score, log_odds=odds)
         if self.classifiers_ is None or self.feature_map_ is None:
             return why

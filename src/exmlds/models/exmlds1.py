@@ -30,7 +30,7 @@ class ExMLDS1(RegressionVoting):
     n_neighbors : number of training rows that vote, in each part that is probed
     n_neighbors_fit : number of nearest label sets that are a row's context; None: all that share a label
     n_parts : number of parts of similar rows, each with a map of its own; "auto" is the fewest that keep a
-        part under 40,000 rows; "paper" is about 6,000 rows in each part
+        part under 40,000 rows; "paper" is one for every full 6,000 rows
     n_parts_probed : number of parts that a query searches
     n_learners : number of ensemble members, each with a partition from another seed
     shift, smoothing : k and α of the SPPMI; 1 and 1 leave both out
@@ -47,6 +47,7 @@ class ExMLDS1(RegressionVoting):
     temperature : a smaller one gives the nearest neighbours more weight; "auto" chooses it on held-out rows
     index : "auto" groups the rows of a part of 5,000 rows or more into cells, of which a search reads the
         nearest; "exact" searches all rows
+    device : "cpu", or "cuda", an NVIDIA graphics card, which needs CuPy; it is not saved with the model
 
     The other parameters are those of every method, `XMCEstimator`.
 

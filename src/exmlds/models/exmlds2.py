@@ -44,8 +44,8 @@ class ExMLDS2(RegressionVoting):
     smoothing : negatives are drawn by how often a row is a context, to this power: 0 is uniform, as in the
         paper's text; 0.75 is that of its appendix and of word2vec
     learning_rate : of the first epoch; it falls linearly to 0
-    n_parts, n_parts_probed, n_learners, features, l2, l1, metric, search, vote, temperature, index :
-        as in `ExMLDS1`
+    n_parts, n_parts_probed, n_learners, features, l2, l1, metric, search, vote, temperature, index,
+        device : as in `ExMLDS1`
 
     The other parameters are those of every method, `XMCEstimator`.
 

@@ -69,7 +69,7 @@ class ExMLDS4(NeighborVoting):
     n_learners : number of maps, each from another random start, whose votes are added
     partition : how rows are cut into parts: the "gate" learns, in `n_rounds` rounds, to route the rows of a
         context to the same part; "kmeans" clusters features
-    n_parts, n_parts_probed, features, metric, vote, temperature, index : as in `ExMLDS1`
+    n_parts, n_parts_probed, features, metric, vote, temperature, index, device : as in `ExMLDS1`
 
     The other parameters are those of every method, `XMCEstimator`.
 

@@ -188,7 +188,9 @@ class Partitioned(GrowsLabels):
             self.save(path)
         shutil.rmtree(work)
         with parts_left_on_disk():
+            estimator = self.estimator  # with its device, which is not saved
             self._become(load(path))
+            self.estimator = estimator
         return self
 
     def _learn_shards(self, shards: Sequence[Shard], work: Path, label_names: Sequence[str] | None) -> None:
@@ -236,9 +238,26 @@ class Partitioned(GrowsLabels):
         self.sparse_rows_, self.training_digest_ = True, None
         return sizes, DataSize(sum(sizes), first.d, len(totals), nnz, int(totals.sum()))
 
+    @property
+    def device(self) -> str:
+        """Where the parts run: the device of the estimator, or the one that `load` was given."""
+        return self._device or self._part_estimator.device
+
+    @device.setter
+    def device(self, device: str) -> None:
+        self._use_device(device)
+
+    def _use_device(self, device: str) -> None:
+        clone(self._part_estimator)._use_device(device)
+        self._device = device
+
     def _plan(self, folder: Path, seed: int) -> Plan:
         n_jobs = self.n_jobs if cluster.current_client() is None else 1
-        estimator = clone(self._part_estimator).with_engine(self.engine)
+        estimator = clone(self._part_estimator)
+        if self._device:
+            estimator._use_device(self._device)
+        if self._engine is not None:
+            estimator = estimator.with_engine(self._engine)
         estimator.threshold = self.threshold
         if estimator.max_memory is None:
             estimator.max_memory = self.max_memory
@@ -389,6 +408,8 @@ class Partitioned(GrowsLabels):
             part = last[1]
         if part.n_jobs != self.n_jobs:
             part.n_jobs = self.n_jobs
+        if part.device != self.device:
+            part._use_device(self.device)
         return part
 
     @property

@@ -32,7 +32,7 @@ class SLEEC(RegressionVoting):
     n_neighbors_fit : number of nearest label sets whose similarities are preserved
     n_iterations : steps of the singular value projection, at most
     n_components, n_neighbors, n_parts, n_parts_probed, n_learners, features, l2, l1, metric, search, vote,
-        temperature, index : as in `ExMLDS1`
+        temperature, index, device : as in `ExMLDS1`
 
     The other parameters are those of every method, `XMCEstimator`.
 

@@ -412,6 +412,8 @@ class TextClassifier(LabelSpaceMixin):
     def _model_to_fit(self) -> XMCEstimator:
         """A clone of the estimator, which keeps its rows where the classifier is to grow."""
         model = clone(self._unfitted)
+        if self._device:
+            model._use_device(self._device)
         if self.growable:
             if not isinstance(model, GrowingEstimator):
                 raise ValueError(f"{type(model).__name__} can't grow; leave out growable=True.")
@@ -772,6 +774,21 @@ class TextClassifier(LabelSpaceMixin):
 
     def _as_probabilities(self, scores: csr_matrix) -> csr_matrix:
         return self.model_._as_probabilities(scores)
+
+    @property
+    def device(self) -> str:
+        """Where the classifier runs: the device of its model, or the one that it was given."""
+        model = vars(self).get("model_")
+        return str((self._unfitted if model is None else model).device)
+
+    @device.setter
+    def device(self, device: str) -> None:
+        self._use_device(device)
+
+    def _use_device(self, device: str) -> None:
+        model = vars(self).get("model_")
+        (clone(self._unfitted) if model is None else model)._use_device(device)
+        self._device = device
 
     @property
     def _method(self) -> XMCEstimator:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy.sparse import csr_matrix
 
@@ -29,7 +31,12 @@ def margin(classifiers: rerank.Classifiers, A: csr_matrix, label: int, options: 
 
 
 def log_odds(
-    stacker: stacking.Stacker, scores: ShortlistScores, column: int, score: float, adjustment: str
+    stacker: stacking.Stacker,
+    scores: ShortlistScores,
+    column: int,
+    score: float,
+    adjustment: str,
+    engine: Any,
 ) -> dict[str, float]:
     """What adds up to the logit of the score of the label in a column of one row's short list.
 
@@ -43,7 +50,7 @@ def log_odds(
             terms[name] = terms.get(name, 0.0) + float(value) / len(names)
     if len(stacker.label_bias) > 1:
         terms["label bias"] = float(stacker.label_bias[scores.ids[0, column]])
-    logits = stacking.logits(stacker, evidence, scores.ids)
+    logits = scores.logits(stacker, engine)
     probability = float(stacking.probabilities(stacker, logits)[0, column])
     adjusted = _logit(score) - _logit(probability)
     if abs(adjusted) < SHOWN:

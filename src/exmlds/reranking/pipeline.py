@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from math import ceil
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.random import Generator
@@ -75,9 +75,14 @@ class ShortlistScores(NamedTuple):
     matches: Array | None = None
     match_lifts: Array | None = None
 
-    def evidence(self) -> Array:
-        """(b, k, f) the features of the stacker."""
-        return stacking.build_evidence(*self[1:])
+    def evidence(self, columns: Array | None = None) -> Array:
+        """(b, k, f) the features of the stacker, or (b, m, f) of the labels in these columns, (b, m)."""
+        return stacking.build_evidence(*self[1:], columns=columns)
+
+    def logits(self, stacker: stacking.Stacker, engine: Any) -> Array:
+        """(b, k) the logits of the labels; those of pads are −inf."""
+        found = stacking.logits_of_lists(stacker, *self, engine=engine)
+        return np.where(self.ids >= 0, found, -np.inf)
 
     def evidence_names(self) -> list[tuple[str, ...]]:
         """(f,) the kinds of evidence that each feature of the stacker is made of."""
@@ -207,10 +212,15 @@ class RerankingPipeline(NamedTuple):
 
         def margins_of(linear: rerank.Classifiers, otherwise: Array) -> Array:
             """Labels that came after the fit, which votes alone are known of, have another value."""
-            margins, is_trained = np.full(scores.ids.shape, -np.inf, np.float32), listed < len(linear.bias)
-            given = np.where(is_trained, listed, -1)
+            is_trained = listed < len(linear.bias)
+            is_later = not is_trained.all()
+            given = np.where(is_trained, listed, -1) if is_later else listed
             found = rerank.score(linear, A, given, engine=self.shortlister.engine)
-            margins[:, :n_listed] = np.where(is_trained, found, otherwise)
+            found = np.where(is_trained, found, otherwise) if is_later else found
+            if n_listed == scores.ids.shape[1]:
+                return found
+            margins = np.full(scores.ids.shape, -np.inf, np.float32)
+            margins[:, :n_listed] = found
             return margins
 
         margins = margins_of(self.classifiers, 2 * votes - 1)
@@ -239,7 +249,7 @@ class RerankingPipeline(NamedTuple):
 
         blocks = parallel.map_blocks(
             score,
-            parallel.fine_blocks(X.shape[0], BLOCK),
+            parallel.fine_blocks(X.shape[0], BLOCK, self.shortlister.engine.block_rows),
             n_jobs=self.shortlister.n_jobs,
             stage="held-out rows",
             total=X.shape[0],
@@ -477,9 +487,8 @@ def _short_lists(shortlister: NeighborVoting, found: list[SearchResult], k: int,
 
 
 def _in_blocks(shortlister: NeighborVoting, work: Callable[[slice], Result], n: int) -> Iterator[Result]:
-    return parallel.map_blocks(
-        work, parallel.fine_blocks(n, LIST_BLOCK), n_jobs=shortlister.n_jobs, stage="short lists", total=n
-    )
+    blocks = parallel.fine_blocks(n, LIST_BLOCK, shortlister.engine.block_rows)
+    return parallel.map_blocks(work, blocks, n_jobs=shortlister.n_jobs, stage="short lists", total=n)
 
 
 def pad_with_all_labels(ids: Array, votes: Array, n_labels: int) -> tuple[Array, Array]:

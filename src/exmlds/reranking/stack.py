@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -110,9 +111,9 @@ def _fit_stacker(given: HeldOutEvidence, n_pairs: int, n_jobs: int | None) -> st
 def add_top_reranker(stacker: stacking.Stacker, given: HeldOutEvidence) -> stacking.Stacker:
     """Fit the re-ranker of the top 9 on held-out scores."""
     logits = _logits(stacker, given.evidence, np.where(given.is_known, given.ids, -1))
-    rows, best = np.arange(len(logits))[:, None], _largest(logits, top_rerank.TOPK_CANDIDATES)
+    best = stacking.largest(logits, top_rerank.TOPK_CANDIDATES)
     weights = top_rerank.fit(
-        given.evidence[rows, best], logits[rows, best], given.hits[rows, best], given.row_weights
+        _taken(given.evidence, best), _taken(logits, best), _taken(given.hits, best), given.row_weights
     )
     return stacker._replace(top_weights=weights)
 
@@ -121,11 +122,14 @@ def _rank_held_out(
     stacker: stacking.Stacker, given: HeldOutEvidence, k: int, gains: Array | None, n_jobs: int | None
 ) -> tuple[Array, Array]:
     """The k best labels of held-out rows, with probabilities."""
-    ranked = _in_blocks(
-        lambda rows: rank_by_stacker(stacker, given.ids[rows], given.evidence[rows], k, gains),
-        len(given.ids),
-        n_jobs,
-    )
+
+    def rank(rows: slice) -> tuple[Array, Array]:
+        ids, evidence = given.ids[rows], given.evidence[rows]
+        return rank_by_stacker(
+            stacker, ids, _logits(stacker, evidence, ids), partial(_taken, evidence), k, gains
+        )
+
+    ranked = _in_blocks(rank, len(given.ids), n_jobs)
     ids, probabilities = map(np.concatenate, zip(*ranked))
     return ids, probabilities
 
@@ -136,27 +140,40 @@ def _in_blocks(work: Callable[[slice], Result], n: int, n_jobs: int | None) -> l
     )
 
 
+def _taken(values: Array, columns: Array) -> Array:
+    """(b, m, …) what each row has in these columns, (b, m)."""
+    return values[np.arange(len(values))[:, None], columns]
+
+
 def rank_by_stacker(
-    stacker: stacking.Stacker, ids: Array, evidence: Array, k: int, gains: Array | None = None
+    stacker: stacking.Stacker,
+    ids: Array,
+    logits: Array,
+    evidence: Callable[[Array], Array],
+    k: int,
+    gains: Array | None = None,
 ) -> tuple[Array, Array]:
     """The k best labels of short lists, with probabilities, times `gains` of labels if given.
 
     A label that the top re-ranker moves up takes the probability of its new rank, and those that it passes
     take the next ones, so that probabilities stay sorted.
 
-    ids : (b, k) short lists, −1 pads;  evidence : (b, k, f) on their labels
+    ids : (b, k) short lists, −1 pads;  logits : (b, k) of their labels, −inf for pads
+    evidence : gives (b, m, f), that on the labels in these columns, (b, m)
     """
-    scores = logits = _logits(stacker, evidence, ids)
+    scores = logits
     if gains is not None:
         scores = stacking.probabilities(stacker, logits) * gains[ids]
         scores[ids < 0] = -np.inf
-    rows, best = np.arange(len(ids))[:, None], _largest(scores, max(k, top_rerank.TOPK_CANDIDATES))
-    values = stacking.probabilities(stacker, logits[rows, best]) if gains is None else scores[rows, best]
+    best = stacking.largest(scores, max(k, top_rerank.TOPK_CANDIDATES))
+    values = _taken(logits if gains is None else scores, best)
+    if gains is None:
+        values = stacking.probabilities(stacker, values)
     if stacker.top_weights is not None:
         top = best[:, : top_rerank.TOPK_CANDIDATES]
-        order = top_rerank.order(stacker.top_weights, evidence[rows, top], logits[rows, top])
-        best = np.concatenate([top[rows, order], best[:, top_rerank.TOPK_CANDIDATES :]], axis=1)
-    ids = ids[rows, best]
+        order = top_rerank.order(stacker.top_weights, evidence(top), _taken(logits, top))
+        best = np.concatenate([_taken(top, order), best[:, top_rerank.TOPK_CANDIDATES :]], axis=1)
+    ids = _taken(ids, best)
     return ids[:, :k], np.where(ids >= 0, break_ties(values), 0)[:, :k]
 
 
@@ -186,8 +203,3 @@ def break_ties(scores: Array, first: int = 0) -> Array:
 def _logits(stacker: stacking.Stacker, evidence: Array, ids: Array) -> Array:
     """(b, k) the logits of the labels on short lists; those of pads are −inf."""
     return np.where(ids >= 0, stacking.logits(stacker, evidence, ids), -np.inf)
-
-
-def _largest(scores: Array, k: int) -> Array:
-    """(n, k) columns of the largest scores, equal ones in the order of the columns."""
-    return np.argsort(-scores, axis=1, kind="stable")[:, :k]

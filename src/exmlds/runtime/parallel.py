@@ -128,13 +128,15 @@ def blocks(n: int, size: int) -> list[slice]:
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
 
-def fine_blocks(n: int, most: int) -> list[slice]:
+def fine_blocks(n: int, most: int, least: int = LEAST_ROWS) -> list[slice]:
     """Cut rows into blocks of at most this size, or of fewer where that would make too few for many cores.
+
+    least : size that no block but the last is below; it takes precedence
 
     >>> [len(fine_blocks(n, 256)) for n in (96, 1_536, 4_096, 256_000)]
     [1, 16, 32, 1000]
     """
-    return blocks(n, min(most, max(LEAST_ROWS, -(-n // MANY_BLOCKS))))
+    return blocks(n, max(least, min(most, -(-n // MANY_BLOCKS))))
 
 
 def bounded_blocks(sizes: Sequence[int], most: int) -> list[slice]:

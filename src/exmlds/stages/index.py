@@ -17,7 +17,6 @@ from ..validation.arrays import Matrix, row_norms, unit_rows
 from . import cells, quantize
 
 Array = np.ndarray
-DENSE_BLOCK = 8_192  # rows that a block of queries is scored against at a time
 TAIL_SHARE, TAIL_ROWS = 0.02, 1_024  # of all rows, that are searched one by one before they are merged
 DENSE_FROM = 0.2  # share of stored values above which a matrix product is faster than the inverted index
 
@@ -291,14 +290,17 @@ def _search_dense(
 ) -> tuple[Array, Array]:
     Q = np.ascontiguousarray(Q.toarray() if issparse(Q) else Q, np.float32)
     rows, is_euclidean = _packed(segment), metric == "euclidean"
-    if isinstance(segment.rows, cells.Cells):
+    in_cells = isinstance(segment.rows, cells.Cells)
+    if in_cells and engine.searches_cells:
         positions, scores = cells.search(
             segment.rows, segment.bias, Q, metric, k, breadth=breadth, engine=engine
         )
-        ids = np.where(positions >= 0, segment.rows.numbers[positions].astype(np.int64), -1)
     else:
-        positions, scores = _search_all(segment, _scaled(Q, metric), k, engine)
-        ids = positions.copy()
+        positions, scores = np.full((len(Q), k), -1, np.int64), np.full((len(Q), k), -np.inf, np.float32)
+        engine.search_rows(Q, *rows, segment.bias, is_euclidean, positions, scores)
+    ids = positions.copy()
+    if in_cells:
+        ids = np.where(positions >= 0, segment.rows.numbers[positions].astype(np.int64), -1)
     if rows.values.dtype == np.float32:
         engine.rescore(Q, rows.values, segment.bias, is_euclidean, positions, ids, scores)
     else:  # unpack what was found alone
@@ -307,16 +309,6 @@ def _search_dense(
         values, bias = quantize.unpack(rows, found), segment.bias[found]
         engine.rescore(Q, values, bias, is_euclidean, position, ids, scores)
     return ids, scores
-
-
-def _search_all(segment: Segment, Q: Array, k: int, engine: Engine) -> tuple[Array, Array]:
-    """Score all rows, block by block."""
-    positions, scores = np.full((len(Q), k), -1, np.int64), np.full((len(Q), k), -np.inf, np.float32)
-    for start in range(0, len(segment.bias), DENSE_BLOCK):
-        block = slice(start, start + DENSE_BLOCK)
-        products = Q @ quantize.unpack(segment.rows, block).T  # (q, block)
-        engine.merge_topk(products + segment.bias[block], start, positions, scores)
-    return positions, scores
 
 
 def _merge(found: list[tuple[Array, Array]], k: int) -> tuple[Array, Array]:

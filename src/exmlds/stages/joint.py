@@ -31,7 +31,6 @@ Array = np.ndarray
 
 ROWS = 64  # rows in a block of the gradient
 ROWS_OF_THREAD = 32  # rows of a batch that a thread takes at least
-BATCHES = 32  # that threads train on together before they return
 EDGE_ROWS = 1_000  # rows that features are counted in, about, to share them out
 UPDATE_COST = 4.0  # time of a feature's AdaGrad step over that of one value of the gradient
 
@@ -129,9 +128,10 @@ def _train_together(
     b, rank = min(batch_size, len(pairs.rows)), state.V.shape[1]
     work = [np.empty(shape, np.float32) for shape in ((2 * b, rank), (2 * b, rank), 2 * b, b * b)]
     chain, is_cosine = _chain(pairs.neighbors), loss.similarity == "cosine"
-    with Workers(n_jobs, most=max(b // ROWS_OF_THREAD, 1)) as workers:
+    most = min(max(b // ROWS_OF_THREAD, 1), engine.training_threads)
+    with Workers(n_jobs, most) as workers:
         edges = _feature_edges(X, workers.threads, 2 * b)
-        for block in blocks(len(pairs.rows), BATCHES * batch_size):
+        for block in blocks(len(pairs.rows), engine.batches * batch_size):
             barrier = np.zeros(24, np.int64)
 
             def train(thread: int, block: slice = block, barrier: Array = barrier) -> None:

@@ -78,30 +78,9 @@ def times(X: Any, packed: Packed, columns: Array, *, engine: Engine = DEFAULT) -
     if not issparse(X):
         X = X[:, columns] if len(columns) < X.shape[1] else X
         return engine.products(X, unpack(packed))
-    rows, number = _needed_rows(X.indices, columns, X.shape[1], is_few=X.shape[0] == 1)
-    A = np.zeros((len(rows) + 1, packed.values.shape[1]), np.float32)
-    A[:-1] = unpack(packed, rows)
-    Z = np.empty((X.shape[0], A.shape[1]), np.float32)
-    engine.embed_rows(X.indptr, number, X.data, np.arange(len(Z)), A, Z)
+    Z = np.empty((X.shape[0], packed.values.shape[1]), np.float32)
+    engine.multiply_packed(X.indptr, X.indices, X.data, columns, *packed, Z)
     return Z
-
-
-def _needed_rows(features: Array, columns: Array, d: int, is_few: bool) -> tuple[Array, Array]:
-    """Which rows of a matrix, those of `columns`, some features need, and the position of each among them.
-
-    The position of a feature that is not a column is after the last. Few features are looked up, many marked.
-    """
-    if is_few:
-        rows = np.searchsorted(columns, features)
-        is_listed = rows < len(columns)
-        is_listed[is_listed] = columns[rows[is_listed]] == features[is_listed]
-        return rows[is_listed], np.where(is_listed, np.cumsum(is_listed) - 1, is_listed.sum())
-    is_present = np.zeros(d, bool)
-    is_present[features] = True
-    rows = np.flatnonzero(is_present[columns])
-    position = np.full(d, len(rows))
-    position[columns[rows]] = np.arange(len(rows))
-    return rows, position[features]
 
 
 def embed(X: Any, V: Array, *, n_jobs: int | None = None, engine: Engine = DEFAULT) -> Array:

@@ -21,8 +21,7 @@ from ..validation.arrays import count_columns, row_norms
 Array = np.ndarray
 
 LEAST_WEIGHT = 1e-6  # least weight of a row: the kernel divides by its cost
-# Blocks of labels that are trained at the same time, at most, and examples of each, at least about so many.
-TRAINING_BLOCKS, BLOCK_EXAMPLES = 256, 16_384
+TRAINING_BLOCKS = 256  # blocks of labels that are trained at the same time, at most
 COLLECTING_BLOCKS = 16  # blocks of rows or labels whose examples are collected at the same time
 SORTING_BLOCKS = 8  # blocks of labels whose rows are added up, or whose weights are sorted, at the same time
 LOSSES = ("squared_hinge", "logistic")
@@ -277,6 +276,9 @@ def fit(
     """Train the classifiers as `train` does; return them with the dual variable α of each example."""
     rows = pad_rows(X, engine=engine)
     parts, alphas = _train_parts(rows, given, n_jobs=n_jobs, engine=engine, **settings)
+    if len(parts) < SORTING_BLOCKS:  # each of them is sorted by one thread
+        n_each = -(-SORTING_BLOCKS // len(parts))
+        parts = [piece for part in parts for piece in _split(part, n_each)]
     return _by_feature(parts, X.shape[1], n_jobs, engine), alphas
 
 
@@ -335,7 +337,7 @@ def _train_parts(
         return _filled(out)
 
     # The blocks with most examples come first, so that none of them holds up the end.
-    n_blocks = max(min(len(given.rows) // BLOCK_EXAMPLES, TRAINING_BLOCKS), 1)
+    n_blocks = max(min(len(given.rows) // engine.block_examples, TRAINING_BLOCKS), 1)
     todo = label_blocks(given.starts, n_blocks)
     sizes = [int(given.starts[labels.stop] - given.starts[labels.start]) for labels in todo]
     order = np.argsort(sizes, kind="stable")[::-1].tolist()

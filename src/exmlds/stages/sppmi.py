@@ -256,7 +256,9 @@ def _block(overlaps: Overlaps, rows: slice, transposed: bool, dense_above: float
     return csr_matrix((data, indices, np.concatenate(([0], np.cumsum(counts)))), shape=shape)
 
 
-def operator(overlaps: Overlaps, *, n_jobs: int | None, max_bytes: float = 1e9) -> LinearOperator:
+def operator(
+    overlaps: Overlaps, *, n_jobs: int | None, max_bytes: float = 1e9, engine: Engine = DEFAULT
+) -> LinearOperator:
     """W^½ S W^½ as an operator, cached if it fits in max_bytes, otherwise recomputed for each product."""
     m = overlaps.sets.shape[0]
     size = len(overlaps.scale)
@@ -291,7 +293,12 @@ def operator(overlaps: Overlaps, *, n_jobs: int | None, max_bytes: float = 1e9) 
                 block = cache[rows.start] if cache else _block(overlaps, rows, transposed, dense_above)
                 if not isinstance(block, np.ndarray) and block.nnz > dense_above:
                     block = block.toarray()
-                return block @ Q
+                found = np.empty((rows.stop - rows.start, Q.shape[1]), np.float32)
+                if isinstance(block, np.ndarray):
+                    engine.multiply_dense(block, Q, found)
+                else:
+                    engine.multiply_csr(block.indptr, block.indices, block.data, Q, found)
+                return found
 
             return np.concatenate(
                 list(map_blocks(product, todo, n_jobs=n_jobs, stage="factorizing", total=size))

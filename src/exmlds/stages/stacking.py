@@ -27,6 +27,7 @@ MIN_SHARE = 1e-4  # Vote shares are clipped here before the logarithm.
 MAX_MARGIN = 4.0  # Margins are clipped to ±MAX_MARGIN.
 MIN_PROBABILITY, MAX_PROBABILITY = 1e-6, 1 - 1e-6
 LOG_RANK = 10  # index of log(rank) in the evidence
+FEW_LARGEST = 32  # of many, which are found faster than by sorting all
 N_BINS = 2**14  # of logits, before the isotonic regression
 CURVE_POINTS = 200  # most points kept of the isotonic curve
 RIDGE_FACTOR = 2.0  # The penalty is doubled: the final fit trains on more rows than the held-out scores saw.
@@ -130,6 +131,8 @@ def build_evidence(
     similarities: Array | None = None,
     matches: Array | None = None,
     match_lifts: Array | None = None,
+    *,
+    columns: Array | None = None,
 ) -> Array:
     """(n, k, f) float32, the evidence for each label on the short lists.
 
@@ -141,22 +144,30 @@ def build_evidence(
     similarities : (n, k) to the centroid of each label, −inf where the list is padded, if they are used
     matches, match_lifts : (n, k) scores of the labels' names in the text, 0 without one, and log-lifts of
         these labels (`name_match`), if names are used
+    columns : (n, m) the places on the lists whose evidence is wanted, (n, m, f); None wants all
     """
-    v = np.log(np.maximum(votes, MIN_SHARE))
-    z = np.clip(margins, -MAX_MARGIN, MAX_MARGIN)
-    c = np.log(np.maximum(counts, 1))
-    log_rank = np.broadcast_to(np.log1p(np.arange(votes.shape[1], dtype=np.float32)), votes.shape)
-    behind_best = z - z.max(axis=1, keepdims=True)
+    ranks = np.broadcast_to(np.arange(votes.shape[1]), votes.shape) if columns is None else columns
+
+    def own(values: Array) -> Array:
+        return values if columns is None else np.take_along_axis(values, columns, axis=1)
+
+    best_margin = np.clip(margins.max(axis=1, keepdims=True), -MAX_MARGIN, MAX_MARGIN)
+    votes, z = own(votes), np.clip(own(margins), -MAX_MARGIN, MAX_MARGIN)
+    v, c = np.log(np.maximum(votes, MIN_SHARE)), np.log(np.maximum(own(counts), 1))
+    log_rank, behind_best = np.log1p(ranks.astype(np.float32)), z - best_margin
     parts = [v, votes, z, np.tanh(z), c, v * z, z * c, v * c, z * z, v * v, log_rank, behind_best]
     if second_votes is not None:
+        second_votes = own(second_votes)
         s = np.log(np.maximum(second_votes, MIN_SHARE))
         parts += [s, second_votes, s * z, s * s, s * v]
     if lifts is not None:
-        parts += [lifts, lifts * z, lifts * c]
+        parts += [own(lifts), own(lifts) * z, own(lifts) * c]
     if similarities is not None:
-        a = np.where(np.isfinite(similarities), similarities, 0)
-        parts += [a, a * a, a * z, a * c, a - a.max(axis=1, keepdims=True)]
+        similarities = np.where(np.isfinite(similarities), similarities, 0)
+        a, most_similar = own(similarities), similarities.max(axis=1, keepdims=True)
+        parts += [a, a * a, a * z, a * c, a - most_similar]
     if matches is not None and match_lifts is not None:
+        matches, match_lifts = own(matches), own(match_lifts)
         is_matched = (matches > 0).astype(np.float32)
         m = np.log(np.maximum(matches, MIN_MATCH) / MIN_MATCH)
         parts += [is_matched, m, is_matched * z, is_matched * v, m * c, m * z]
@@ -310,6 +321,31 @@ def logits(stacker: Stacker, evidence: Array, labels: Array, *, engine: Engine =
     """(…) float64, the logits of labels (…) by the evidence (…, f) on them; a label of −1 has any."""
     found = _regression(stacker, evidence, engine)
     return found + stacker.label_bias[labels] if len(stacker.label_bias) > 1 else found
+
+
+def logits_of_lists(stacker: Stacker, labels: Array, *given: Array | None, engine: Engine = DEFAULT) -> Array:
+    """(n, k) float64, the logits of the labels on short lists, −1 pads, whose evidence is not stored.
+
+    given : votes, margins, counts, … as `build_evidence` takes them
+    """
+    weights, none = stacker.weights / stacker.scale, np.zeros((0, 0), np.float32)
+    parts = [none if part is None else np.ascontiguousarray(part, np.float32) for part in given]
+    parts[2] = np.ascontiguousarray(given[2], np.float64)
+    parts += [none] * (8 - len(parts))
+    limits, found = np.array([MIN_SHARE, MAX_MARGIN, MIN_MATCH], np.float32), np.empty(labels.shape)
+    engine.weigh_pairs(*parts, limits, weights, float(stacker.bias - stacker.mean @ weights), found)
+    return found + stacker.label_bias[labels] if len(stacker.label_bias) > 1 else found
+
+
+def largest(scores: Array, k: int, *, engine: Engine = DEFAULT) -> Array:
+    """(n, k) columns of the largest scores, (n, m), equal ones in the order of the columns."""
+    n, width = scores.shape
+    if k > FEW_LARGEST:
+        return np.argsort(-scores, axis=1, kind="stable")[:, :k]
+    columns, values = np.empty((n, min(k, width)), np.int64), np.empty((n, min(k, width)))
+    starts, numbers = np.arange(n + 1) * width, np.tile(np.arange(width), n)
+    engine.rank_rows(starts, numbers, np.ascontiguousarray(scores, np.float64).ravel(), columns, values)
+    return columns
 
 
 def probabilities(stacker: Stacker, logits: Array) -> Array:

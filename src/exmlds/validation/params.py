@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..kernels import DEVICES
+
 
 class Constraint(NamedTuple):
     """The allowed values of a parameter.
@@ -77,6 +79,7 @@ def either(*constraints: Constraint) -> Constraint:
     )
 
 
+DEVICE = one_of(*DEVICES)
 NEIGHBORS = whole(1, 2**20)  # every query has arrays of this length
 VERBOSE = Constraint(
     "a whole number of at least 0", lambda value: isinstance(value, bool) or whole(0).allows(value)

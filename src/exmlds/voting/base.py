@@ -87,6 +87,7 @@ class NeighborVoting(LabelSpaceMixin, GrowingVoting):
         "temperature": params.either(params.one_of("auto"), params.number(0, above=True)),
         "index": params.one_of("auto", "exact"),
         "keep_rows": params.one_of(False, True),
+        "device": params.DEVICE,
     }
 
     n_components: int = 300
@@ -100,6 +101,7 @@ class NeighborVoting(LabelSpaceMixin, GrowingVoting):
     temperature: str | float = "auto"
     index: str = "auto"
     keep_rows: bool = False
+    device: str = "cpu"
     storage = "float32"  # of V and of the row embeddings, where it is not a parameter
 
     _leaves_out_columns: ClassVar[bool] = True
@@ -418,7 +420,11 @@ class NeighborVoting(LabelSpaceMixin, GrowingVoting):
 
         n = X.shape[0]
         ranked = parallel.map_blocks(
-            rank, parallel.fine_blocks(n, BLOCK), n_jobs=self.n_jobs, stage="choosing settings", total=n
+            rank,
+            parallel.fine_blocks(n, BLOCK, self.engine.block_rows),
+            n_jobs=self.n_jobs,
+            stage="choosing settings",
+            total=n,
         )
         return np.concatenate([np.stack(ids) for ids in ranked], axis=1)
 
@@ -592,7 +598,12 @@ class RegressionVoting(NeighborVoting):
 
     def _factorize(self, overlaps: sppmi.Overlaps, rank: int, rng: Generator) -> Array:
         """(m, r) the embeddings of label sets, and of labels after them, by a factorization of the SPPMI."""
-        S = sppmi.operator(overlaps, n_jobs=self.n_jobs, max_bytes=self._memory_model().max_overlaps)
+        S = sppmi.operator(
+            overlaps,
+            n_jobs=self.n_jobs,
+            max_bytes=self._memory_model().max_overlaps,
+            engine=self.engine,
+        )
         U, s = factorize.embed(S, rank, rng, symmetric=not overlaps.conditional)
         # A row of U belongs to a label set and is W^½ times as long as the embedding of each of its rows.
         return U * np.sqrt(s) / overlaps.scale[:, None]

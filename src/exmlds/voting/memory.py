@@ -11,16 +11,17 @@ from ..base import BLOCK
 from ..runtime import parallel
 from ..runtime.memory import LEAST, DataSize, Estimate
 from ..selection import MAX_HELD_OUT
-from ..stages import factorize, features, index, quantize, regress, sppmi
+from ..stages import factorize, features, quantize, regress, sppmi
 from ..validation import params
 from ..validation.arrays import FILLED
 
 PART = 40_000  # rows of a part at most, where `n_parts` is "auto"
 CELLS_FROM = 5_000  # rows of a part below which a search among all of them is as fast
 SMALLEST_PART = 1_000  # rows of a part that `max_memory` may lead to
-PAPER_PART = 6_000  # rows of a part, about, where `n_parts` is "paper"
+PAPER_PART = 6_000  # rows for each part where `n_parts` is "paper", rounded down as in the code of AnnexML
 PROBED = 40_000  # rows that l2 and temperature are chosen on: the best ones depend on the number of rows
 MIN_PROBED = 2_000  # rows that settings are chosen on where memory is short
+SEARCHED_ROWS = 8_192  # that a block of queries is multiplied with at a time, as in `kernels.jit.topk`
 OVERLAPS = 1e9  # bytes of label overlaps that are cached; beyond, they are computed again for each product
 
 
@@ -70,7 +71,7 @@ class MemoryModel(NamedTuple):
     def count_parts(self, data: DataSize) -> int:
         """As given; "auto" is the fewest parts that are small enough and keep a fit within `max_memory`."""
         if self.n_parts != "auto":
-            given = round(data.n / PAPER_PART) if self.n_parts == "paper" else int(self.n_parts)
+            given = data.n // PAPER_PART if self.n_parts == "paper" else int(self.n_parts)
             return min(max(given, 1), data.n)
         fewest = max(1, -(-data.n // self.largest_part))
         if self.max_memory is None:
@@ -145,7 +146,7 @@ class MemoryModel(NamedTuple):
         solving = 4.0 * min(m, d) ** 2 if exact else 32.0 * threads * regress.COLUMNS * d
         solving += (16.0 if d <= m else 8.0) * d * width + 12.0 * m * width
         embed = self.factorization_bytes if self.embedding_bytes is None else self.embedding_bytes
-        searching = 8.0 * BLOCK * min(m, index.DENSE_BLOCK)  # similarities of a block of queries, and a copy
+        searching = 8.0 * BLOCK * min(m, SEARCHED_ROWS)  # similarities of a block of queries, and a copy
         return max(embed(data, n_parts), solving) + threads * (searching + 16.0 * data.n_labels)
 
     def _is_exact(self, data: DataSize, m: int, width: int) -> bool:

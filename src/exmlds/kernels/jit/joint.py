@@ -92,6 +92,35 @@ def embed_rows(indptr, features, values, rows, V, Z):
         _add_rows(V, features, values, indptr[rows[i]], indptr[rows[i] + 1], Z[i])
 
 
+def multiply_packed(indptr, features, values, columns, packed, scale, Z):
+    """See the twin in reference/joint.py. The rows of the matrix that are needed are unpacked first."""
+    rows, number = _needed_rows(features, columns, is_few=len(Z) == 1)
+    A = np.zeros((len(rows) + 1, packed.shape[1]), np.float32)
+    A[:-1] = packed[rows]
+    if len(scale):
+        A[:-1] *= scale[rows][:, None]
+    embed_rows(indptr, number, values, np.arange(len(Z)), A, Z)
+
+
+def _needed_rows(features, columns, is_few):
+    """Which rows of a matrix, those of `columns`, some features need, and the position of each among them.
+
+    The position of a feature that is not a column is after the last. Few features are looked up, many marked.
+    """
+    if is_few:
+        rows = np.searchsorted(columns, features)
+        is_listed = rows < len(columns)
+        is_listed[is_listed] = columns[rows[is_listed]] == features[is_listed]
+        return rows[is_listed], np.where(is_listed, np.cumsum(is_listed) - 1, is_listed.sum())
+    d = 1 + max(features.max(initial=0), columns.max(initial=0))
+    is_present = np.zeros(d, bool)
+    is_present[features] = True
+    rows = np.flatnonzero(is_present[columns])
+    position = np.full(d, len(rows))
+    position[columns[rows]] = np.arange(len(rows))
+    return rows, position[features]
+
+
 @kernel
 def _link(contexts, group, chain):
     """List the batch positions of each context row and of each group: the first one, and those after it."""

@@ -4,6 +4,7 @@ import numpy as np
 
 from .compiler import kernel, reordering_kernel
 
+SEARCHED_ROWS = 8_192  # that queries are multiplied with at a time
 N_FIRST = 4  # nearest cells of a query that are read before all others
 
 
@@ -98,6 +99,16 @@ def merge_topk(scores, offset, best_ids, best_scores):
                 if n == size:
                     worst, n = _select(ids, kept, n, k), k
         _write_best(ids, kept, n, best_ids[q], best_scores[q])
+
+
+def search_rows(Q, rows, scale, bias, is_euclidean, positions, scores):
+    """See the twin in reference/topk.py. The products are those of BLAS, block by block."""
+    queries = 2 * Q if is_euclidean else Q
+    for start in range(0, len(rows), SEARCHED_ROWS):
+        block = slice(start, start + SEARCHED_ROWS)
+        X = rows[block].astype(np.float32, copy=False)
+        products = queries @ (X * scale[block][:, None] if len(scale) else X).T  # (q, block)
+        merge_topk(products + bias[block], start, positions, scores)
 
 
 @kernel

@@ -18,6 +18,25 @@ def embed_rows(indptr: Array, features: Array, values: Array, rows: Array, V: Ar
         Z[i] = values[stored] @ V[features[stored]]
 
 
+def multiply_packed(
+    indptr: Array, features: Array, values: Array, columns: Array, packed: Array, scale: Array, Z: Array
+) -> None:
+    """Write the product of sparse rows and a quantized matrix, whose rows belong to some of the features.
+
+    indptr, features, values : the rows as csr float32
+    columns : (m,) int64 ascending, the features that the matrix has rows for; others count as zeros
+    packed, scale : (m, r) float32, float16 or int8, and the factors of int8 rows, (m,), or (0,)
+    Z : (n, r) float32
+    """
+    A = packed.astype(np.float32) * (scale[:, None] if len(scale) else np.float32(1))
+    number = {column: i for i, column in enumerate(columns.tolist())}
+    for row in range(len(Z)):
+        Z[row] = 0
+        for p in range(indptr[row], indptr[row + 1]):
+            if int(features[p]) in number:
+                Z[row] += values[p] * A[number[int(features[p])]]
+
+
 def negative_weights(
     rows: Array, contexts: Array, neighbors: Array, group: Array, chain: Array, weights: Array
 ) -> None:

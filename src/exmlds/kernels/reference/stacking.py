@@ -15,6 +15,49 @@ def weigh_evidence(evidence: Array, weights: Array, bias: float, logits: Array) 
     logits[:] = np.asarray(evidence, np.float64) @ weights + bias
 
 
+def weigh_pairs(
+    votes: Array,
+    margins: Array,
+    counts: Array,
+    second_votes: Array,
+    lifts: Array,
+    similarities: Array,
+    matches: Array,
+    match_lifts: Array,
+    limits: Array,
+    weights: Array,
+    bias: float,
+    logits: Array,
+) -> None:
+    """Write the weighted sum of the evidence on each label of short lists, plus the bias.
+
+    votes, margins, counts, … : (n, k) float32, what the evidence is made of, see `stacking.build_evidence`;
+        what is not used is (0, 0); counts is float64
+    limits : (3,) float32, the least share of votes, the largest margin and the least score of a match
+    weights : (f,) float64, in the order of the evidence;  logits : (n, k) float64, written
+    """
+    least_share, largest_margin, least_match = limits
+    for i in range(len(votes)):
+        z = np.clip(margins[i], -largest_margin, largest_margin)
+        a = np.where(similarities[i] > -np.inf, similarities[i], 0) if len(similarities) else None
+        for j in range(votes.shape[1]):
+            v, own, c = np.log(max(votes[i, j], least_share)), votes[i, j], np.log(max(counts[i, j], 1))
+            values = [v, own, z[j], np.tanh(z[j]), c, v * z[j], z[j] * c, v * c, z[j] ** 2, v * v]
+            values += [np.log1p(np.float32(j)), z[j] - z.max()]
+            if len(second_votes):
+                s = np.log(max(second_votes[i, j], least_share))
+                values += [s, second_votes[i, j], s * z[j], s * s, s * v]
+            if len(lifts):
+                values += [lifts[i, j], lifts[i, j] * z[j], lifts[i, j] * c]
+            if a is not None:
+                values += [a[j], a[j] ** 2, a[j] * z[j], a[j] * c, a[j] - a.max()]
+            if len(matches):
+                is_matched, m = matches[i, j] > 0, np.log(max(matches[i, j], least_match) / least_match)
+                values += [is_matched, m, is_matched * z[j], is_matched * v, m * c, m * z[j]]
+                values += [match_lifts[i, j], match_lifts[i, j] * z[j], match_lifts[i, j] * v]
+            logits[i, j] = np.asarray(values, np.float32).astype(float) @ weights + bias
+
+
 def logistic_sums(
     evidence: Array,
     hits: Array,

@@ -60,6 +60,25 @@ def merge_topk(scores: Array, offset: int, best_ids: Array, best_scores: Array) 
         best_ids[q], best_scores[q] = _best(ids, both, k)
 
 
+def search_rows(
+    Q: Array, rows: Array, scale: Array, bias: Array, is_euclidean: bool, positions: Array, scores: Array
+) -> None:
+    """Write the rows with the largest ⟨q, x⟩, or 2⟨q, x⟩, plus bias; scores may be rounded, see `rescore`.
+
+    Q : (queries, r) float32
+    rows, scale : (n, r) float32, float16 or int8, and the factors of int8 rows, (n,), or (0,)
+    bias : (n,) float32; −inf excludes a row;  is_euclidean : whether inner products count twice
+    positions, scores : (queries, k) int64 and float32, given as −1 and −inf, and returned best first
+    """
+    X = rows.astype(np.float32)
+    if len(scale):
+        X *= scale[:, None]
+    factor = np.float32(2 if is_euclidean else 1)
+    for q in range(len(Q)):
+        exact = (X * (factor * Q[q])).sum(axis=1) + bias
+        merge_topk(exact[None], 0, positions[q : q + 1], scores[q : q + 1])
+
+
 def choose_cells(nearness: Array, margin: np.float32, fewest: int, cells: Array) -> int:
     """Write the cells that each query probes, the four nearest before the others; returns the largest number.
 
