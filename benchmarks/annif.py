@@ -25,9 +25,10 @@ snowball(english) and the settings of the examples in its documentation:
 Figures: P@1, P@3, P@5 and nDCG@10 of the 10 best suggestions. `fit_seconds` is the time from the corpus to
 the saved model, without that of loading the vocabulary; that of an ensemble includes its projects.
 `ms_per_row` is the time of a document in batches. `against` is the difference of ours and the other system
-with its 95% interval, by a paired bootstrap over rows. The seed is 0; Omikuji has none, and the figures of
-MLLM vary a little in spite of it. A system that fails, or a process of which takes more than two hours or
-20 GB, is listed as missing, with the reason.
+with its 95% interval, by a paired bootstrap over rows, or without one where the other system was measured in
+an earlier run. The seed is 0; Omikuji has none, and the figures of MLLM vary a little in spite of it. A
+system that fails, or a process of which takes more than two hours or 20 GB, is listed as missing, with the
+reason.
 
 The results of a run with the default options go to results/, where each evaluation on test rows is logged.
 Those of another run are printed, unless --output FILE names a file, which keeps its other figures.
@@ -230,7 +231,7 @@ def measure(system: str, runs: Runs, Y: csr_matrix) -> tuple[dict[str, Any], met
 
 
 def compare(entries: dict[str, Any], rankings: dict[str, metrics.Ranking]) -> None:
-    """Add the difference of ours and each other system that was measured in this run to its entry."""
+    """Add the difference of ours and each other system to its entry, with its interval in the same run."""
     if "ours" not in rankings:
         return
     for system, entry in entries.items():
@@ -238,6 +239,8 @@ def compare(entries: dict[str, Any], rankings: dict[str, metrics.Ranking]) -> No
         if system in rankings.keys() - {"ours"}:
             found = metrics.compare_rankings(rankings["ours"], rankings[system], MEASURES)
             entry["against"] = {row.name: [row.difference, row.low, row.high] for row in found}
+        elif system != "ours" and "missing" not in entry:
+            entry["against"] = {name: [entries["ours"][name] - entry[name]] for name in MEASURES}
 
 
 def shown(entry: dict[str, Any]) -> str:

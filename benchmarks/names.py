@@ -2,6 +2,7 @@
 
     EXMLDS_DATA=… python benchmarks/names.py --validation   # a fifth of the training texts
     EXMLDS_DATA=… python benchmarks/names.py --test         # the test texts, to be read rarely
+    EXMLDS_DATA=… python benchmarks/names.py --validation --hidden 6 --sets gutenberg-lcsh
 
 The sets are titles: gutenberg-lcsh, whose labels are headings such as "Golf -- Poetry" and are their own
 names, and yso-finna-en, whose labels are URIs with names in yso-en.tsv.gz, which is looked for in the folder
@@ -13,7 +14,9 @@ the name, or the heading before "--", stands in the text: its words one after th
 results give the share of the pairs that are named, the share of these among the first ten labels, and the
 share of hidden labels among the first labels that are wrong.
 
-Larger sets are fitted once; the others with three seeds.
+Larger sets are fitted once, the others with three seeds, and both with as many as --seeds says. With
+--hidden N, labels are hidden only, on N validation splits, each with hidden labels of its own; no setting was
+chosen on these splits.
 """
 
 from __future__ import annotations
@@ -39,18 +42,22 @@ LARGE = 200_000  # training texts from which on a set is fitted once
 SEEDS = 3
 HIDDEN = 2_000
 TEXTS_ONE_BY_ONE = 300
+FIRST_SPLIT = 100  # seed of the first split of --hidden; settings were chosen on splits with smaller ones
 MEASURES = ("P@1", "P@3", "P@5", "nDCG@5", "R@5")
 
 Labels = list[list[str]]
 Split = tuple[list[str], Labels, list[str], Labels]
 
 
-def read(name: str, validation: bool, rows: int | None) -> Split:
-    """Training texts and their labels, and those to predict."""
+def read(name: str, validation: bool, rows: int | None, split: int = 0) -> Split:
+    """Training texts and their labels, and those to predict.
+
+    split : seed of the validation split
+    """
     folder = find(name, "train").parent
     texts, labels = read_texts(folder / "train.jsonl.gz")
     if validation:
-        train, held = (part.tolist() for part in random_split(len(texts), 0.2, random_state=0))
+        train, held = (part.tolist() for part in random_split(len(texts), 0.2, random_state=split))
         asked, true = [texts[i] for i in held], [labels[i] for i in held]
         texts, labels = [texts[i] for i in train], [labels[i] for i in train]
     else:
@@ -81,9 +88,9 @@ def ms_one_by_one(model: TextClassifier, texts: Sequence[str]) -> float:
     return 1000 * median(seconds(lambda text=text: model.predict_topk([text])) for text in texts)  # type: ignore[misc]
 
 
-def accuracy(data: Split, vocabulary: Vocabulary) -> dict[str, Any]:
+def accuracy(data: Split, vocabulary: Vocabulary, n_seeds: int | None) -> dict[str, Any]:
     """The figures with names and without, seed by seed in turns."""
-    n_seeds = 1 if len(data[0]) >= LARGE else SEEDS
+    n_seeds = n_seeds or (1 if len(data[0]) >= LARGE else SEEDS)
     runs: dict[str, list[dict[str, float]]] = {"without": [], "with": []}
     for seed in range(n_seeds):
         for key, own in (("without", None), ("with", vocabulary)):
@@ -98,7 +105,7 @@ def accuracy(data: Split, vocabulary: Vocabulary) -> dict[str, Any]:
         found[key]["spread"] = {name: pstdev(run[name] for run in each) for name in MEASURES[:3]}
     pairs = zip(runs["with"], runs["without"])
     found["times"] = mean(named["fit_seconds"] / plain["fit_seconds"] for named, plain in pairs)
-    return {**found, "seeds": n_seeds}
+    return {**found, "seeds": n_seeds, "runs": runs}
 
 
 def stems(text: str, stemmer: Any = Stemmer.Stemmer("english", 0)) -> str:  # noqa: B008
@@ -145,8 +152,12 @@ def main() -> None:
     which.add_argument("--test", action="store_true")
     parser.add_argument("--sets", type=several(SETS), default=[*SETS], help="separated by commas")
     parser.add_argument("--rows", type=int, metavar="N", help="the first N training texts")
+    parser.add_argument("--seeds", type=int, metavar="N", help="for sets of any size")
+    parser.add_argument("--hidden", type=int, metavar="N", help="hide labels only, on N validation splits")
     parser.add_argument("--vocabularies", type=Path, metavar="FOLDER")
     options = parser.parse_args()
+    if options.hidden and not options.validation:
+        parser.error("--hidden N takes validation splits, so it needs --validation")
     file = "names-validation" if options.validation else "names"
     path = destination(parser, options, file, free=("validation", "test", "vocabularies"))
     folder = options.vocabularies or Path(os.environ["EXMLDS_DATA"]).parent / "vocabularies"
@@ -159,9 +170,17 @@ def main() -> None:
         warm_up = TextClassifier(vocabulary=vocabulary).fit(data[0][:2_000], data[1][:2_000])
         warm_up.predict_topk(data[2][:100])
         sizes = {"train": len(data[0]), "test": len(data[2]), "concepts": len(vocabulary)}
-        sets[name] = {**sizes, **accuracy(data, vocabulary)}
-        sets[name]["hidden"] = hidden_labels(data, vocabulary, 0)
-        print(name, sets[name]["hidden"], flush=True)
+        if options.hidden:
+            splits = []
+            for seed in range(options.hidden):
+                data = read(name, True, options.rows, FIRST_SPLIT + seed)
+                splits.append(hidden_labels(data, vocabulary, seed))
+                print(name, seed, splits[-1], flush=True)
+            sets[name] = {**sets.get(name, {}), **sizes, "hidden_on_splits": splits}
+        else:
+            sets[name] = {**sizes, **accuracy(data, vocabulary, options.seeds)}
+            sets[name]["hidden"] = hidden_labels(data, vocabulary, 0)
+            print(name, sets[name]["hidden"], flush=True)
         if options.test and path is not None and is_committed(path):
             log_reading("names", {name: sets[name]["with"]})
         write_results(path, {"split": "validation" if options.validation else "test", "sets": sets})

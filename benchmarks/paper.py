@@ -36,7 +36,11 @@ FAMILY_SETS = ("bibtex", "eurlex-4k")
 PLACES = (1, 3, 5)
 
 
-def rows_for(name: str, seed: int, validation: bool) -> tuple[Dataset, Dataset]:
+def rows_for(name: str, seed: int, validation: bool, split: int = 1) -> tuple[Dataset, Dataset]:
+    """The rows to fit and those to predict.
+
+    seed : of the random splits of the sets that have them;  split : seed of the validation split
+    """
     train, test = load(name)
     if name in RANDOM_SPLITS:  # the fixed recipe of the random splits
         both = Dataset(vstack([train.X, test.X]).tocsr(), vstack([train.Y, test.Y]).tocsr())
@@ -44,7 +48,7 @@ def rows_for(name: str, seed: int, validation: bool) -> tuple[Dataset, Dataset]:
         n_train = train.X.shape[0]
         train, test = both.rows(order[:n_train]), both.rows(order[n_train:])
     if validation:
-        fit_rows, held_rows = random_split(train.X.shape[0], 0.2, random_state=1)
+        fit_rows, held_rows = random_split(train.X.shape[0], 0.2, random_state=split)
         return train.rows(fit_rows), train.rows(held_rows)
     return train, test
 

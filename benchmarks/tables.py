@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 import re
-from math import log
+from math import log, sqrt
 from pathlib import Path
+from statistics import mean, stdev
 from typing import Any
 
 from exmlds.data.registry import DATASETS, DatasetInfo
@@ -279,9 +280,10 @@ def psp() -> str:
     return "\n" + "\n\n".join(sections) + "\n"
 
 
-def _difference(value: float, low: float, high: float) -> str:
-    """A difference in percentage points with its 95% interval."""
-    return f"{100 * value:+.2f} ({100 * low:+.2f} to {100 * high:+.2f})".replace("-", "−")
+def _difference(value: float, *interval: float) -> str:
+    """A difference in percentage points with its 95% interval, if there is one."""
+    ends = " to ".join(f"{100 * end:+.2f}" for end in interval)
+    return (f"{100 * value:+.2f}" + (f" ({ends})" if ends else "")).replace("-", "−")
 
 
 def ahead(n_sets: int | None = None) -> str:
@@ -371,8 +373,8 @@ def texts() -> str:
     rows = [
         [
             "`TextClassifier()`, defaults",
-            f"**{ours['F1']:.3f}**",
-            f"**{100 * ours['P@1']:.2f}**",
+            f"**{ours['F1']:.3f}** ± {ours['standard_error']['F1']:.3f}",
+            f"**{100 * ours['P@1']:.2f}** ± {100 * ours['standard_error']['P@1']:.2f}",
             f"fitted in {found['fit_seconds']:.0f} s, a text explained in {found['explain_ms']:.0f} ms",
         ],
         [
@@ -463,6 +465,24 @@ def names() -> str:
     return f"{table(columns, rows)}\n\n{table([*hidden_columns, 'of wrong first labels'], hidden)}"
 
 
+def hidden_labels() -> str:
+    """Labels that were hidden from training, on validation splits."""
+    try:
+        sets = results("names-validation")["sets"]
+    except FileNotFoundError:
+        return ""
+    rows = []
+    for name, data in sets.items():
+        splits = data["hidden_on_splits"]
+        shares = [100 * split["named_in_ten"] for split in splits]
+        named = round(sum(split["pairs"] * split["named"] for split in splits))
+        wrong = 100 * mean(split["wrong_first"] for split in splits)
+        share = f"{mean(shares):.1f} ± {_standard_error(shares):.1f}%"
+        rows.append([name, str(len(splits)), f"{named:,}", share, f"{wrong:.2f}%"])
+    columns = ["2,000 hidden labels", "splits", "pairs named in the text", "of these in the first ten"]
+    return table([*columns, "of wrong first labels"], rows)
+
+
 def vocabularies() -> str:
     """Seconds and memory of reading a large vocabulary."""
     found = results("vocabularies")
@@ -494,6 +514,34 @@ def growth() -> str:
     return table([*columns, "before merging"], rows)
 
 
+def growth_validation() -> str:
+    """The differences of the same on validation splits, with their standard errors over the splits."""
+    try:
+        sets = results("growth-validation")["sets"]
+    except FileNotFoundError:
+        return ""
+    rows = []
+    for name, data in sets.items():
+        runs = data["runs"]
+        differences = [
+            _signed([run["grown"][p] - run["full"][p] for run in runs]) for p in ("P@1", "P@3", "P@5")
+        ]
+        recall = f"{data['hidden']['grown'] / data['hidden']['full']:.2f}"
+        times = [f"{100 * data['batch']:.1f}%", _ms(data["one_row"]), f"{data['slower']:.2f}×"]
+        rows.append([name, str(len(runs)), *differences, recall, *times])
+    columns = ["grown less one fit", "splits", "P@1", "P@3", "P@5", "recall@5 of new labels, grown / one fit"]
+    return table([*columns, "a batch of 1%", "ms, one row", "before merging"], rows)
+
+
+def _signed(values: list[float]) -> str:
+    """The mean with its sign, and its standard error."""
+    return f"{mean(values):+.2f} ± {_standard_error(values):.2f}".replace("-", "−")
+
+
+def _standard_error(values: list[float]) -> float:
+    return stdev(values) / sqrt(len(values))
+
+
 def parts() -> str:
     """Partitioned models beside one model of all rows."""
     rows = []
@@ -522,6 +570,41 @@ def workers() -> str:
             rows.append([name, title, "", *total, f"**{seconds[0] / seconds[1]:.2f}×**", "", ""])
     columns = ["data set", "stage", "tasks", "1 worker", "2 workers", "times as fast"]
     return table([*columns, "CPU, 1 worker", "CPU, 2 workers"], rows) if rows else ""
+
+
+def card() -> str:
+    """Real data on a graphics card and on the CPU beside it."""
+    found = results("gpu")
+    rows = []
+    measured = [*found["sets"].items(), *found["family"].items()]
+    for name, systems in measured:
+        for system, row in systems.items():
+            method, where = system.split()
+            rows.append(
+                [
+                    name,
+                    f"`{method}`",
+                    "card" if where == "cuda" else f"CPU, {found['machine']['cores']} cores",
+                    "/".join(f"{row[p]:.2f}" for p in ("P@1", "P@3", "P@5")),
+                    f"{row['fit_seconds']:.2f} s",
+                    f"{row['batch_us_per_row']:.0f} µs",
+                ]
+            )
+    columns = ["data set", "method", "on", "P@1/3/5", "fit", "a row, in batches of 1,000"]
+    return table(columns, rows)
+
+
+def made_up_on_card() -> str:
+    """Large made-up data on a graphics card."""
+    rows = []
+    for name, row in results("gpu").items():
+        if name.split()[0] not in ("amazon", "large"):
+            continue
+        sizes = f"{row['rows']:,} × {row['features']:,} × {row['labels']:,}"
+        predicted = f"{row['queries']:,} in {row['predict_seconds']:.1f} s"
+        peaks = [f"{row[key] / 1e9:.0f} GB" for key in ("peak_card_bytes", "peak_host_bytes")]
+        rows.append([sizes, _seconds(row["fit_seconds"]), predicted, *peaks])
+    return table(["rows × features × labels", "fit", "rows predicted", "peak, card", "peak, host"], rows)
 
 
 def expected_seconds(run: dict[str, Any], n_workers: int, ms_per_task: float) -> float:
@@ -669,6 +752,7 @@ TABLES = {
     "splits": splits,
     "texts": texts,
     "names": names,
+    "hidden": hidden_labels,
     "vocabularies": vocabularies,
     "annif": annif,
     "peers": peers,
@@ -682,10 +766,13 @@ TABLES = {
     "scaling": scaling,
     "baselines": baselines,
     "growth": growth,
+    "growthsplits": growth_validation,
     "parts": parts,
     "workers": workers,
     "expected": more_workers,
     "outofcore": in_little_memory,
+    "card": card,
+    "bigcard": made_up_on_card,
     "fuzz": fuzz,
 }
 
