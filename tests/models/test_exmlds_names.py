@@ -13,6 +13,8 @@ from sklearn.preprocessing import normalize
 from exmlds import ExMLDS, FeatureNeighbors, load
 from exmlds.data import Dataset, make_xmc
 from exmlds.metrics import precision_at_k
+from exmlds.reranking.untrained import UntrainedLabels
+from exmlds.stages.name_match import UntrainedScorer
 
 HIDDEN = 3  # a label that no training row has
 
@@ -92,16 +94,41 @@ def test_a_saved_model_keeps_them(data: Dataset, matches: csr_matrix, model: ExM
         np.testing.assert_array_equal(one, other)
 
 
-def test_attributes_support_untrained_labels(data: Dataset, matches: csr_matrix) -> None:
+@pytest.mark.parametrize("n_kinds", [1, 2])
+def test_attributes_support_untrained_labels(
+    data: Dataset, matches: csr_matrix, n_kinds: int, tmp_path: Path
+) -> None:
     # The hidden label has the attribute of label 0, which is probable in the rows that have it.
     attributes = csr_matrix(([1, 1], ([HIDDEN, 0], [0, 0])), (40, 1))
+    given = attributes if n_kinds == 1 else [attributes, csr_matrix(np.eye(40))]
+    model = ExMLDS(random_state=0).fit(
+        data.X[:500], without_hidden(data), name_matches=matches[:500], label_attributes=given
+    )
+    assert model.untrained_ is not None
+    assert [kind.nnz for kind in model.untrained_.attributes] == [2, 40][:n_kinds]
+    model.save(tmp_path / "model")
+    model = load(tmp_path / "model")  # type: ignore[assignment]
+    ids, _ = model.predict_topk(data.X[500:], 40, name_matches=matches[500:])
+    assert (ids == HIDDEN).any()
+
+
+def test_a_folder_of_the_first_version_gives_the_same(
+    data: Dataset, matches: csr_matrix, tmp_path: Path
+) -> None:
+    attributes = csr_matrix(([1, 1], ([HIDDEN, 0], [0, 0])), (40, 1), dtype=np.float32)
     model = ExMLDS(random_state=0).fit(
         data.X[:500], without_hidden(data), name_matches=matches[:500], label_attributes=attributes
     )
-    assert model.untrained_ is not None
-    assert model.untrained_.attributes.nnz == 2
-    ids, _ = model.predict_topk(data.X[500:], 40, name_matches=matches[500:])
-    assert (ids == HIDDEN).any()
+    scorer = UntrainedScorer(np.array([0.9, 0.4, -0.1, 0.02]), -0.5)
+    model.untrained_ = UntrainedLabels(attributes, scorer)  # type: ignore[arg-type]
+    model.save(tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert isinstance(again, ExMLDS)
+    assert again.untrained_ is not None
+    (kind,) = again.untrained_.attributes
+    np.testing.assert_array_equal(kind.toarray(), attributes.toarray())
+    np.testing.assert_allclose(again.untrained_.scorer.weights[[0, 1, 4]], [0.9, 0, -0.1])  # type: ignore[union-attr]
+    assert (again.predict_topk(data.X[500:], 40, name_matches=matches[500:])[0] == HIDDEN).any()
 
 
 def test_label_rows_teach_the_map(data: Dataset) -> None:
@@ -177,6 +204,8 @@ def test_wrong_uses(data: Dataset, matches: csr_matrix) -> None:
         plain.predict_topk(data.X[:2], name_matches=matches[:2])
     with pytest.raises(ValueError, match="label_attributes must be a sparse matrix with 40 rows"):
         ExMLDS().fit(data.X, data.Y, name_matches=matches, label_attributes=hstack([matches.T[:5]]))
+    with pytest.raises(ValueError, match="Got list instead"):
+        ExMLDS().fit(data.X, data.Y, name_matches=matches, label_attributes=[[1, 2], [3]])
     with pytest.raises(
         ValueError, match=r"label_rows must be a sparse matrix of shape \(40, 60\).*\(40, 59\)"
     ):

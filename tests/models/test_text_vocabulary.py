@@ -246,16 +246,15 @@ def test_names_teach_the_map(vocabulary: Vocabulary, monkeypatch: pytest.MonkeyP
 
 def test_broader_concepts_and_subdivisions_are_attributes(vocabulary: Vocabulary) -> None:
     names = Vocabulary.of_names({"1": "Golf -- Poetry", "2": "Cats -- Poetry", "3": "dogs"}, "en")
-    shared = LabelNames(["1", "2", "3"], names).attributes()
-    assert shared is not None
-    assert shared.toarray().tolist() == [[1], [1], [0]]
+    subdivisions, headings = LabelNames(["1", "2", "3"], names).attributes()
+    assert subdivisions.toarray().tolist() == [[1], [1], [0]]
+    assert headings.toarray().tolist() == np.eye(3).tolist()
     builder = VocabularyBuilder()
     builder.broader.append((builder.concept("cat"), builder.concept("animal")))
     builder.broader.append((builder.concept("dog"), builder.concept("animal")))
-    shared = LabelNames(["animal", "cat", "dog", "other"], builder.build()).attributes()
-    assert shared is not None
-    assert shared.toarray().tolist() == [[1], [1], [1], [0]]
-    assert LabelNames(["u:1", "u:2"], vocabulary).attributes() is None
+    (broader,) = LabelNames(["animal", "cat", "dog", "other"], builder.build()).attributes()
+    assert broader.toarray().tolist() == [[1], [1], [1], [0]]
+    assert LabelNames(["u:1", "u:2"], vocabulary).attributes() == []
 
 
 def test_a_text_that_is_only_a_name_gets_its_label(vocabulary: Vocabulary) -> None:

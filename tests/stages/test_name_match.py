@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
-from scipy.special import expit
+from scipy.special import expit, logit
 
 from exmlds.kernels import Engine
 from exmlds.stages import name_match
@@ -209,7 +209,6 @@ def test_support_by_hand() -> None:
     found = name_match.support(attributes, ids, probabilities, rows, labels)
     # Label 0 has both attributes; the only label with that of label 1 is itself; label 3 has none.
     np.testing.assert_allclose(found, [(0.6 + 0.3) / 2, 0, 0, np.nan], rtol=1e-6)
-    assert np.isnan(name_match.support(None, ids, probabilities, rows, labels)).all()
 
 
 def test_untrained_labels_take_their_ranks() -> None:
@@ -234,18 +233,18 @@ def test_the_scorer_learns_how_often_untrained_labels_are_right() -> None:
     rng = np.random.default_rng(0)
     scores = rng.random(20_000)
     is_unseen = rng.random(20_000) < 0.3
-    supports = rng.random(20_000)
+    supports = rng.random((20_000, 1))
     # Trained labels are right as often as their scores say, and unseen ones never.
     hits = (rng.random(20_000) < scores) & ~is_unseen
-    evidence = name_match.untrained_evidence(scores, supports)
+    evidence = name_match.untrained_evidence(scores, supports, np.ones(20_000))
     scorer = name_match.fit_untrained(evidence, hits, is_unseen)
-    never = name_match.score_untrained(scorer, scores, supports)
+    never = name_match.score_untrained(scorer, scores, evidence)
     assert (never < scores).mean() > 0.9
     as_often = name_match.fit_untrained(evidence, rng.random(20_000) < scores, is_unseen)
-    found = name_match.score_untrained(as_often, scores, supports)
+    found = name_match.score_untrained(as_often, scores, evidence)
     assert np.abs(found - scores).mean() < 0.05
     assert name_match.fit_untrained(evidence, np.zeros(20_000, bool), is_unseen) is None
-    as_they_are = name_match.score_untrained(None, scores, supports)
+    as_they_are = name_match.score_untrained(None, scores, evidence)
     np.testing.assert_array_equal(as_they_are, np.minimum(scores, np.float32(name_match.MOST_UNTRAINED)))
 
 
@@ -257,16 +256,66 @@ def test_a_name_alone_takes_the_first_rank_only_by_a_margin() -> None:
     np.testing.assert_array_equal(name_match.give_way(scores, np.zeros(5, np.float32)), scores)
 
 
-def test_a_better_match_is_never_worse() -> None:
+@pytest.mark.parametrize("n_kinds", [1, 2])
+def test_a_better_match_is_never_worse(n_kinds: int) -> None:
     rng = np.random.default_rng(0)
-    scores, supports = rng.random(300) ** 4, rng.random(300)
-    # By chance, or by mistake, high scores are wrong.
-    scorer = name_match.fit_untrained(
-        name_match.untrained_evidence(scores, supports), rng.random(300) < 0.3 - 0.2 * scores, supports < 0.1
+    scores, supports = rng.random(300) ** 4, rng.random((300, n_kinds))
+    numbers = rng.integers(1, 4, 300)
+    evidence = name_match.untrained_evidence(scores, supports, numbers)
+    # By chance, or by mistake, high scores are wrong, and so is more support.
+    hits = rng.random(300) < 0.4 - 0.2 * scores - 0.1 * supports.mean(axis=1)
+    scorer = name_match.fit_untrained(evidence, hits, supports[:, 0] < 0.1)
+    better = np.array([0, 1e-6, 0.1, 0.5, 0.9999, 1.0])
+    for support in (0.0, 0.3, 1.0):
+        evidence = name_match.untrained_evidence(better, np.full((6, n_kinds), support), np.ones(6))
+        found = name_match.score_untrained(scorer, better, evidence)
+        assert (np.diff(found) >= 0).all()
+        assert found.max() < 0.9
+    for match in better:
+        evidence = name_match.untrained_evidence(
+            np.full(6, match), better[:, None] * np.ones(n_kinds), np.ones(6)
+        )
+        assert (np.diff(name_match.score_untrained(scorer, np.full(6, match), evidence)) >= 0).all()
+
+
+def test_support_that_hurts_does_not_count() -> None:
+    rng = np.random.default_rng(1)
+    scores, supports = rng.random(5_000), rng.random((5_000, 2))
+    evidence = name_match.untrained_evidence(scores, supports, np.ones(5_000))
+    # The first attribute helps, the second is wrong where it is supported.
+    hits = rng.random(5_000) < scores * supports[:, 0] * (1 - supports[:, 1])
+    scorer = name_match.fit_untrained(evidence, hits, np.zeros(5_000, bool))
+    assert scorer is not None
+    assert (scorer.weights[:4] >= 0).all()
+    assert scorer.weights[2:4].max() > 0.1
+    assert scorer.weights[5:7].tolist() == [0, 0]
+
+
+def test_evidence_by_hand() -> None:
+    found = name_match.untrained_evidence(
+        np.array([1e-9, 0.5, 1.0]), np.array([[0.09, np.nan], [1, 0.09], [0.09, 0.09]]), np.array([1, 2, 0])
     )
-    found = name_match.score_untrained(scorer, np.array([0, 1e-6, 0.1, 0.5, 0.9999, 1.0]), np.ones(6))
-    assert (np.diff(found) >= 0).all()
-    assert found.max() < 0.9
+    low, high, s = logit(1e-4), logit(0.95), np.log(0.1 / 1.01)
+    middle = (0 - low) / (high - low)
+    expected = [
+        [low, np.log(2), s, 0, 0, 0, 0, 1],
+        [0, np.log(3), 0, 0, 0, s * (1 - middle), s * middle, 0],
+        [high, 0, 0, s, 0, 0, s, 0],
+    ]
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def test_weights_of_the_first_version_give_the_same() -> None:
+    scores, supports = np.array([1e-4, 0.01, 0.6, 0.9]), np.array([[0.0], [0.4], [np.nan], [1.0]])
+    evidence = name_match.untrained_evidence(scores, supports, np.arange(4))
+    match, has_none = logit(scores), np.isnan(supports[:, 0])
+    supported = np.log((np.where(has_none, 1, supports[:, 0]) + 0.01) / 1.01)
+    before = np.array([0.8, 0.6, -0.2, 0.03])
+    expected = np.stack([match, supported, has_none, match * supported], axis=1) @ before
+    np.testing.assert_allclose(evidence @ name_match.weights_of_first_version(before, 1), expected)
+    np.testing.assert_allclose(
+        evidence[:, :2] @ name_match.weights_of_first_version(before * [1, 0, 0, 0], 0), 0.8 * match
+    )
 
 
 def test_evidence_that_is_the_same_everywhere_has_no_weight() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -139,31 +139,46 @@ class LabelNames:
         known = languages.BY_CODE.get(code.partition("-")[0].lower())
         return [known] if known else [""] if code else self.text_languages or [""]
 
-    def attributes(self) -> csr_matrix | None:
-        """(L, A) csr of ones, broader concepts and subdivisions of headings that labels have; None without.
+    def attributes(self) -> list[csr_matrix]:
+        """(L, A) csr of ones for each kind of attributes that labels share; none where they share nothing.
 
-        A concept that others are narrower than has itself as an attribute too.
+        The kinds are broader concepts with subdivisions of headings, and headings. A concept that others are
+        narrower than has itself as an attribute too.
         """
         tables = self.vocabulary.tables
-        attributes: dict[str | int, int] = {}  # subdivisions, and the positions of broader concepts
-        rows, columns = array("q"), array("q")
-
-        def add(label: str, attribute: str | int) -> None:
-            if label in self.columns:
-                rows.append(self.columns[label])
-                columns.append(attributes.setdefault(attribute, len(attributes)))
-
+        shared, headings = _Attributes(self.columns), _Attributes(self.columns)
         ids, texts = self.vocabulary.ids, tables.texts.tolist()
         for narrow, broad in tables.broader.tolist():
-            add(ids[narrow], broad)
-            add(ids[broad], broad)
+            shared.add(ids[narrow], broad)
+            shared.add(ids[broad], broad)
+        has_subdivisions = False
         for start, id in zip(tables.starts.tolist(), ids):  # the first name is a preferred one
-            if start < len(texts) and SUBDIVISION in texts[start]:
-                for subdivision in texts[start].split(SUBDIVISION)[1:]:
-                    add(id, subdivision.strip())
-        if not rows:
-            return None
-        shape = len(self.labels), len(attributes)
-        found = csr_matrix((np.ones(len(rows), np.float32), (rows, columns)), shape)
+            if start < len(texts):
+                heading, *subdivisions = map(str.strip, texts[start].split(SUBDIVISION))
+                headings.add(id, heading)
+                for subdivision in subdivisions:
+                    shared.add(id, subdivision)
+                    has_subdivisions = True
+        kinds = [shared, headings] if has_subdivisions else [shared]
+        return [kind.matrix() for kind in kinds if kind.numbers]
+
+
+class _Attributes:
+    """Attributes of one kind: names, or positions of concepts, and the labels that have them."""
+
+    def __init__(self, columns: Mapping[str, int]) -> None:
+        self.columns = columns
+        self.numbers: dict[str | int, int] = {}
+        self.rows, self.own = array("q"), array("q")
+
+    def add(self, label: str, attribute: str | int) -> None:
+        if label in self.columns:
+            self.rows.append(self.columns[label])
+            self.own.append(self.numbers.setdefault(attribute, len(self.numbers)))
+
+    def matrix(self) -> csr_matrix:
+        """(L, A) csr of ones."""
+        shape = len(self.columns), len(self.numbers)
+        found = csr_matrix((np.ones(len(self.rows), np.float32), (self.rows, self.own)), shape)
         found.data[:] = 1  # a label may have an attribute twice
         return found

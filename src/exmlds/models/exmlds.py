@@ -179,7 +179,8 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
             of a row: about how often such a match is right. `TextClassifier` makes it of a vocabulary. A
             label without any training row can then be predicted by its name alone
         label_attributes : (L, A) sparse, attributes that several labels have, such as broader concepts or
-            subdivisions: a label without training rows is more probable where others with them are
+            subdivisions: a label without training rows is more probable where others with them are. A list of
+            such matrices has one for each kind of attributes, by how much each counts is learnt
         label_rows : (L, d) sparse, features that describe each label, such as the words of its name: joint
             learning (`ExMLDS4`) brings them near the rows that have the label. `TextClassifier` makes them of
             a vocabulary; a label without a description has a row of zeros
@@ -225,7 +226,7 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
         if matches is not None:
             matches = targets.match_scores(matches, Y.shape)
         if attributes is not None:
-            attributes = targets.attributes_of_labels(attributes, Y.shape[1])
+            attributes = targets.kinds_of_attributes(attributes, Y.shape[1])
         label_rows = side.pop("label_rows")
         if label_rows is not None:
             label_rows = targets.rows_of_labels(label_rows, (Y.shape[1], self.n_features_in_))
@@ -251,7 +252,7 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
         matches = side.get("name_matches")
         self.untrained_ = None
         if matches is not None:
-            self.untrained_ = UntrainedLabels(side.get("label_attributes"))
+            self.untrained_ = UntrainedLabels(side.get("label_attributes") or [])
             side = {**side, "name_matches": self.columns_.of_labels(matches)}
         rows = _normalize_weights(TrainingSet(X, Y, side, self._side).subset(labelled))
         if rows.n < MIN_ROWS_TO_TUNE:  # too few to choose anything on
@@ -566,6 +567,8 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
         for name, value in {**absent, "n_listed_": 0, "trained_counts_": self.column_counts_}.items():
             if not hasattr(self, name):
                 setattr(self, name, value)
+        if self.untrained_ is not None and not isinstance(self.untrained_.attributes, list):
+            self.untrained_ = UntrainedLabels.of_first_version(self.untrained_)
 
     def _check_learnt(self) -> None:
         super()._check_learnt()

@@ -22,11 +22,11 @@ SUPPORTING_LABELS = 30  # labels of a row, the most probable ones, that support 
 class UntrainedLabels(NamedTuple):
     """Scores labels without training rows by the matches of their names.
 
-    attributes : (L, A) csr of ones, attributes that labels share, or None
+    attributes : (L, A) csr of ones for each kind of attributes that labels share
     scorer : as fitted on held-out rows; None takes the scores of matches as they are
     """
 
-    attributes: csr_matrix | None
+    attributes: list[csr_matrix]
     scorer: name_match.UntrainedScorer | None = None
 
     def fit(
@@ -41,8 +41,7 @@ class UntrainedLabels(NamedTuple):
         is_unseen = counts[labels, fitted.folds[rows]] == 0
         truth = csr_matrix((Y.data, columns.given(Y.indices), Y.indptr), matches.shape)
         hits = contains(truth[rows], labels[:, None].astype(np.int64))[:, 0]
-        supports = self._supports(columns.given(stacked.ids), stacked.probabilities, rows, labels)
-        evidence = name_match.untrained_evidence(matches.data, supports)
+        evidence = self._evidence(matches, columns.given(stacked.ids), stacked.probabilities)
         return self._replace(scorer=name_match.fit_untrained(evidence, hits, is_unseen))
 
     def add(
@@ -64,24 +63,40 @@ class UntrainedLabels(NamedTuple):
         """
         named = name_match.entries(matches, ~columns.were_fitted(matches.indices))
         probabilities = scores if gains is None else scores / gains[ids]
-        rows, labels = _pairs(named)
-        supports = self._supports(ids, probabilities, rows, labels)
-        found = name_match.score_untrained(self.scorer, named.data, supports)
+        found = name_match.score_untrained(self.scorer, named.data, self._evidence(named, ids, probabilities))
         best = scores.max(axis=1, initial=0)
-        named.data = name_match.give_way(found, best[rows])
+        named.data = name_match.give_way(found, best[_pairs(named)[0]])
         return name_match.add_named(ids, scores, named, k)
 
     def with_labels(self, n_labels: int) -> UntrainedLabels:
         """For more labels, which have no attributes."""
-        if self.attributes is None or self.attributes.shape[0] == n_labels:
-            return self
-        attributes = self.attributes.copy()
-        attributes.resize(n_labels, attributes.shape[1])
+        attributes = []
+        for own in self.attributes:
+            more = np.full(n_labels - own.shape[0], own.nnz, own.indptr.dtype)
+            starts = np.concatenate([own.indptr, more])
+            attributes.append(csr_matrix((own.data, own.indices, starts), (n_labels, own.shape[1])))
         return self._replace(attributes=attributes)
 
-    def _supports(self, ids: Array, scores: Array, rows: Array, labels: Array) -> Array:
-        first = slice(SUPPORTING_LABELS)
-        return name_match.support(self.attributes, ids[:, first], scores[:, first], rows, labels)
+    def _evidence(self, matches: csr_matrix, ids: Array, probabilities: Array) -> Array:
+        """(m, f) of the matches in rows whose best labels have these probabilities."""
+        rows, labels = _pairs(matches)
+        likely = ids[:, :SUPPORTING_LABELS], probabilities[:, :SUPPORTING_LABELS]
+        supports = np.empty((len(rows), len(self.attributes)))
+        n_attributes = np.zeros(len(rows), np.int64)
+        for kind, own in enumerate(self.attributes):
+            supports[:, kind] = name_match.support(own, *likely, rows, labels)
+            n_attributes += np.diff(own.indptr)[labels]
+        return name_match.untrained_evidence(matches.data, supports, n_attributes)
+
+    @classmethod
+    def of_first_version(cls, stored_labels: UntrainedLabels) -> UntrainedLabels:
+        """From a folder of the first version, with a matrix of attributes or None, and other weights."""
+        one, scorer = stored_labels
+        attributes: Any = [] if one is None else [one]
+        if scorer is not None:
+            weights = name_match.weights_of_first_version(scorer.weights, len(attributes))
+            scorer = scorer._replace(weights=weights)
+        return cls(attributes, scorer)
 
 
 def _pairs(matches: csr_matrix) -> tuple[Array, Array]:
@@ -92,9 +107,9 @@ def _pairs(matches: csr_matrix) -> tuple[Array, Array]:
 def check(untrained: Any, n_labels: int) -> None:
     """Check what comes from a file."""
     stored.record(untrained, "labels without training rows", UntrainedLabels)
-    if untrained.attributes is not None:
-        stored.record(untrained.attributes, "the attributes of labels", csr_matrix)
-        alike = untrained.attributes.shape[0] == n_labels
-        stored.require(alike, "the attributes are those of other labels")
+    stored.require(isinstance(untrained.attributes, list), "the attributes of labels are no list")
+    for own in untrained.attributes:
+        stored.record(own, "the attributes of labels", csr_matrix)
+        stored.require(own.shape[0] == n_labels, "the attributes are those of other labels")
     if untrained.scorer is not None:
-        name_match.check_untrained(untrained.scorer)
+        name_match.check_untrained(untrained.scorer, len(untrained.attributes))

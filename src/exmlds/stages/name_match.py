@@ -332,18 +332,17 @@ class UntrainedScorer(NamedTuple):
     bias: float
 
 
-def check_untrained(scorer: Any) -> None:
-    """Check a scorer that comes from a file."""
+def check_untrained(scorer: Any, n_kinds: int) -> None:
+    """Check a scorer that comes from a file; n_kinds : of attributes"""
     stored.record(scorer, "the scorer of untrained labels", UntrainedScorer)
-    weights = stored.array(scorer.weights, "weights of untrained labels", "float64", N_UNTRAINED_EVIDENCE)
+    n = FIRST_SUPPORT + EVIDENCE_OF_SUPPORT * n_kinds
+    weights = stored.array(scorer.weights, "weights of untrained labels", "float64", n)
     stored.number(scorer.bias, "the bias of untrained labels")
     finite = np.isfinite(weights).all() and np.isfinite(scorer.bias)
     stored.require(finite, "weights of untrained labels are not finite")
 
 
-def support(
-    attributes: csr_matrix | None, ids: Array, probabilities: Array, rows: Array, labels: Array
-) -> Array:
+def support(attributes: csr_matrix, ids: Array, probabilities: Array, rows: Array, labels: Array) -> Array:
     """(m,) float64, how probable the attributes of labels are in rows, by the other labels that have them.
 
     An attribute is as probable as the labels with it together, at most 1, and the support is the mean over
@@ -353,8 +352,8 @@ def support(
     ids, probabilities : (b, k) the most probable labels of each row, −1 pads
     rows, labels : (m,) pairs of a row of the block and a label
     """
-    if attributes is None or not len(rows):
-        return np.full(len(rows), np.nan)
+    if not len(rows):
+        return np.zeros(0)
     n_labels, n_attributes = attributes.shape
     of_rows, columns = np.nonzero(ids >= 0)
     likely, values = ids[of_rows, columns], probabilities[of_rows, columns]
@@ -386,15 +385,27 @@ def _looked_up(wanted: Array, keys: Array, values: Array) -> Array:
     return np.where(keys[at] == wanted, values[at], 0)
 
 
-def untrained_evidence(scores: Array, supports: Array) -> Array:
-    """(m, f) float64, what is known of a label that no row has: the score of its match, and its support."""
-    match = logit(np.clip(scores.astype(np.float64), MIN_SCORE, 1 - MIN_SCORE))
-    has_none = np.isnan(supports)
-    supported = np.log((np.where(has_none, 1, supports) + MIN_SUPPORT) / (1 + MIN_SUPPORT))
-    return np.stack([match, supported, has_none, match * supported], axis=1)
+def untrained_evidence(scores: Array, supports: Array, n_attributes: Array) -> Array:
+    """(m, 2 + 3 g) float64, what is known of labels that no row has.
+
+    These are the logit of the score of its match, the number of its attributes, and for each kind of
+    attributes the log of its support, a share for weak and one for strong matches, and whether it has none.
+
+    scores : (m,) of matches;  supports : (m, g) of `support`, for each kind of attributes
+    n_attributes : (m,) number of attributes of all kinds
+    """
+    match = logit(np.clip(scores.astype(np.float64), MIN_SCORE, MOST_UNTRAINED))
+    strength = (match - WEAKEST) / (logit(MOST_UNTRAINED) - WEAKEST)  # from 0 to 1
+    columns = [match, np.log1p(n_attributes)]
+    for each in supports.T:
+        has_none = np.isnan(each)
+        supported = np.log((np.where(has_none, 1, each) + MIN_SUPPORT) / (1 + MIN_SUPPORT))
+        columns += [(1 - strength) * supported, strength * supported, has_none]
+    return np.stack(columns, axis=1)
 
 
-N_UNTRAINED_EVIDENCE = 4
+WEAKEST = logit(MIN_SCORE)
+FIRST_SUPPORT, EVIDENCE_OF_SUPPORT = 2, 3  # columns before those of the first kind of attributes, and of each
 
 
 def fit_untrained(evidence: Array, hits: Array, is_unseen: Array) -> UntrainedScorer | None:
@@ -410,12 +421,40 @@ def fit_untrained(evidence: Array, hits: Array, is_unseen: Array) -> UntrainedSc
     """
     if not hits.any() or hits.all():
         return None
-    scorer = _fit_untrained(evidence, hits, is_unseen)
-    if not _is_rising(scorer):  # then without the product, and with slopes that are not below 0
-        evidence = evidence * np.array([1, 1, 1, 0])
+    for _ in range(2 * evidence.shape[1]):  # a few are enough: each round takes freedom away
         scorer = _fit_untrained(evidence, hits, is_unseen)
-        scorer = scorer._replace(weights=np.maximum(scorer.weights, [0, 0, -np.inf, 0]))
-    return scorer
+        changed = _monotone(evidence, scorer.weights)
+        if changed is None:
+            return scorer
+        evidence = changed
+    return None
+
+
+def _monotone(evidence: Array, weights: Array) -> Array | None:
+    """The evidence with less freedom, if by these weights a better match or more support is worse anywhere.
+
+    Support that lowers the probability of weak matches, or of strong ones, does not count for these. If
+    better matches lower it, support counts for both alike, or else matches do not count.
+    """
+    changed = evidence.copy()
+    by_kind, columns = (each[..., FIRST_SUPPORT:] for each in (weights, changed))
+    weak, strong = by_kind[0::EVIDENCE_OF_SUPPORT], by_kind[1::EVIDENCE_OF_SUPPORT]
+    of_weak, of_strong = columns[:, 0::EVIDENCE_OF_SUPPORT], columns[:, 1::EVIDENCE_OF_SUPPORT]
+    if min(weak.min(initial=0), strong.min(initial=0)) < 0:
+        of_weak[:, weak < 0] = 0
+        of_strong[:, strong < 0] = 0
+        return changed
+    # The slope of the match is least where the support is least.
+    least = np.log(MIN_SUPPORT / (1 + MIN_SUPPORT)) / (logit(MOST_UNTRAINED) - WEAKEST)
+    differs = (of_weak != of_strong).any(axis=0)
+    falls = differs & (strong > weak)
+    if weights[0] + least * (strong - weak)[falls].sum() >= 0 or not changed[:, 0].any():
+        return None
+    if falls.any():
+        of_weak[:, falls] = of_strong[:, falls] = ((of_weak + of_strong) / 2)[:, falls]
+    else:
+        changed[:, 0] = 0
+    return changed
 
 
 def _fit_untrained(evidence: Array, hits: Array, is_unseen: Array) -> UntrainedScorer:
@@ -429,13 +468,15 @@ def _fit_untrained(evidence: Array, hits: Array, is_unseen: Array) -> UntrainedS
     return UntrainedScorer(own, bias + share * float(weights[-2]))
 
 
-def _is_rising(scorer: UntrainedScorer) -> bool:
-    """Whether a better match is never worse, nor more support, in the ranges of both."""
-    of_match, of_support, _, of_both = scorer.weights
-    least = np.log(MIN_SUPPORT / (1 + MIN_SUPPORT))
-    slopes = [of_match + of_both * end for end in (least, 0)]
-    slopes += [of_support + of_both * logit(end) for end in (MIN_SCORE, 1 - MIN_SCORE)]
-    return min(slopes) >= 0
+def weights_of_first_version(weights: Array, n_kinds: int) -> Array:
+    """The weights that give the same logits as those of the first version, of 0 or 1 kinds of attributes.
+
+    weights : (4,) of the match, the support, whether it has none, and the product of match and support
+    """
+    stored.array(weights, "weights of untrained labels", "float64", 4)
+    of_match, of_support, of_none, of_product = weights.tolist()
+    ends = of_support + of_product * WEAKEST, of_support + of_product * logit(MOST_UNTRAINED)
+    return np.array([of_match, 0.0, *[*ends, of_none] * n_kinds])
 
 
 def logistic_regression(evidence: Array, hits: Array) -> tuple[Array, float]:
@@ -453,11 +494,14 @@ def logistic_regression(evidence: Array, hits: Array) -> tuple[Array, float]:
     return weights, float(model.intercept_[0] - mean @ weights)
 
 
-def score_untrained(scorer: UntrainedScorer | None, scores: Array, supports: Array) -> Array:
-    """(m,) float32, the probabilities of labels without training rows; without a scorer those of matches."""
+def score_untrained(scorer: UntrainedScorer | None, scores: Array, evidence: Array) -> Array:
+    """(m,) float32, the probabilities of labels without training rows; without a scorer those of matches.
+
+    scores : (m,) of matches;  evidence : (m, f) of `untrained_evidence`
+    """
     if scorer is None:
         return np.minimum(scores, np.float32(MOST_UNTRAINED))
-    logits = untrained_evidence(scores, supports) @ scorer.weights + scorer.bias
+    logits = evidence @ scorer.weights + scorer.bias
     return np.clip(expit(logits), np.finfo(np.float32).tiny, MOST_UNTRAINED).astype(np.float32)
 
 

@@ -66,6 +66,7 @@ RECORDS = {
     "trained-examples/1": _record("reranking.pipeline", "TrainedExamples", "examples alphas"),
     "texts-change/1": _record("models.text", "TextsChange", "texts field_lengths rows"),
     "threshold-choice/1": _record("base", "ThresholdChoice", "given threshold metrics"),
+    "untrained-labels/2": _record("reranking.untrained", "UntrainedLabels", "attributes scorer"),
     "untrained-labels/1": _record("reranking.untrained", "UntrainedLabels", "attributes scorer"),
     "untrained-scorer/1": _record("stages.name_match", "UntrainedScorer", "weights bias"),
     "used-columns/2": _record("validation.columns", "UsedColumns", "features labels added_labels"),

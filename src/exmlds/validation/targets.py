@@ -424,8 +424,16 @@ def match_scores(matches: Any, shape: tuple[int, int]) -> csr_matrix:
     return found
 
 
-def attributes_of_labels(attributes: Any, n_labels: int) -> csr_matrix:
-    """(L, A) csr of ones, the checked attributes of labels."""
+def kinds_of_attributes(attributes: Any, n_labels: int) -> list[csr_matrix]:
+    """The checked attributes of labels, (L, A) csr of ones for each kind.
+
+    attributes : a matrix, or a list of one for each kind
+    """
+    kinds = attributes if isinstance(attributes, (list, tuple)) else [attributes]
+    return [_attributes_of_labels(kind, n_labels) for kind in kinds]
+
+
+def _attributes_of_labels(attributes: Any, n_labels: int) -> csr_matrix:
     if not issparse(attributes) or attributes.shape[0] != n_labels:
         got = f"{attributes.shape}" if issparse(attributes) else type(attributes).__name__
         raise ValueError(
