@@ -14,10 +14,13 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix, vstack
 from sklearn.base import clone
+from sklearn.preprocessing import normalize
 
 import exmlds
 from exmlds import ExMLDS, ExMLDS1, ExMLDS2, ExMLDS3, ExMLDS4, FeatureNeighbors, MostFrequent
 from exmlds.data import Dataset, make_library
+from exmlds.models import exmlds4
+from exmlds.stages import index
 from exmlds.storage import tree
 
 N_LABELS, N_BLOCK = 6, 3
@@ -551,3 +554,79 @@ def test_single_rows_are_joined_when_a_journal_is_read(
     again = exmlds.load(tmp_path / "model")
     assert sizes == [(0, 10), (0, 10), (0, 5), (10, 0), (2, 0), (1, 1), (0, 1)]
     assert tree.dumps(again._state(), "state") == tree.dumps(model._state(), "state")
+
+
+@pytest.fixture
+def books(monkeypatch: pytest.MonkeyPatch) -> Dataset:
+    """Rows of which 30 are enough to train the map further."""
+    monkeypatch.setattr(exmlds4, "FEWEST_FURTHER", 30)
+    monkeypatch.setattr(exmlds4, "FURTHER_SHARE", 0.05)
+    return make_library(460, random_state=0)
+
+
+def maps_of(model: ExMLDS) -> np.ndarray:
+    return model.shortlister_.learners_[0].parts[0].V.values
+
+
+@pytest.mark.parametrize("is_dense", [False, True])
+def test_maps_are_trained_on_many_new_rows_and_replay_is_exact(
+    books: Dataset, is_dense: bool, tmp_path: Path
+) -> None:
+    X = books.X.toarray() if is_dense else books.X
+    method = ExMLDS(growable=True, candidates="joint", cost=1.0, shortlist=8, random_state=0)
+    method.fit(X[:400], books.Y[:400]).save(tmp_path / "model")
+    with exmlds.load(tmp_path / "model", writable=True) as model:
+        before = maps_of(model)
+        model.partial_fit(X[400:420], books.Y[400:420])
+        assert maps_of(model) is before
+        model.remove_rows(range(5))
+        model.partial_fit(X[420:440], books.Y[420:440])
+        assert np.abs(maps_of(model) - before).max() > 0.01
+        assert model.n_mapped_ == np.count_nonzero(np.diff(books.Y[:440].indptr))
+        model.partial_fit(X[440:], books.Y[440:])
+        other = exmlds.load(tmp_path / "model")
+    assert tree.dumps(other._state(), "state") == tree.dumps(model._state(), "state")
+    rows = model.shortlister_.transform(X[model.rows_])
+    indexed = index.stored_rows(
+        model.shortlister_.learners_[0].parts[0].row_index,
+        index.positions(model.shortlister_.learners_[0].parts[0].row_index),
+    )
+    cosines = np.einsum("ij,ij->i", normalize(rows), normalize(indexed))
+    np.testing.assert_allclose(cosines, 1, atol=1e-4)  # all rows are embedded by the new map
+
+
+def test_removed_rows_do_not_train_maps_whether_they_are_dropped_or_not(books: Dataset) -> None:
+    model = ExMLDS(growable=True, candidates="joint", cost=1.0, shortlist=8, random_state=0)
+    model.fit(books.X[:400], books.Y[:400]).partial_fit(books.X[400:425], books.Y[400:425])
+    model.remove_rows([3, 402, 410])
+    other = copy.deepcopy(model).drop_removed()
+    for each in (model, other):
+        each.partial_fit(books.X[425:], books.Y[425:])
+    assert model.n_mapped_ == len(model.rows_)
+    assert other.n_mapped_ == len(other.rows_) < len(model.rows_)
+    np.testing.assert_array_equal(maps_of(model), maps_of(other))
+    assert_same(model, other, books.X[:60])
+    assert_same(model.drop_removed(), other, books.X[:60])
+
+
+@pytest.mark.parametrize(
+    "crafted",
+    [
+        lambda maps: [],
+        lambda maps: [[]],
+        lambda maps: [[maps[0][0]._replace(values=maps[0][0].values[1:])]],
+        lambda maps: [[maps[0][0].values]],
+        lambda maps: maps[0][0],
+    ],
+)
+def test_crafted_maps_are_refused(books: Dataset, crafted: Callable[[Any], Any]) -> None:
+    model = ExMLDS(growable=True, candidates="joint", cost=1.0, shortlist=8, random_state=0)
+    model.fit(books.X[:400], books.Y[:400])
+    change = model._with_results(model._rows_added(books.X[400:], books.Y[400:], None, False, None))
+    assert change.results.maps is not None
+    wrong = change._replace(results=change.results._replace(maps=crafted(change.results.maps)))
+    before = copy.deepcopy(model)
+    with pytest.raises(ValueError, match="map"):
+        model._commit_change(wrong)
+    assert_same(model, before, books.X[:5])
+    model._commit_change(change)

@@ -151,3 +151,28 @@ def test_an_index_may_lose_all_rows_and_gain_others(kind: str, rng: np.random.Ge
     assert (ids == -1).all()
     ids, _ = index.search(index.append(empty, X[:10]), X[:3], 1)
     assert ids[:, 0].tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("metric", ["cosine", "euclidean"])
+@pytest.mark.parametrize("in_cells", [False, True])
+def test_excluded_rows_keep_their_ids_and_change_nothing(
+    metric: str, in_cells: bool, rng: np.random.Generator
+) -> None:
+    X, Q = rng.normal(size=(200, 5)).astype(np.float32), rng.normal(size=(9, 5)).astype(np.float32)
+    for is_excluded in (rng.random(200) < 0.3, np.zeros(200, bool)):
+        kept = np.flatnonzero(~is_excluded)
+        alone = index.build(X[kept], metric, in_cells=in_cells, n_jobs=1)
+        built = index.build_without(X, is_excluded, metric, in_cells=in_cells, n_jobs=1)
+        ids, similarities = index.search(built, Q, 7)
+        expected, theirs = index.search(alone, Q, 7)
+        np.testing.assert_array_equal(ids, kept[expected])
+        np.testing.assert_allclose(similarities, theirs, atol=1e-6)
+        np.testing.assert_allclose(
+            index.stored_rows(built, index.positions(built)),
+            index.stored_rows(index.build(X, metric, n_jobs=1), np.arange(200)),
+            atol=1e-5,
+        )
+        dropped = index.drop(built, np.flatnonzero(is_excluded))
+        np.testing.assert_array_equal(index.search(dropped, Q, 7)[0], expected)
+    none_left = index.build_without(X, np.ones(200, bool), metric, in_cells=in_cells, n_jobs=1)
+    assert (index.search(none_left, Q, 3)[0] == -1).all()

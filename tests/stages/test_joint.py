@@ -201,3 +201,52 @@ def test_training_brings_related_rows_together(loss: joint.Loss) -> None:
     for _ in range(30):
         state = joint.epoch(state, X, neighbors, np.arange(100), loss, learning_rate=0.1, batch_size=32)
     assert apart(state.V) > before + 0.15
+
+
+def test_a_warm_start_estimates_the_sums_of_squared_gradients() -> None:
+    data = make_xmc(400, 60, 20, random_state=0)
+    near = np.random.default_rng(0).integers(0, 400, (400, 3))
+    near[300:] = -1  # these rows came later
+    group, loss = np.arange(400), joint.Loss()
+    V = np.random.default_rng(1).normal(size=(60, 8)).astype(np.float32)
+    before = V.copy()
+    how = {"batch_size": 64, "n_jobs": 1}
+    state = joint.warm_start(V, data.X, near, group, loss, n_epochs=4, n_sample=300, seed=0, **how)
+    np.testing.assert_array_equal(state.V, before)
+    by_hand = joint.JointState(before.copy(), np.zeros_like(V), 0, 0)
+    by_hand = joint.epoch(by_hand, data.X, near, group, loss, learning_rate=0.0, **how)
+    total = joint.EARLY_GRADIENTS * 4 * by_hand.squares.sum()  # other batches have other negatives
+    assert abs(state.squares.sum() - total) < 0.2 * total
+    assert (state.squares >= 0).all()
+
+
+def test_further_training_brings_new_rows_together_and_keeps_the_others() -> None:
+    rng = np.random.default_rng(0)
+    labels = np.arange(600) % 20
+    X = np.zeros((600, 40), np.float32)
+    X[np.arange(600), labels + 20 * (np.arange(600) >= 400)] = 1  # new rows have other words
+    X, group = csr_matrix(X + 0.2 * (rng.random(X.shape) < 0.05)), labels
+    near = np.array([rng.choice(np.flatnonzero(labels == label), 5) for label in labels])
+    old, new = near.copy(), near.copy()
+    old[400:], new[:400] = -1, -1
+    loss, how = joint.Loss(), {"batch_size": 64, "n_jobs": 1}
+
+    def nearness(V: np.ndarray, rows: np.ndarray) -> float:
+        Z = X @ V
+        Z /= np.linalg.norm(Z, axis=1, keepdims=True)
+        same = labels[rows][:, None] == labels[None, :400]
+        cosines = Z[rows] @ Z[:400].T
+        return float(cosines[same].mean() - cosines[~same].mean())
+
+    first = joint.init(40, 8, rng)
+    old_alone = np.where(old >= 400, -1, old)
+    old_alone = np.take_along_axis(old_alone, np.argsort(old_alone < 0, axis=1, kind="stable"), axis=1)
+    for _ in range(4):
+        first = joint.epoch(first, X, old_alone, group, loss, learning_rate=0.1, **how)
+    before = nearness(first.V, np.arange(400)), nearness(first.V, np.arange(400, 600))
+    state = joint.warm_start(first.V.copy(), X, old_alone, group, loss, 4, 200, 0, **how)
+    for _ in range(3):
+        state = joint.epoch(state, X, new, group, loss, learning_rate=0.1, **how)
+    after = nearness(state.V, np.arange(400)), nearness(state.V, np.arange(400, 600))
+    assert after[1] > before[1] + 0.3
+    assert after[0] > before[0] - 0.1

@@ -21,6 +21,7 @@ from ..reranking.growth import (
     REFIT_SHARE,
     ClassifierSettings,
     RerankerUpdate,
+    Retraining,
     apply_update,
     check_update,
     first_rows_of,
@@ -45,6 +46,7 @@ from ..runtime.memory import DataSize, Estimate
 from ..runtime.progress import phase
 from ..selection import HeldOutScores, TrainingSet
 from ..stages import features, label_lift, rerank, stacking
+from ..stages.quantize import Packed
 from ..stages.stacking import Stacker
 from ..validation import params, stored, targets
 from ..validation.arrays import Matrix, one_form
@@ -331,6 +333,7 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
         self.centroids_ = pipeline.centroids
         self.cost_, self.rows_ = cost, rows.astype(np.int32)
         self.trained_counts_, self.n_listed_ = self.column_counts_, len(rows)
+        self.n_mapped_ = len(rows)
         columns = zip(*trials) if trials else ((), (), (), ())
         self.search_results_ = dict(zip(SearchTrial._fields, map(list, columns)))
 
@@ -362,8 +365,23 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
         padded = padded if feature_map is self.feature_map_ else None
         n_padded = 0 if padded is None else len(padded.squares)
         X = stacked(self._kept(self.rows_[n_padded:]), change.X[added])
+        maps = None
+        if shortlister.needs_further_maps(self.n_mapped_):
+            voters = stacked(self._kept(self.rows_), change.X[added])
+            maps = shortlister.further_maps(voters, self.n_mapped_)
+            shortlister = shortlister.with_maps(voters, maps)
         self._retraining = train_again(
-            *(shortlister, X, self.n_listed_, self.trained_, trained_counts, n_changed, settings, padded)
+            *(
+                shortlister,
+                X,
+                self.n_listed_,
+                self.trained_,
+                trained_counts,
+                n_changed,
+                settings,
+                padded,
+                maps,
+            )
         )
         return self._retraining.update
 
@@ -407,6 +425,8 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
                     self.trained_, update, labels_of_rows, n_jobs=self.n_jobs, engine=self.engine
                 )
             self.n_listed_ = len(self.rows_)
+            if update.maps is not None:
+                self._replace_maps(update.maps, change.X[added], ahead)
             trained = trained.copy()
             trained[update.labels] = self.column_counts_[update.labels]
             self.classifiers_ = rerank.replace(
@@ -429,6 +449,16 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
             self.gains_ = _inverse_propensity_gains(self.column_counts_, int(n_voters))
         if self.untrained_ is not None:
             self.untrained_ = self.untrained_.with_labels(self.n_labels_)
+
+    def _replace_maps(self, maps: list[list[Packed]], X: Matrix, ahead: Retraining | None) -> None:
+        """Embed all rows that vote by other maps; X : those that were added;  ahead : what was computed"""
+        self.n_mapped_ = len(self.rows_)
+        if ahead is not None and ahead.update.maps is maps:
+            self.shortlister_ = ahead.shortlister._without_engine()
+            return
+        voters = stacked(self._kept(self.rows_[: len(self.rows_) - X.shape[0]]), X)
+        own = self.shortlister_.with_engine(self.engine)
+        self.shortlister_ = own.with_maps(voters, maps)._without_engine()
 
     def _update_centroids(self, change: RowsChange, n: int, n_labels: int) -> None:
         """Average the rows of labels with few rows again; n : number of rows before the change."""
@@ -460,7 +490,8 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
         if self.classifiers_ is None or self.trained_ is None:
             raise ValueError("there are no classifiers to be trained again")
         n_added = int(np.count_nonzero(np.diff(change.labels.indptr)))
-        check_update(results, len(self.rows_) + n_added, change.labels.shape[1], self.classifiers_)
+        n_all, n_labels = len(self.rows_) + n_added, change.labels.shape[1]
+        check_update(results, n_all, n_labels, self.classifiers_, self.shortlister_)
 
     def _drop_voters(self, is_removed: Array, number: Array) -> None:
         is_dropped = is_removed[self.rows_]
@@ -471,6 +502,7 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
             self.trained_ = TrainedExamples(*rerank.keep_rows(*self.trained_, ~is_dropped))
             self._padded_rows = None
         self.n_listed_ -= int(is_dropped[: self.n_listed_].sum())
+        self.n_mapped_ -= int(is_dropped[: self.n_mapped_].sum())
         self.rows_ = number[self.rows_[~is_dropped]].astype(np.int32)
 
     def _has_long_tail(self, n_more: int) -> bool:
@@ -564,7 +596,8 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
         # Folders of earlier versions have none.
         absent = dict.fromkeys(("match_lifts_", "untrained_", "centroids_", "centroid_idf_", "trained_"))
         absent["evidence_limits_"] = None
-        for name, value in {**absent, "n_listed_": 0, "trained_counts_": self.column_counts_}.items():
+        absent |= {"n_listed_": 0, "n_mapped_": len(self.rows_), "trained_counts_": self.column_counts_}
+        for name, value in absent.items():
             if not hasattr(self, name):
                 setattr(self, name, value)
         if self.untrained_ is not None and not isinstance(self.untrained_.attributes, list):
@@ -586,6 +619,7 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
         stored.array(self.counts_, "counts of labels of the stacker", stored.FLOATS, n_labels)
         stored.array(self.trained_counts_, "counts of trained labels", stored.INTEGERS, n_labels)
         stored.whole(self.n_listed_, "the number of rows with examples", 0)
+        stored.whole(self.n_mapped_, "the number of rows that maps were trained on", 0)
         n = self.shortlister_.labels_.shape[0]
         if self.trained_ is not None:
             stored.record(self.trained_, "the examples of classifiers", TrainedExamples)

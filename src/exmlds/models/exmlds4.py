@@ -14,20 +14,24 @@ from scipy.sparse import csr_matrix, issparse, vstack
 
 from .. import __version__
 from ..runtime.memory import DataSize
-from ..stages import joint, neighbors, partition, quantize, sppmi
+from ..stages import features, joint, neighbors, partition, quantize, sppmi
 from ..stages.partition import Router
 from ..storage.checkpoint import Checkpoint, digest
 from ..storage.files import PathLike
 from ..validation import params, stored
-from ..validation.arrays import Matrix, unit_rows
+from ..validation.arrays import Matrix, take_rows, unit_rows
+from ..validation.columns import select
 from ..voting.base import NeighborVoting
 from ..voting.memory import MemoryModel, part_rows
-from ..voting.votes import Embedding, FitContext, LabelRows, MapData
+from ..voting.votes import Embedding, FitContext, LabelRows, MapData, Part
 
 Array = np.ndarray
 
 EPOCHS = (4, 8, 12)
 LARGEST_PART = {"exact": 100_000, "auto": 5_000_000}  # rows; beyond, a search takes too long
+# A map is trained further on rows that were added later, when they are so many of the others, and at least as
+# many as give negatives to each other; in so many passes.
+FURTHER_SHARE, FEWEST_FURTHER, FURTHER_EPOCHS = 0.1, 512, 3
 LABEL_ROWS_SHARE = 0.25  # of the training rows: so many rows of labels are visited in an epoch, at most
 NOT_OF_THE_RESULT = {"growable", "keep_rows", "n_jobs", "verbose"}
 
@@ -191,9 +195,7 @@ class ExMLDS4(NeighborVoting):
         X, Y, Z, rank, label_rows = data
         if label_rows is not None:
             X, Y, Z = _with_label_rows(X, Y, Z, label_rows, rng.spawn(1)[0])
-        sets, group, _ = sppmi.distinct(Y)
-        unit_sets = unit_rows(sets) if self.negatives == "dissimilar" else None
-        loss = joint.Loss(self.loss, self.similarity, self.gamma, self.margin, self.n_negative)
+        group, loss, how = self._training(Y)
         state = joint.init(X.shape[1], rank, rng)
         ends = [path["n_epochs"] for path in paths]
         checkpoint = None if context is None else context.run.checkpoint
@@ -213,16 +215,75 @@ class ExMLDS4(NeighborVoting):
                     group,
                     loss,
                     learning_rate=self.learning_rate,
-                    batch_size=self.batch_size,
-                    sets=unit_sets,
-                    n_jobs=self.n_jobs,
-                    engine=self.engine,
+                    **how,
                 )
                 if context is not None:
                     context.advance(len(data.Z))
                 if checkpoint:
                     checkpoint.put(name, state)
             yield state.V
+
+    def _training(self, Y: csr_matrix) -> tuple[Array, joint.Loss, dict[str, Any]]:
+        """The groups of rows with the same labels, the loss, and how joint learning goes on."""
+        sets, group, _ = sppmi.distinct(Y)
+        loss = joint.Loss(self.loss, self.similarity, self.gamma, self.margin, self.n_negative)
+        how = {
+            "batch_size": self.batch_size,
+            "sets": unit_rows(sets) if self.negatives == "dissimilar" else None,
+            "n_jobs": self.n_jobs,
+            "engine": self.engine,
+        }
+        return group, loss, how
+
+    def needs_further_maps(self, n_mapped: int) -> bool:
+        if self.feature_map_.kind == "nystroem":  # whose projection is a part of the map
+            return False
+        is_live = np.diff(self.labels_.indptr) > 0  # removed rows have no labels
+        n_old, n_new = int(is_live[:n_mapped].sum()), int(is_live[n_mapped:].sum())
+        return n_new >= max(FURTHER_SHARE * n_old, FEWEST_FURTHER)
+
+    def further_maps(self, X: Matrix, n_mapped: int) -> list[list[quantize.Packed]]:
+        is_live = np.diff(self.labels_.indptr) > 0
+        live, n_old = np.flatnonzero(is_live), int(is_live[:n_mapped].sum())
+        Y, rng = self.labels_[live], np.random.default_rng([self.random_state or 0, len(live)])
+        A = features.apply(self.feature_map_, take_rows(X, live))
+        contexts = self._embed(A, Y, self.n_components, rng)
+        position = np.cumsum(is_live) - 1
+        return [
+            [
+                self._trained_further(
+                    part, A, Y, contexts, position[part.rows[is_live[part.rows]]], n_old, own
+                )
+                for part, own in zip(learner.parts, rng.spawn(len(learner.parts)))
+            ]
+            for learner in self.learners_
+        ]
+
+    def _trained_further(
+        self,
+        part: Part,
+        X: Matrix,
+        Y: csr_matrix,
+        contexts: Embedding,
+        rows: Array,
+        n_old: int,
+        rng: Generator,
+    ) -> quantize.Packed:
+        """The map of a part, trained on its rows from the n_old-th row on.
+
+        X, Y, contexts : of all rows;  rows : those of the part
+        """
+        is_new = rows >= n_old
+        X = take_rows(X, rows)
+        X = select(X, part.columns) if len(part.columns) < X.shape[1] else X
+        near, (group, loss, how) = contexts.part(rows), self._training(take_rows(Y, rows))
+        V = np.array(quantize.unpack(part.V), np.float32)
+        of_old, of_new = (np.where(chosen[:, None], near, -1) for chosen in (~is_new, is_new))
+        given = self.n_epochs_, int(is_new.sum()), int(rng.integers(2**63))
+        state = joint.warm_start(V, X, of_old, group, loss, *given, **how)
+        for _ in range(FURTHER_EPOCHS):
+            state = joint.epoch(state, X, of_new, group, loss, learning_rate=self.learning_rate, **how)
+        return quantize.pack(state.V, part.V.values.dtype.name)
 
     def _memory_model(self) -> MemoryModel:
         def embedding_bytes(data: DataSize, n_parts: int) -> float:

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from ..selection import TrainingSet
-from ..stages import features, rerank
+from ..stages import features, quantize, rerank
 from ..validation import stored
 from ..validation.arrays import Matrix
 from ..voting.base import NeighborVoting
@@ -36,12 +36,14 @@ class RerankerUpdate(NamedTuple):
     examples : those that the added rows bring
     labels : (m,) int64, ascending, whose classifiers were trained again;  weights : theirs
     alphas : (p,) float32, the dual variables of their examples that they were trained with
+    maps : of the shortlister, of each learner and part, where they were trained again, or None
     """
 
     examples: rerank.Examples
     labels: Array
     weights: rerank.LabelWeights
     alphas: Array
+    maps: list[list[quantize.Packed]] | None = None
 
 
 class ClassifierSettings(NamedTuple):
@@ -80,11 +82,13 @@ class Retraining(NamedTuple):
 
     trained : all examples with their dual variables, after the update
     rows : the rows that vote, in the form in which classifiers are trained
+    shortlister : with the added rows, and with other maps where the update has some
     """
 
     update: RerankerUpdate
     trained: TrainedExamples
     rows: rerank.PaddedRows
+    shortlister: NeighborVoting
 
 
 def train_again(
@@ -96,10 +100,11 @@ def train_again(
     n_changed: int,
     settings: ClassifierSettings,
     padded: rerank.PaddedRows | None = None,
+    maps: list[list[quantize.Packed]] | None = None,
 ) -> Retraining:
     """Collect the examples of added rows, and train the classifiers of the labels that changed most.
 
-    shortlister : with the added rows
+    shortlister : with the added rows, and with these maps where they are new
     X : (m, d) the last of the rows that vote: all of them, or those that are not padded yet
     n_before : number of them when examples were last collected;  trained : these
     trained_counts : (L,) rows of each label when it was trained;  n_changed : rows added and removed since
@@ -139,8 +144,8 @@ def train_again(
         engine=engine,
     )
     alphas[own.positions] = mark_trained(own_alphas)
-    update = RerankerUpdate(added, labels, weights, own_alphas)
-    return Retraining(update, TrainedExamples(examples, alphas), padded)
+    update = RerankerUpdate(added, labels, weights, own_alphas, maps)
+    return Retraining(update, TrainedExamples(examples, alphas), padded, shortlister)
 
 
 def apply_update(
@@ -210,10 +215,19 @@ def nothing(n_labels: int) -> rerank.Examples:
     return rerank.Examples(np.zeros(n_labels + 1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int8))
 
 
-def check_update(update: Any, n: int, n_labels: int, classifiers: rerank.Classifiers) -> None:
+def check_update(
+    update: Any, n: int, n_labels: int, classifiers: rerank.Classifiers, shortlister: NeighborVoting
+) -> None:
     """Check an update of classifiers, of n rows and n_labels labels, that comes from a file."""
     stored.record(update, "an update of classifiers", RerankerUpdate)
     rerank.check_examples(update.examples, n, n_labels)
     labels = stored.ids(update.labels, "trained labels", None, n_labels)
     stored.ascending(labels, "trained labels")
     rerank.check_update(update.weights, len(labels), classifiers)
+    if update.maps is not None:
+        shapes = [[part.V.values.shape for part in learner.parts] for learner in shortlister.learners_]
+        fits = isinstance(update.maps, list) and list(map(len, update.maps)) == list(map(len, shapes))
+        stored.require(fits, "the maps are those of other learners or parts")
+        for maps, own in zip(update.maps, shapes):
+            for V, shape in zip(maps, own):
+                quantize.check(V, "a map", *shape)

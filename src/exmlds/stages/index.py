@@ -219,6 +219,28 @@ def compact(index: Index, *, n_jobs: int | None = None) -> Index:
     return index._replace(segments=[merged])
 
 
+def build_without(X: Array, is_excluded: Array, metric: str, storage: str = "float32", **how: Any) -> Index:
+    """Index dense rows, (n, d), of which no search finds those that are excluded, (n,) bool.
+
+    The cells are those of the other rows alone.
+
+    how : as `build` takes it
+    """
+    order = np.argsort(is_excluded, kind="stable")
+    n_kept = len(order) - int(is_excluded.sum())
+    if n_kept in (0, len(order)):
+        return exclude(build(X, metric, storage, **how), np.flatnonzero(is_excluded))
+    index = append(build(X[order[:n_kept]], metric, storage, **how), X[order[n_kept:]], storage)
+    (segment,) = compact(index, n_jobs=how.get("n_jobs")).segments
+    if isinstance(segment.rows, cells.Cells):
+        numbers = order[segment.rows.numbers].astype(np.int32)
+        segment = segment._replace(rows=segment.rows._replace(numbers=numbers))
+    else:
+        back = np.argsort(order)
+        segment = Segment(quantize.keep(segment.rows, back), segment.bias[back])
+    return exclude(index._replace(segments=[segment]), np.flatnonzero(is_excluded))
+
+
 def _packed(segment: Segment) -> quantize.Packed:
     """The dense rows of a segment in the order in which they are stored."""
     return segment.rows.rows if isinstance(segment.rows, cells.Cells) else segment.rows

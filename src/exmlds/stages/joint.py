@@ -33,6 +33,8 @@ ROWS = 64  # rows in a block of the gradient
 ROWS_OF_THREAD = 32  # rows of a batch that a thread takes at least
 EDGE_ROWS = 1_000  # rows that features are counted in, about, to share them out
 UPDATE_COST = 4.0  # time of a feature's AdaGrad step over that of one value of the gradient
+SAMPLE_ROWS = 1_000  # rows that AdaGrad's sums are estimated from, at least
+EARLY_GRADIENTS = 4.0  # mean squares of the gradients that trained a map over those at its end, about
 
 
 class JointState(NamedTuple):
@@ -67,6 +69,35 @@ def init(d: int, rank: int, rng: np.random.Generator) -> JointState:
     """Draw V from a normal distribution, so that rows without common features start almost orthogonal."""
     V = rng.standard_normal((d, rank), dtype=np.float32) / np.float32(rank**0.5)
     return JointState(V, np.zeros((d, rank), np.float32), int(rng.integers(2**63)), 0)
+
+
+def warm_start(
+    V: Array,
+    X: Any,
+    neighbors: Array,
+    group: Array,
+    loss: Loss,
+    n_epochs: int,
+    n_sample: int,
+    seed: int,
+    **how: Any,
+) -> JointState:
+    """The state of a map that is trained further, of which V alone was kept.
+
+    AdaGrad's sums are estimated from the gradients of a sample of the rows that it was trained on.
+
+    neighbors : (n, k) the contexts of these rows; others have none;  n_epochs : passes over them
+    n_sample : rows of the sample, if these are more than SAMPLE_ROWS;  how : as `epoch` takes it
+    """
+    rng = np.random.default_rng(seed)
+    trained = np.flatnonzero((neighbors >= 0).any(axis=1))
+    sample = rng.permutation(trained)[: max(n_sample, SAMPLE_ROWS)]
+    sampled = np.full_like(neighbors, -1)
+    sampled[sample] = neighbors[sample]
+    state = JointState(V, np.zeros_like(V), int(rng.integers(2**63)), 0)
+    state = epoch(state, X, sampled, group, loss, learning_rate=0.0, **how)
+    n_visits = EARLY_GRADIENTS * n_epochs * len(trained) / max(len(sample), 1)
+    return state._replace(squares=state.squares * np.float32(n_visits))
 
 
 def epoch(

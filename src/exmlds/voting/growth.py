@@ -12,7 +12,8 @@ from scipy.sparse import csr_matrix, vstack
 from ..growing import GrowingEstimator, RowsChange, emptied, widened
 from ..selection import TrainingSet
 from ..stages import features, index, quantize, vote
-from ..validation.arrays import Matrix
+from ..validation.arrays import Matrix, take_rows
+from ..validation.columns import select
 from .votes import Learner, Part
 
 Array = np.ndarray
@@ -150,6 +151,31 @@ class GrowingVoting(GrowingEstimator):
         ]
         return other
 
+    def needs_further_maps(self, n_mapped: int) -> bool:
+        """Whether rows after the first n_mapped that vote are so many that maps are trained on them too."""
+        return False
+
+    def further_maps(self, X: Matrix, n_mapped: int) -> list[list[quantize.Packed]]:
+        """The maps of all learners and parts, trained further on the rows that came later.
+
+        X : (n, d) the rows that vote;  n_mapped : number of the first of them, which the maps were trained on
+        """
+        raise NotImplementedError
+
+    def with_maps(self, X: Matrix, maps: list[list[quantize.Packed]]) -> Self:
+        """The model with other maps, by which all rows that vote, X, are embedded again."""
+        A, is_removed = features.apply(self.feature_map_, X), np.diff(self.labels_.indptr) == 0
+        given = iter([V for of_parts in maps for V in of_parts])
+
+        def replace(part: Part) -> Part:
+            V, own, how = next(given), is_removed[part.rows], {"n_jobs": self.n_jobs}
+            Z = quantize.embed(_of_part(A, part), quantize.unpack(V), engine=self.engine, **how)
+            in_cells = self._memory_model().has_cells(int((~own).sum()))
+            built = index.build_without(Z, own, self.metric, self.storage, in_cells=in_cells, **how)
+            return part._replace(V=V, row_index=built)
+
+        return self._with_parts(replace)
+
     def has_long_tail(self, n_more: int) -> bool:
         """Whether the rows that were added to a part, with some more, are many."""
         return any(
@@ -163,6 +189,12 @@ class GrowingVoting(GrowingEstimator):
 
     def _merge_segments(self) -> None:
         self.learners_: list[Learner] = self.merged().learners_
+
+
+def _of_part(X: Matrix, part: Part) -> Matrix:
+    """The rows of a part, with the features that its map has."""
+    X = take_rows(X, part.rows)
+    return select(X, part.columns) if len(part.columns) < X.shape[1] else X
 
 
 def voters_of(voters: Array, rows: Array, n: int) -> Array:
