@@ -655,9 +655,9 @@ def test_figures_of_several_validation_splits_have_standard_errors(monkeypatch):
     full = dict.fromkeys(("P@1", "P@3", "P@5"), 50.0)
     runs = [{"full": full, "grown": {**full, "P@3": 50 - loss}} for loss in (0.1, 0.3)]
     hidden = {"full": 0.2, "grown": 0.18}
-    data = {"runs": runs, "hidden": hidden, "batch": 0.04, "one_row": 9.0, "slower": 1.1}
+    data = {"runs": runs, "hidden": hidden, "batch": 0.04, "growing": 0.05, "one_row": 9.0, "slower": 1.1}
     monkeypatch.setattr(tables, "results", lambda name: {"sets": {"tiny": data}})
-    row = "| tiny | 2 | +0.00 ± 0.00 | −0.20 ± 0.10 | +0.00 ± 0.00 | 0.90 | 4.0% | 9.00 | 1.10× |"
+    row = "| tiny | 2 | +0.00 ± 0.00 | −0.20 ± 0.10 | +0.00 ± 0.00 | 0.90 | 4.0%, 5.0% | 9.00 | 1.10× |"
     assert tables.growth_validation().splitlines()[-1] == row
     splits = [
         {"pairs": 1_000, "named": 0.1, "named_in_ten": share, "wrong_first": 0.01} for share in (0.5, 0.6)
