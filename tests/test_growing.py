@@ -22,6 +22,7 @@ from exmlds.data import Dataset, make_library
 from exmlds.models import exmlds4
 from exmlds.stages import index
 from exmlds.storage import tree
+from exmlds.voting import memory
 
 N_LABELS, N_BLOCK = 6, 3
 METHODS: list[Any] = [
@@ -569,9 +570,11 @@ def maps_of(model: ExMLDS) -> np.ndarray:
 
 
 @pytest.mark.parametrize("is_dense", [False, True])
+@pytest.mark.parametrize("in_cells", [False, True])
 def test_maps_are_trained_on_many_new_rows_and_replay_is_exact(
-    books: Dataset, is_dense: bool, tmp_path: Path
+    books: Dataset, is_dense: bool, in_cells: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(memory, "CELLS_FROM", 100 if in_cells else 5_000)
     X = books.X.toarray() if is_dense else books.X
     method = ExMLDS(growable=True, candidates="joint", cost=1.0, shortlist=8, random_state=0)
     method.fit(X[:400], books.Y[:400]).save(tmp_path / "model")
@@ -595,18 +598,22 @@ def test_maps_are_trained_on_many_new_rows_and_replay_is_exact(
     np.testing.assert_allclose(cosines, 1, atol=1e-4)  # all rows are embedded by the new map
 
 
-def test_removed_rows_do_not_train_maps_whether_they_are_dropped_or_not(books: Dataset) -> None:
+@pytest.mark.parametrize("is_dense", [False, True])
+def test_removed_rows_do_not_train_maps_whether_they_are_dropped_or_not(
+    books: Dataset, is_dense: bool
+) -> None:
+    X = books.X.toarray() if is_dense else books.X
     model = ExMLDS(growable=True, candidates="joint", cost=1.0, shortlist=8, random_state=0)
-    model.fit(books.X[:400], books.Y[:400]).partial_fit(books.X[400:425], books.Y[400:425])
+    model.fit(X[:400], books.Y[:400]).partial_fit(X[400:425], books.Y[400:425])
     model.remove_rows([3, 402, 410])
     other = copy.deepcopy(model).drop_removed()
     for each in (model, other):
-        each.partial_fit(books.X[425:], books.Y[425:])
+        each.partial_fit(X[425:], books.Y[425:])
     assert model.n_mapped_ == len(model.rows_)
     assert other.n_mapped_ == len(other.rows_) < len(model.rows_)
     np.testing.assert_array_equal(maps_of(model), maps_of(other))
-    assert_same(model, other, books.X[:60])
-    assert_same(model.drop_removed(), other, books.X[:60])
+    assert_same(model, other, X[:60])
+    assert_same(model.drop_removed(), other, X[:60])
 
 
 @pytest.mark.parametrize(
@@ -630,3 +637,38 @@ def test_crafted_maps_are_refused(books: Dataset, crafted: Callable[[Any], Any])
         model._commit_change(wrong)
     assert_same(model, before, books.X[:5])
     model._commit_change(change)
+
+
+def test_all_parts_of_all_learners_train_their_maps(books: Dataset) -> None:
+    method = ExMLDS4(n_parts=2, n_learners=2, n_components=12, n_epochs=4, storage="int8", random_state=0)
+    model = method.fit(books.X[:400], books.Y[:400])
+    n, added = len(model.rows_), np.arange(400, 460)[np.diff(books.Y[400:].indptr) > 0]
+    X = vstack([books.X[model.rows_], books.X[added]], format="csr")
+    grown = model.grown(np.array([1, n - 1]), books.X[added], books.Y[added])
+    assert grown.needs_further_maps(n)
+    before = [part.V.values.copy() for learner in grown.learners_ for part in learner.parts]
+    maps = grown.further_maps(X, n)
+    again = grown.with_maps(X, maps)
+    assert [len(of_parts) for of_parts in maps] == [2, 2]
+    for V, old, part in zip(
+        [V for of_parts in maps for V in of_parts],
+        before,
+        [part for learner in again.learners_ for part in learner.parts],
+    ):
+        assert V.values.dtype == np.int8
+        assert (V.values != old).any()
+        assert part.V is V
+    np.testing.assert_array_equal(before[0], grown.learners_[0].parts[0].V.values)  # nothing in place
+    found = again.search_neighbors(X)
+    first = np.stack([one.neighbors[:, 0] for one in found])
+    has_itself = (first == np.arange(len(X.indptr) - 1)).any(axis=0)
+    assert has_itself.mean() > 0.8  # a row is its own nearest one, where it is not routed elsewhere
+    assert not np.isin(first, [1, n - 1]).any()  # removed rows are not found
+
+
+def test_relabelling_all_rows_trains_the_map_from_where_it_was(books: Dataset) -> None:
+    model = ExMLDS(growable=True, candidates="joint", cost=1.0, shortlist=8, random_state=0)
+    model.fit(books.X[:400], books.Y[:400])
+    before = maps_of(model).astype(float)
+    model.relabel([model.row_ids_[row] for row in model.rows_], books.Y[model.rows_])
+    assert 0.01 < np.abs(maps_of(model) - before).mean() < 0.2

@@ -249,6 +249,11 @@ def test_broader_concepts_and_subdivisions_are_attributes(vocabulary: Vocabulary
     subdivisions, headings = LabelNames(["1", "2", "3"], names).attributes()
     assert subdivisions.toarray().tolist() == [[1], [1], [0]]
     assert headings.toarray().tolist() == np.eye(3).tolist()
+    nameless = VocabularyBuilder()
+    nameless.broader.append((nameless.concept("1"), nameless.concept("0")))
+    nameless.add_name(nameless.concept("2"), "Golf -- Poetry", "en")
+    _, headings = LabelNames(["0", "1", "2"], nameless.build()).attributes()
+    assert headings.toarray().tolist() == [[0], [0], [1]]
     builder = VocabularyBuilder()
     builder.broader.append((builder.concept("cat"), builder.concept("animal")))
     builder.broader.append((builder.concept("dog"), builder.concept("animal")))

@@ -215,7 +215,7 @@ def test_a_warm_start_estimates_the_sums_of_squared_gradients() -> None:
     np.testing.assert_array_equal(state.V, before)
     by_hand = joint.JointState(before.copy(), np.zeros_like(V), 0, 0)
     by_hand = joint.epoch(by_hand, data.X, near, group, loss, learning_rate=0.0, **how)
-    total = joint.EARLY_GRADIENTS * 4 * by_hand.squares.sum()  # other batches have other negatives
+    total = joint.EARLY_GRADIENTS * 4 * by_hand.squares.sum() * 400 / 300  # other batches, other negatives
     assert abs(state.squares.sum() - total) < 0.2 * total
     assert (state.squares >= 0).all()
 

@@ -257,25 +257,24 @@ def test_a_name_alone_takes_the_first_rank_only_by_a_margin() -> None:
 
 
 @pytest.mark.parametrize("n_kinds", [1, 2])
-def test_a_better_match_is_never_worse(n_kinds: int) -> None:
-    rng = np.random.default_rng(0)
+@pytest.mark.parametrize("seed", range(12))
+def test_a_better_match_and_more_support_are_never_worse(n_kinds: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
     scores, supports = rng.random(300) ** 4, rng.random((300, n_kinds))
-    numbers = rng.integers(1, 4, 300)
-    evidence = name_match.untrained_evidence(scores, supports, numbers)
-    # By chance, or by mistake, high scores are wrong, and so is more support.
-    hits = rng.random(300) < 0.4 - 0.2 * scores - 0.1 * supports.mean(axis=1)
-    scorer = name_match.fit_untrained(evidence, hits, supports[:, 0] < 0.1)
-    better = np.array([0, 1e-6, 0.1, 0.5, 0.9999, 1.0])
-    for support in (0.0, 0.3, 1.0):
-        evidence = name_match.untrained_evidence(better, np.full((6, n_kinds), support), np.ones(6))
-        found = name_match.score_untrained(scorer, better, evidence)
-        assert (np.diff(found) >= 0).all()
-        assert found.max() < 0.9
-    for match in better:
-        evidence = name_match.untrained_evidence(
-            np.full(6, match), better[:, None] * np.ones(n_kinds), np.ones(6)
-        )
-        assert (np.diff(name_match.score_untrained(scorer, np.full(6, match), evidence)) >= 0).all()
+    evidence = name_match.untrained_evidence(scores, supports, rng.integers(1, 4, 300))
+    # By chance, or by mistake, high scores are wrong, and so is more support, or both together.
+    of_match, of_support, of_both = rng.normal(size=3)
+    strange = of_match * scores + of_support * supports[:, 0] + of_both * scores * supports[:, -1]
+    hits = rng.random(300) < expit(2 * strange - 1)
+    scorer = name_match.fit_untrained(evidence, hits, np.zeros(300, bool))
+    # It was fitted to the evidence that it is used on.
+    assert abs(name_match.score_untrained(scorer, scores, evidence).mean() - hits.mean()) < 0.005
+    better = np.array([0, 1e-6, 1e-3, 0.1, 0.5, 0.9, 0.9999, 1.0])
+    given = [(np.full(8, match), better[:, None] * np.ones(n_kinds)) for match in better]
+    given += [(better, np.full((8, n_kinds), support)) for support in (0.0, 0.3, 1.0)]
+    for own_scores, own_supports in given:
+        evidence = name_match.untrained_evidence(own_scores, own_supports, np.ones(8))
+        assert (np.diff(name_match.score_untrained(scorer, own_scores, evidence)) >= -1e-6).all()
 
 
 def test_support_that_hurts_does_not_count() -> None:
@@ -300,7 +299,7 @@ def test_evidence_by_hand() -> None:
     expected = [
         [low, np.log(2), s, 0, 0, 0, 0, 1],
         [0, np.log(3), 0, 0, 0, s * (1 - middle), s * middle, 0],
-        [high, 0, 0, s, 0, 0, s, 0],
+        [-low, 0, 0, s, 0, 0, s, 0],
     ]
     np.testing.assert_allclose(found, expected, atol=1e-12)
 

@@ -152,8 +152,9 @@ class LabelNames:
             shared.add(ids[narrow], broad)
             shared.add(ids[broad], broad)
         has_subdivisions = False
-        for start, id in zip(tables.starts.tolist(), ids):  # the first name is a preferred one
-            if start < len(texts):
+        starts = tables.starts.tolist()
+        for start, end, id in zip(starts, starts[1:], ids):
+            if start < end:  # the first name is a preferred one
                 heading, *subdivisions = map(str.strip, texts[start].split(SUBDIVISION))
                 headings.add(id, heading)
                 for subdivision in subdivisions:

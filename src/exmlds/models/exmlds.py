@@ -181,8 +181,8 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
             of a row: about how often such a match is right. `TextClassifier` makes it of a vocabulary. A
             label without any training row can then be predicted by its name alone
         label_attributes : (L, A) sparse, attributes that several labels have, such as broader concepts or
-            subdivisions: a label without training rows is more probable where others with them are. A list of
-            such matrices has one for each kind of attributes, by how much each counts is learnt
+            subdivisions: a label without training rows is more probable where others with them are. How much
+            they count is learnt, for each kind of attributes where they are given as a list of matrices
         label_rows : (L, d) sparse, features that describe each label, such as the words of its name: joint
             learning (`ExMLDS4`) brings them near the rows that have the label. `TextClassifier` makes them of
             a vocabulary; a label without a description has a row of zeros
@@ -619,7 +619,7 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
         stored.array(self.counts_, "counts of labels of the stacker", stored.FLOATS, n_labels)
         stored.array(self.trained_counts_, "counts of trained labels", stored.INTEGERS, n_labels)
         stored.whole(self.n_listed_, "the number of rows with examples", 0)
-        stored.whole(self.n_mapped_, "the number of rows that maps were trained on", 0)
+        stored.whole(self.n_mapped_, "the number of rows when maps were last trained", 0)
         n = self.shortlister_.labels_.shape[0]
         if self.trained_ is not None:
             stored.record(self.trained_, "the examples of classifiers", TrainedExamples)

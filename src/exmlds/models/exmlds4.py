@@ -278,9 +278,11 @@ class ExMLDS4(NeighborVoting):
         X = select(X, part.columns) if len(part.columns) < X.shape[1] else X
         near, (group, loss, how) = contexts.part(rows), self._training(take_rows(Y, rows))
         V = np.array(quantize.unpack(part.V), np.float32)
-        of_old, of_new = (np.where(chosen[:, None], near, -1) for chosen in (~is_new, is_new))
-        given = self.n_epochs_, int(is_new.sum()), int(rng.integers(2**63))
-        state = joint.warm_start(V, X, of_old, group, loss, *given, **how)
+        n_new, of_new = int(is_new.sum()), np.where(is_new[:, None], near, -1)
+        # AdaGrad's sums come from old rows, or from all where most are new, as after many were relabelled.
+        sampled = np.where(is_new[:, None], -1, near) if 2 * n_new <= len(rows) else near
+        given = self.n_epochs_, n_new, int(rng.integers(2**63))
+        state = joint.warm_start(V, X, sampled, group, loss, *given, **how)
         for _ in range(FURTHER_EPOCHS):
             state = joint.epoch(state, X, of_new, group, loss, learning_rate=self.learning_rate, **how)
         return quantize.pack(state.V, part.V.values.dtype.name)

@@ -310,7 +310,7 @@ def _refit_shortlister(
 ) -> NeighborVoting:
     """A method that was fitted to the first of the rows, with all of them.
 
-    A map that is trained by epochs is kept, and embeds the other rows: training it on these gained nothing.
+    A map that is trained by epochs is kept, and embeds the other rows: training it on so few gained nothing.
     """
     if not fitted.has_random_start:
         return fit_shortlister(method, rows, rng)

@@ -63,13 +63,16 @@ class UntrainedLabels(NamedTuple):
         """
         named = name_match.entries(matches, ~columns.were_fitted(matches.indices))
         probabilities = scores if gains is None else scores / gains[ids]
-        found = name_match.score_untrained(self.scorer, named.data, self._evidence(named, ids, probabilities))
+        evidence = None if self.scorer is None else self._evidence(named, ids, probabilities)
+        found = name_match.score_untrained(self.scorer, named.data, evidence)
         best = scores.max(axis=1, initial=0)
         named.data = name_match.give_way(found, best[_pairs(named)[0]])
         return name_match.add_named(ids, scores, named, k)
 
     def with_labels(self, n_labels: int) -> UntrainedLabels:
         """For more labels, which have no attributes."""
+        if all(own.shape[0] == n_labels for own in self.attributes):
+            return self
         attributes = []
         for own in self.attributes:
             more = np.full(n_labels - own.shape[0], own.nnz, own.indptr.dtype)
@@ -85,7 +88,7 @@ class UntrainedLabels(NamedTuple):
         n_attributes = np.zeros(len(rows), np.int64)
         for kind, own in enumerate(self.attributes):
             supports[:, kind] = name_match.support(own, *likely, rows, labels)
-            n_attributes += np.diff(own.indptr)[labels]
+            n_attributes += own.indptr[labels + 1] - own.indptr[labels]
         return name_match.untrained_evidence(matches.data, supports, n_attributes)
 
     @classmethod

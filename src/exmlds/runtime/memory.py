@@ -71,6 +71,8 @@ def physical_bytes() -> float:
 
 def side_bytes(value: Any) -> float:
     """Bytes of an argument of `fit` beside X and Y, with the copies of it that a fit makes."""
+    if isinstance(value, list):
+        return sum(map(side_bytes, value))
     if issparse(value):
         return 8 * 12.0 * value.nnz
     return 4.0 * value.nbytes if isinstance(value, np.ndarray) else 0.0

@@ -84,20 +84,21 @@ def warm_start(
 ) -> JointState:
     """The state of a map that is trained further, of which V alone was kept.
 
-    AdaGrad's sums are estimated from the gradients of a sample of the rows that it was trained on.
+    AdaGrad's sums are estimated from the gradients of a sample of rows.
 
-    neighbors : (n, k) the contexts of these rows; others have none;  n_epochs : passes over them
+    X : (n, d) about as many rows as the map was trained on;  n_epochs : passes over them that trained it
+    neighbors : (n, k) the contexts of rows of which some are drawn; others have none
     n_sample : rows of the sample, if these are more than SAMPLE_ROWS;  how : as `epoch` takes it
     """
     rng = np.random.default_rng(seed)
-    trained = np.flatnonzero((neighbors >= 0).any(axis=1))
-    sample = rng.permutation(trained)[: max(n_sample, SAMPLE_ROWS)]
+    rows = np.flatnonzero((neighbors >= 0).any(axis=1))
+    sample = rng.permutation(rows)[: max(n_sample, SAMPLE_ROWS)]
     sampled = np.full_like(neighbors, -1)
     sampled[sample] = neighbors[sample]
     state = JointState(V, np.zeros_like(V), int(rng.integers(2**63)), 0)
     state = epoch(state, X, sampled, group, loss, learning_rate=0.0, **how)
-    n_visits = EARLY_GRADIENTS * n_epochs * len(trained) / max(len(sample), 1)
-    return state._replace(squares=state.squares * np.float32(n_visits))
+    factor = EARLY_GRADIENTS * n_epochs * X.shape[0] / max(len(sample), 1)
+    return state._replace(squares=state.squares * np.float32(factor))
 
 
 def epoch(

@@ -394,8 +394,8 @@ def untrained_evidence(scores: Array, supports: Array, n_attributes: Array) -> A
     scores : (m,) of matches;  supports : (m, g) of `support`, for each kind of attributes
     n_attributes : (m,) number of attributes of all kinds
     """
-    match = logit(np.clip(scores.astype(np.float64), MIN_SCORE, MOST_UNTRAINED))
-    strength = (match - WEAKEST) / (logit(MOST_UNTRAINED) - WEAKEST)  # from 0 to 1
+    match = logit(np.clip(scores.astype(np.float64), MIN_SCORE, 1 - MIN_SCORE))
+    strength = np.minimum((match - WEAKEST) / (STRONGEST - WEAKEST), 1)  # from 0 to 1
     columns = [match, np.log1p(n_attributes)]
     for each in supports.T:
         has_none = np.isnan(each)
@@ -404,7 +404,7 @@ def untrained_evidence(scores: Array, supports: Array, n_attributes: Array) -> A
     return np.stack(columns, axis=1)
 
 
-WEAKEST = logit(MIN_SCORE)
+WEAKEST, STRONGEST = logit([MIN_SCORE, MOST_UNTRAINED])
 FIRST_SUPPORT, EVIDENCE_OF_SUPPORT = 2, 3  # columns before those of the first kind of attributes, and of each
 
 
@@ -421,22 +421,25 @@ def fit_untrained(evidence: Array, hits: Array, is_unseen: Array) -> UntrainedSc
     """
     if not hits.any() or hits.all():
         return None
+    counted = evidence
     for _ in range(2 * evidence.shape[1]):  # a few are enough: each round takes freedom away
-        scorer = _fit_untrained(evidence, hits, is_unseen)
-        changed = _monotone(evidence, scorer.weights)
+        scorer = _fit_untrained(counted, hits, is_unseen)
+        changed = _monotone(evidence, counted, scorer.weights)
         if changed is None:
             return scorer
-        evidence = changed
+        counted = changed
     return None
 
 
-def _monotone(evidence: Array, weights: Array) -> Array | None:
-    """The evidence with less freedom, if by these weights a better match or more support is worse anywhere.
+def _monotone(evidence: Array, counted: Array, weights: Array) -> Array | None:
+    """The evidence that counts, with less freedom, if a better match or more support is worse by the weights.
 
     Support that lowers the probability of weak matches, or of strong ones, does not count for these. If
     better matches lower it, support counts for both alike, or else matches do not count.
+
+    evidence : all of it;  counted : what these weights were learnt from
     """
-    changed = evidence.copy()
+    changed = counted.copy()
     by_kind, columns = (each[..., FIRST_SUPPORT:] for each in (weights, changed))
     weak, strong = by_kind[0::EVIDENCE_OF_SUPPORT], by_kind[1::EVIDENCE_OF_SUPPORT]
     of_weak, of_strong = columns[:, 0::EVIDENCE_OF_SUPPORT], columns[:, 1::EVIDENCE_OF_SUPPORT]
@@ -445,13 +448,15 @@ def _monotone(evidence: Array, weights: Array) -> Array | None:
         of_strong[:, strong < 0] = 0
         return changed
     # The slope of the match is least where the support is least.
-    least = np.log(MIN_SUPPORT / (1 + MIN_SUPPORT)) / (logit(MOST_UNTRAINED) - WEAKEST)
+    least = np.log(MIN_SUPPORT / (1 + MIN_SUPPORT)) / (STRONGEST - WEAKEST)
     differs = (of_weak != of_strong).any(axis=0)
     falls = differs & (strong > weak)
-    if weights[0] + least * (strong - weak)[falls].sum() >= 0 or not changed[:, 0].any():
+    if weights[0] + least * (strong - weak)[falls].sum() >= 0:
         return None
     if falls.any():
-        of_weak[:, falls] = of_strong[:, falls] = ((of_weak + of_strong) / 2)[:, falls]
+        given = evidence[:, FIRST_SUPPORT:]
+        alike = (given[:, 0::EVIDENCE_OF_SUPPORT] + given[:, 1::EVIDENCE_OF_SUPPORT]) / 2
+        of_weak[:, falls] = of_strong[:, falls] = alike[:, falls]
     else:
         changed[:, 0] = 0
     return changed
@@ -469,13 +474,14 @@ def _fit_untrained(evidence: Array, hits: Array, is_unseen: Array) -> UntrainedS
 
 
 def weights_of_first_version(weights: Array, n_kinds: int) -> Array:
-    """The weights that give the same logits as those of the first version, of 0 or 1 kinds of attributes.
+    """The weights that give the same logits as those of the first version, for scores up to MOST_UNTRAINED.
 
     weights : (4,) of the match, the support, whether it has none, and the product of match and support
+    n_kinds : of attributes, 0 or 1
     """
     stored.array(weights, "weights of untrained labels", "float64", 4)
     of_match, of_support, of_none, of_product = weights.tolist()
-    ends = of_support + of_product * WEAKEST, of_support + of_product * logit(MOST_UNTRAINED)
+    ends = of_support + of_product * WEAKEST, of_support + of_product * STRONGEST
     return np.array([of_match, 0.0, *[*ends, of_none] * n_kinds])
 
 
@@ -494,12 +500,12 @@ def logistic_regression(evidence: Array, hits: Array) -> tuple[Array, float]:
     return weights, float(model.intercept_[0] - mean @ weights)
 
 
-def score_untrained(scorer: UntrainedScorer | None, scores: Array, evidence: Array) -> Array:
+def score_untrained(scorer: UntrainedScorer | None, scores: Array, evidence: Array | None) -> Array:
     """(m,) float32, the probabilities of labels without training rows; without a scorer those of matches.
 
-    scores : (m,) of matches;  evidence : (m, f) of `untrained_evidence`
+    scores : (m,) of matches;  evidence : (m, f) of `untrained_evidence`, for a scorer
     """
-    if scorer is None:
+    if scorer is None or evidence is None:
         return np.minimum(scores, np.float32(MOST_UNTRAINED))
     logits = evidence @ scorer.weights + scorer.bias
     return np.clip(expit(logits), np.finfo(np.float32).tiny, MOST_UNTRAINED).astype(np.float32)

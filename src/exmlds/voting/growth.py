@@ -1,4 +1,4 @@
-"""How voting methods grow: rows and labels join the index and the votes, and maps stay as they are."""
+"""How voting methods grow: rows and labels join the index and the votes, and maps may be replaced."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
-from scipy.sparse import csr_matrix, vstack
+from scipy.sparse import csr_matrix, issparse, vstack
 
 from ..growing import GrowingEstimator, RowsChange, emptied, widened
+from ..runtime.parallel import blocks, map_blocks
 from ..selection import TrainingSet
 from ..stages import features, index, quantize, vote
 from ..validation.arrays import Matrix, take_rows
@@ -152,13 +153,13 @@ class GrowingVoting(GrowingEstimator):
         return other
 
     def needs_further_maps(self, n_mapped: int) -> bool:
-        """Whether rows after the first n_mapped that vote are so many that maps are trained on them too."""
+        """Whether the rows after the first n_mapped that vote are so many that maps are trained on them."""
         return False
 
     def further_maps(self, X: Matrix, n_mapped: int) -> list[list[quantize.Packed]]:
         """The maps of all learners and parts, trained further on the rows that came later.
 
-        X : (n, d) the rows that vote;  n_mapped : number of the first of them, which the maps were trained on
+        X : (n, d) the rows that vote;  n_mapped : how many there were when maps were last trained
         """
         raise NotImplementedError
 
@@ -169,12 +170,26 @@ class GrowingVoting(GrowingEstimator):
 
         def replace(part: Part) -> Part:
             V, own, how = next(given), is_removed[part.rows], {"n_jobs": self.n_jobs}
-            Z = quantize.embed(_of_part(A, part), quantize.unpack(V), engine=self.engine, **how)
+            Z = self._embedded(_of_part(A, part), V)
             in_cells = self._memory_model().has_cells(int((~own).sum()))
             built = index.build_without(Z, own, self.metric, self.storage, in_cells=in_cells, **how)
             return part._replace(V=V, row_index=built)
 
         return self._with_parts(replace)
+
+    def _embedded(self, X: Matrix, V: quantize.Packed) -> Array:
+        """(n, r) float32, rows by a map, each on its own: BLAS rounds a row by those beside it."""
+        if issparse(X):
+            return quantize.embed(X, quantize.unpack(V), n_jobs=self.n_jobs, engine=self.engine)
+        columns = np.arange(X.shape[1])
+        found = map_blocks(
+            lambda block: quantize.times(X[block], V, columns, engine=self.engine),
+            blocks(X.shape[0], quantize.ROWS),
+            n_jobs=self.n_jobs,
+            stage="embedding",
+            total=X.shape[0],
+        )
+        return np.concatenate([np.zeros((0, V.values.shape[1]), np.float32), *found])
 
     def has_long_tail(self, n_more: int) -> bool:
         """Whether the rows that were added to a part, with some more, are many."""
