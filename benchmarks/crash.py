@@ -35,6 +35,7 @@ import exmlds
 from exmlds.base import imported_methods
 from exmlds.data import make_library
 from exmlds.errors import DataWarning
+from exmlds.models import exmlds4
 from measure import destination, parser_of, write_results
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "storage"))
@@ -254,6 +255,7 @@ def main() -> None:
     results: dict[str, Any] = {}
     if path is not None and path.is_file():
         results = json.loads(path.read_text(encoding="utf-8"))["methods"]
+    exmlds4.FEWEST_FURTHER = 5  # so that small models train their maps further, as larger ones do
     for name in options.methods:
         with tempfile.TemporaryDirectory() as folder:
             kills = SUBJECTS[name].kills if options.kills is None else options.kills
