@@ -972,7 +972,7 @@ def test_train_hinge(seed: int, is_squared: bool, l1: float) -> None:
     by_feature, squares = X.tocsc(), np.asarray(X.multiply(X).sum(axis=1), np.float32).ravel()
     rows_ = X.indptr, X.indices, X.data, squares, by_feature.indptr, by_feature.indices, by_feature.data
     slack, most = (0.5, np.inf) if is_squared else (0.0, 1.0)
-    limits = (*(np.float32(slack), np.float32(most), np.float32(l1)), 5, 2_000, np.float32(1e-3))
+    limits = (*(np.float32(slack), np.float32(most), np.float32(l1)), 5, 2_000, np.float32(1e-4))
     found = []
     for engine in (jit_hinge, hinge):
         out = np.zeros(4, np.int64), np.zeros(3 * d, np.int32), np.zeros(3 * d, np.float32)
