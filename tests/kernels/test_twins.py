@@ -838,6 +838,10 @@ def compare_trained(
 ) -> None:
     """Train all labels but the first with both engines, and compare their weights and dual variables.
 
+    An example leaves the active set when its gradient exceeds the largest one of the last pass, which may
+    be its own. Where such a decision hangs on rounding, so that the slow twin itself takes another path with
+    slightly different values, the engines may take different paths too, until both have converged.
+
     sizes : number of examples of each label;  rows : of all examples
     """
     (n, d), n_trained = X.shape, len(sizes) - 1
@@ -845,8 +849,8 @@ def compare_trained(
     signs = rng.choice(np.array([-1, 1], np.int8), len(rows))
     costs = rng.uniform(0.1, 3, n).astype(np.float32)
     start = costs[rows] * is_warm * rng.choice(np.array([0, 0.1, 0.9], np.float32), len(rows))
-    found, all_alphas = [], []
-    for engine in (jit_rerank, rerank):
+
+    def train(engine: Any, X: csr_matrix, n_epochs: int) -> tuple[np.ndarray, np.ndarray]:
         w, scale, bias = (np.zeros(length, np.float32) for length in (d, n_trained, n_trained))
         size, alphas = n_trained * d + 1, start.copy()
         out = np.zeros(n_trained + 1, np.int64), np.zeros(size, np.int32), np.zeros(size, np.int8)
@@ -858,10 +862,23 @@ def compare_trained(
         for label in range(n_trained):
             here = slice(out[0][label], out[0][label + 1])
             dense[label, out[1][here]] = out[2][here] * scale[label]
-        found.append(np.hstack([dense, bias[:, None]]))
-        all_alphas.append(alphas)
-    np.testing.assert_allclose(found[0], found[1], atol=0.02)
-    np.testing.assert_allclose(*all_alphas, atol=0.05)
+        return np.hstack([dense, bias[:, None]]), alphas
+
+    def differ(one: tuple[np.ndarray, np.ndarray], other: tuple[np.ndarray, np.ndarray]) -> bool:
+        return any(np.abs(a - b).max(initial=0) > most for a, b, most in zip(one, other, (0.02, 0.05)))
+
+    def hangs_on_rounding(found: tuple[np.ndarray, np.ndarray]) -> bool:
+        for _ in range(8):
+            near = X.copy()
+            near.data = near.data * (1 + rng.uniform(-1e-6, 1e-6, X.nnz)).astype(np.float32)
+            if differ(train(rerank, near, n_epochs), found):
+                return True
+        return False
+
+    expected = train(rerank, X, n_epochs)
+    if differ(train(jit_rerank, X, n_epochs), expected):
+        assert hangs_on_rounding(expected)
+        assert not differ(train(jit_rerank, X, 300), train(rerank, X, 300))
 
 
 @given(seed=seeds, keep_from=st.sampled_from([0, 0.3]))
