@@ -371,17 +371,15 @@ class ExMLDS(LabelSpaceMixin, GrowingEstimator):
             maps = shortlister.further_maps(voters, self.n_mapped_)
             shortlister = shortlister.with_maps(voters, maps)
         self._retraining = train_again(
-            *(
-                shortlister,
-                X,
-                self.n_listed_,
-                self.trained_,
-                trained_counts,
-                n_changed,
-                settings,
-                padded,
-                maps,
-            )
+            shortlister,
+            X,
+            self.n_listed_,
+            self.trained_,
+            trained_counts,
+            n_changed,
+            settings,
+            padded,
+            maps,
         )
         return self._retraining.update
 

@@ -20,7 +20,6 @@ from ..storage.checkpoint import Checkpoint, digest
 from ..storage.files import PathLike
 from ..validation import params, stored
 from ..validation.arrays import Matrix, take_rows, unit_rows
-from ..validation.columns import select
 from ..voting.base import NeighborVoting
 from ..voting.memory import MemoryModel, part_rows
 from ..voting.votes import Embedding, FitContext, LabelRows, MapData, Part
@@ -274,8 +273,7 @@ class ExMLDS4(NeighborVoting):
         X, Y, contexts : of all rows;  rows : those of the part
         """
         is_new = rows >= n_old
-        X = take_rows(X, rows)
-        X = select(X, part.columns) if len(part.columns) < X.shape[1] else X
+        X = part.own_features(take_rows(X, rows))
         near, (group, loss, how) = contexts.part(rows), self._training(take_rows(Y, rows))
         V = np.array(quantize.unpack(part.V), np.float32)
         n_new, of_new = int(is_new.sum()), np.where(is_new[:, None], near, -1)

@@ -14,7 +14,6 @@ from ..runtime.parallel import blocks, map_blocks
 from ..selection import TrainingSet
 from ..stages import features, index, quantize, vote
 from ..validation.arrays import Matrix, take_rows
-from ..validation.columns import select
 from .votes import Learner, Part
 
 Array = np.ndarray
@@ -170,7 +169,7 @@ class GrowingVoting(GrowingEstimator):
 
         def replace(part: Part) -> Part:
             V, own, how = next(given), is_removed[part.rows], {"n_jobs": self.n_jobs}
-            Z = self._embedded(_of_part(A, part), V)
+            Z = self._embedded(part.own_features(take_rows(A, part.rows)), V)
             in_cells = self._memory_model().has_cells(int((~own).sum()))
             built = index.build_without(Z, own, self.metric, self.storage, in_cells=in_cells, **how)
             return part._replace(V=V, row_index=built)
@@ -204,12 +203,6 @@ class GrowingVoting(GrowingEstimator):
 
     def _merge_segments(self) -> None:
         self.learners_: list[Learner] = self.merged().learners_
-
-
-def _of_part(X: Matrix, part: Part) -> Matrix:
-    """The rows of a part, with the features that its map has."""
-    X = take_rows(X, part.rows)
-    return select(X, part.columns) if len(part.columns) < X.shape[1] else X
 
 
 def voters_of(voters: Array, rows: Array, n: int) -> Array:

@@ -15,6 +15,7 @@ from ..stages.index import Index
 from ..stages.vote import LabelScorer
 from ..validation import stored
 from ..validation.arrays import Matrix
+from ..validation.columns import select
 
 Array = np.ndarray
 
@@ -122,6 +123,10 @@ class Part(NamedTuple):
     columns: Array
     V: quantize.Packed
     row_index: Index
+
+    def own_features(self, X: Matrix) -> Matrix:
+        """X with the features that the map has."""
+        return select(X, self.columns) if len(self.columns) < X.shape[1] else X
 
 
 class Learner(NamedTuple):
